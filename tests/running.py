@@ -10,6 +10,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -26,7 +27,7 @@ from litbook.record import model
 from litbook.rules import never_ran
 from litbook.rules import run as rules_run
 from litbook.rules.judge import Findings, judge
-from litbook.rules.registry import Severity
+from litbook.rules.registry import Severity, all_rules
 from litbook.rules.subject import Subject
 from litbook.run.run import run
 
@@ -103,7 +104,17 @@ def command(
         stack.enter_context(contextlib.redirect_stderr(err))
         stack.enter_context(contextlib.chdir(cwd or Path.cwd()))
         status = program([str(word) for word in words])
-    return subprocess.CompletedProcess([str(word) for word in words], status, text_of(out), text_of(err))
+    texts = uncoded(text_of(out)), uncoded(text_of(err))
+    return subprocess.CompletedProcess([str(word) for word in words], status, *texts)
+
+
+def uncoded(text: str) -> str:
+    """What a command printed, without the codes of rules behind the first lines of findings.
+
+    Most tests are about the words; that each finding is printed with its code `test_rules` and the golden
+    texts of the samples hold.
+    """
+    return re.sub(rf" \[(?:{'|'.join(all_rules())})\]$", "", text, flags=re.MULTILINE)
 
 
 def text_of(stream: io.TextIOWrapper) -> str:
@@ -117,7 +128,7 @@ def process(*words: object, python: str | Path = sys.executable, **options: Any)
     env = {**os.environ, "PYTHONIOENCODING": "utf-8", **options.pop("env", {})}
     env = {name: value for name, value in env.items() if value is not None}
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    return subprocess.run(
+    done = subprocess.run(
         [python, *COMMAND[1:], *map(str, words)],
         env=env,
         text=True,
@@ -126,6 +137,9 @@ def process(*words: object, python: str | Path = sys.executable, **options: Any)
         check=False,
         **options,
     )
+    texts = (text if text is None else uncoded(text) for text in (done.stdout, done.stderr))
+    done.stdout, done.stderr = texts
+    return done
 
 
 @contextlib.contextmanager

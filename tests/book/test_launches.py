@@ -297,12 +297,12 @@ def test_claims_and_code_of_sections_on_ranks_are_changed_and_tried(tmp_path: Pa
     file, book = write(tmp_path, text), {**os.environ, "LITBOOK_PATIENCE": "20"}
 
     def check(what: str) -> str:
-        words: list[str | Path] = [*LITBOOK, "check", file, f"--{what}"]
+        words: list[str | Path] = [*LITBOOK, "check", file, "--select", what]
         done = subprocess.run(words, env=book, capture_output=True, text=True, check=False)
         assert "Traceback" not in done.stderr  # of a rank, whose changed section left no record
         return done.stdout
 
-    claims_ = check("mutants")
+    claims_ = check("mutant")
     at = {line: str(number) for number, line in enumerate(text.splitlines(), 1)}
     survives = at['    assert left > -5, "more than that"']
     talks = at['    assert total(torch.ones(1)) == 2, "it talks"']
@@ -310,7 +310,7 @@ def test_claims_and_code_of_sections_on_ranks_are_changed_and_tried(tmp_path: Pa
     assert f"lecture_sample.py:{talks}: the claim itself does not hold when it is tried" in claims_
     assert "it is tried on each rank alone: what talks to others stands above the assert" in claims_
     assert "a number below two" not in claims_ and "the sum" not in claims_
-    code = check("code")
+    code = check("unnoticed")
     assert (
         f"lecture_sample.py:{at['    left = 3 - rank']}:12: no claim, only a value shown in one notices: - -> +"
         in code

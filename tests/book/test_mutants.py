@@ -198,7 +198,10 @@ def command(repo: Path, *words: object) -> subprocess.CompletedProcess[str]:
         [*LITBOOK, "check", "--select", "mutant", *map(str, words)],
         cwd=repo, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
-    done.stdout = done.stdout.replace(f"\n{words[0]}: ", "\n").removeprefix(f"{words[0]}: ")
+    name = Path(str(words[0])).stem
+    done.stdout = re.sub(
+        rf"^{name}: (nothing|\d+ findings?: \d+ mutant); ", "", done.stdout, flags=re.MULTILINE
+    )
     return done
 
 
@@ -208,12 +211,12 @@ def test_the_command_lists_a_survivor_with_its_place_its_text_and_the_values(
     done = command(repo, write(tmp_path, section("x = 3\nassert x < 100")))
     assert done.returncode == 1, done.stderr
     assert done.stdout == (
-        "lecture_sample.py:12:16: survives: number 100 -> 90 and 100 -> 110\n"
+        "lecture_sample.py:12:16: survives: number 100 -> 90 and 100 -> 110 [mutant]\n"
         "    assert x < 100\n"
         "    assert x < 90\n"
         "    assert x < 110\n"
         "      x is 3\n"
-        "    claim more closely, or say on its line why it may: # survives: 100 -> 90 and 100 -> 110: WHY\n"
+        "    claim more closely, or say on its line why it may: # @allow mutant: 100 -> 90 and 100 -> 110: WHY\n"
         "\n"
         "1 claim, 3 mutants in 2 trials: 1 passed, 0 excused, 1 survives\n"
     )
@@ -221,7 +224,7 @@ def test_the_command_lists_a_survivor_with_its_place_its_text_and_the_values(
 
 def test_a_bound_is_nudged_to_a_number_that_can_be_copied_into_an_excuse(repo: Path, tmp_path: Path) -> None:
     done = command(repo, write(tmp_path, section("x = 0.0\nassert x < 1e-9")))
-    assert "    claim more closely, or say on its line why it may: # survives: 1e-9 -> 9e-10 and 1e-9 -> 1.1e-09: WHY\n" in done.stdout  # fmt: skip
+    assert "    claim more closely, or say on its line why it may: # @allow mutant: 1e-9 -> 9e-10 and 1e-9 -> 1.1e-09: WHY\n" in done.stdout  # fmt: skip
     excused = "x = 0.0\nassert x < 1e-9  # survives: 1e-9 -> 9e-10 and 1e-9 -> 1.1e-09: as small as it gets"
     assert command(repo, write(tmp_path, section(excused))).returncode == 0
 
@@ -274,12 +277,12 @@ def test_an_excuse_that_cannot_be_read_or_stands_at_no_claim_is_listed(repo: Pat
     assert done.returncode == 1
     assert re.fullmatch(r"(\d+ s\n)?", done.stderr)  # a slow machine is told how long it took
     assert done.stdout == (
-        "lecture_sample.py:12:20: this excuse cannot be read\n"
+        "lecture_sample.py:12:20: this excuse cannot be read [mutant]\n"
         "    assert x == 3  # survives 3 -> 4\n"
         "                   ^\n"
         "    write # @allow mutant: CHANGE: WHY, the change as it is listed: 100 -> 90\n"
         "\n"
-        "lecture_sample.py:14:5: this excuse stands at no claim\n"
+        "lecture_sample.py:14:5: this excuse stands at no claim [mutant]\n"
         "    # survives: 3 -> 4: no\n"
         "    ^\n"
         "    put it on the claim's line, or right above it\n"
@@ -292,7 +295,7 @@ def test_a_lecture_that_raised_has_not_passed_and_the_exception_is_shown(repo: P
     done = command(repo, write(tmp_path, section("assert 1 == 1\n1 / 0\nassert 2 == 2")))
     assert done.returncode == 1
     assert done.stdout == (
-        "lecture_sample.py:12: ZeroDivisionError: division by zero\n"
+        "lecture_sample.py:12: ZeroDivisionError: division by zero [mutant]\n"
         "    1 / 0\n"
         "\n"
         "1 claim, 5 mutants in 5 trials: 5 passed, 0 excused, 0 survive; 1 claim was not reached\n"
@@ -303,7 +306,7 @@ def test_a_claim_that_fails_is_shown_with_its_values_and_said_once(repo: Path, t
     done = command(repo, write(tmp_path, section("x = 3\nassert x == 4, 'four'")))
     assert done.returncode == 1
     assert done.stdout.startswith(
-        "lecture_sample.py:12: claim fails: four\n    assert x == 4\n    3 == 4\n      x is 3\n\n1 claim, "
+        "lecture_sample.py:12: claim fails: four [mutant]\n    assert x == 4\n    3 == 4\n      x is 3\n\n1 claim, "
     )
 
 

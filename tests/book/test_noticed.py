@@ -47,10 +47,10 @@ def test_the_command_lists_the_one_statement_that_nothing_notices(repo: Path, tm
     done = command(repo, file)
     assert done.returncode == 1, done.stderr
     assert said(done) == (
-        "lecture_sample.py:12:5: nothing in one notices: left out\n"
+        "lecture_sample.py:12:5: nothing in one notices: left out [unnoticed]\n"
         "    spare = print\n"
         "\n"
-        f"{file}: 11 of 11 changes in 1 section tried in … s: "
+        "lecture_sample: 1 finding: 1 unnoticed; 11 of 11 changes in 1 section tried in … s: "
         "10 noticed by a claim (90.9%), 0 by a value alone, 1 by nothing\n"
     )
 
@@ -61,7 +61,7 @@ def test_where_all_is_noticed_the_command_ends_with_0(repo: Path, tmp_path: Path
     assert (done.returncode, said(done)) == (
         0,
         (
-            f"{file}: 9 of 9 changes in 1 section tried in … s: "
+            "lecture_sample: nothing; 9 of 9 changes in 1 section tried in … s: "
             "9 noticed by a claim (100.0%), 0 by a value alone, 0 by nothing\n"
         ),
     )
@@ -105,7 +105,7 @@ def test_a_section_that_raises_the_second_time_is_not_tried(repo: Path, tmp_path
     file = write(tmp_path, section("x = once.pop()\nassert x == 1", "once = [1]\n"))
     done = command(repo, file)
     assert said(done) == (
-        f"{file}: 0 of 1 changes in 1 section tried in … s: 0 noticed by a claim, 0 by a value alone, "
+        "lecture_sample: nothing; 0 of 1 changes in 1 section tried in … s: 0 noticed by a claim, 0 by a value alone, "
         "0 by nothing; 1 section cannot be run again\n"
     )
 
@@ -141,12 +141,16 @@ def test_a_part_is_tried_without_its_sections(tmp_path: Path) -> None:
 
 
 def test_a_lecture_that_ends_its_process_gives_no_verdict(repo: Path, tmp_path: Path) -> None:
-    for check in ("--select", "unnoticed", "--mutants"):
+    for check in ("unnoticed", "mutant"):
         file = write(
             tmp_path, section("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\nassert 1 == 1")
         )
         done = subprocess.run(
-            [*LITBOOK, "check", check, str(file)], cwd=repo, capture_output=True, text=True, check=False
+            [*LITBOOK, "check", "--select", check, str(file)],
+            cwd=repo,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 1
         assert "the process was killed by signal 9 (SIGKILL), in the section one; no verdict" in done.stderr
@@ -163,9 +167,10 @@ def test_what_only_a_shown_value_notices_is_told_apart(repo: Path, tmp_path: Pat
     done = command(repo, file, "--least", "90")
     assert done.returncode == 1
     assert said(done) == (
+        "claims notice 66.7% of the changes, 90 % are wanted [unnoticed]\n\n"
         "lecture_sample.py:11:12: no claim, only a value shown in one notices: 3 -> 4\n"
         "    size = 3  # @inspect size\n\n"
-        f"{file}: 3 of 3 changes in 1 section tried in … s: "
+        "lecture_sample: 1 finding: 1 unnoticed; 3 of 3 changes in 1 section tried in … s: "
         "2 noticed by a claim (66.7%), 1 by a value alone, 0 by nothing\n"
     )
     assert command(repo, file, "--least", "60").returncode == 0
@@ -192,14 +197,14 @@ def test_what_the_text_excuses_is_listed_with_its_reason(repo: Path, tmp_path: P
         "    x = 5  # @unnoticed: 5, left out: an example\n\n"
         "lecture_sample.py:11:9: excused: an example: 5 -> 6\n"
         "    x = 5  # @unnoticed: 5, left out: an example\n\n"
-        f"{file}: 6 of 6 changes in 1 section tried in … s: 3 noticed by a claim "
+        "lecture_sample: nothing; 6 of 6 changes in 1 section tried in … s: 3 noticed by a claim "
         "(50.0%; 100.0% without 3 that the text excuses), 0 by a value alone, 3 by nothing\n"
     )
     assert done.returncode == 0
     file = write(tmp_path, section("y = 4  # @unnoticed: 4: an example\nassert y == 4"))
     done = command(repo, file)
     assert (done.returncode, said(done).splitlines()[0]) == (
-        1, "lecture_sample.py:11: the excuse for '4' excuses nothing: remove it"
+        1, "lecture_sample.py:11: the excuse for '4' excuses nothing: remove it [unnoticed]"
     )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ def test_no_page_weighs_more_than_250_kilobytes_or_has_more_than_5000_elements(s
     assert heavy == {}
 
 
-def test_a_search_loads_at_most_430_kilobytes_and_a_page_none_of_them(browser: Browser, address: str) -> None:
+def test_a_search_loads_at_most_560_kilobytes_and_a_page_none_of_them(browser: Browser, address: str) -> None:
     """What every page asks for says where the index is; the worker of the theme comes with it."""
     page = browser.new_page()
     asked: list[tuple[str, int]] = []
@@ -47,8 +47,8 @@ def test_a_search_loads_at_most_430_kilobytes_and_a_page_none_of_them(browser: B
     page.locator(".md-search-result__link").first.wait_for(state="visible", timeout=15_000)
     after = {url.removeprefix(address): size for url, size in asked}
     assert all(not url.startswith("http") for url in after), "from this site alone"
-    assert after["search/index.js"] <= 430_000, (
-        "three lectures: a third of it comes over the wire, once somebody searches"
+    assert after["search/index.js"] <= 560_000, (
+        "four lectures: a third of it comes over the wire, once somebody searches"
     )
     page.close()
 
