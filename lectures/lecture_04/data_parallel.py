@@ -94,7 +94,8 @@ def network() -> nn.Sequential:
 
 def gradients_of(model: nn.Module) -> Tensor:
     """All gradients that a backward pass has left in a model, flattened into one vector."""
-    return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+    gradients = (p.grad for p in model.parameters() if p.grad is not None)
+    return torch.cat([gradient.flatten() for gradient in gradients])
 
 
 @requires("linux, ranks=4")
@@ -190,7 +191,9 @@ def watched_ddp(
         return allreduce_hook(world, bucket)
 
     for p in model.parameters():
-        p.register_post_accumulate_grad_hook(lambda p: events.append([layer[p]]))
+        p.register_post_accumulate_grad_hook(
+            lambda p: events.append([layer[p]])
+        )
     ddp = DistributedDataParallel(model, bucket_cap_mb=size / MiB)
     ddp.register_comm_hook(None, lambda _, bucket: send(bucket))
     return ddp, events

@@ -93,14 +93,18 @@ class Dispatch:
 
     def send(self, x: Float[Tensor, "t d"]) -> list[Tensor]:
         """Sends the copies of tokens; returns those that arrive, in a list: for each rank, for each own expert."""
-        received = all_to_all_rows(x[self.tokens], self.to_ranks, self.from_ranks)
+        received = all_to_all_rows(
+            x[self.tokens], self.to_ranks, self.from_ranks
+        )
         return [*received.split(self.arriving.flatten().tolist())]
 
     def send_back(
         self, results: list[Tensor], shares: Float[Tensor, "t 2"]
     ) -> Float[Tensor, "t d"]:
         """Sends results back; returns for each token of this rank their sum, weighted by its shares."""
-        returned = all_to_all_rows(torch.cat(results), self.from_ranks, self.to_ranks)
+        returned = all_to_all_rows(
+            torch.cat(results), self.from_ranks, self.to_ranks
+        )
         weighted = returned * shares.flatten()[self.order, None]
         y = torch.zeros(len(shares), *returned.shape[1:]).to(returned)
         return y.index_add(0, self.tokens, weighted)
@@ -321,7 +325,8 @@ def a_token_may_be_kept_to_few_nodes() -> None:
     saved = 1 - now.double().mean().item() / touched  # @inspect saved as %  # @unnoticed: .double() -> .float(): counts are small
     assert 0.24 < saved < 0.26, \
         "On average, a token goes to a quarter fewer nodes than before."
-    changed = 1 - (limited[:, :, None] == best.indices[:, None]).any(2).double().mean().item()  # @inspect changed as %  # @unnoticed: .double() -> .float(): counts are small
+    same = (limited[:, :, None] == best.indices[:, None]).any(2)
+    changed = 1 - same.double().mean().item()  # @inspect changed as %  # @unnoticed: .double() -> .float(): counts are small
     assert 0.17 < changed < 0.19, \
         "Of the picked experts, 18 % are others than the best eight."
     note(r"""

@@ -84,7 +84,8 @@ def gradients_alone(
 ) -> list[Tensor]:  # @stepover
     """The gradient of each stage's weights, from one process and the whole batch."""
     model = nn.Sequential(*(Stage(i, []) for i in range(stages)))
-    return [*torch.autograd.grad(F.mse_loss(model(x), target), [*model.parameters()])]
+    loss = F.mse_loss(model(x), target)
+    return [*torch.autograd.grad(loss, [*model.parameters()])]
 
 
 def is_gradient(ours: Tensor | None, expected: Tensor) -> bool:
@@ -125,7 +126,8 @@ def timetable(
 
     `logs` are the passes of each rank in their order; a pass takes one step, or that of `lengths`.
     """
-    lengths, last = lengths or {"F": 1, "B": 1}, max(p.stage for log in logs for p in log)
+    lengths = lengths or {"F": 1, "B": 1}
+    last = max(p.stage for log in logs for p in log)
     ends: dict[Pass, int] = {}
     free, steps = [0] * len(logs), [list[Step]() for _ in logs]
     queues = [deque(log) for log in logs]
@@ -136,7 +138,9 @@ def timetable(
                 if kind == "F":  # needs what the stage before has computed
                     need = Pass("F", stage - 1, batch) if stage > 0 else None
                 else:  # needs the gradient from the next stage
-                    need = Pass("B", stage + 1, batch) if stage < last else Pass("F", stage, batch)
+                    need = Pass("F", stage, batch)
+                    if stage < last:
+                        need = Pass("B", stage + 1, batch)
                 if need is not None and need not in ends:
                     break
                 begin = max(free[rank], ends[need] if need else 0)
@@ -145,11 +149,14 @@ def timetable(
     return steps
 
 
-def idle_share(steps: Sequence[Sequence[Step]], lengths: Mapping[str, int] | None = None) -> Fraction:
+def idle_share(
+    steps: Sequence[Sequence[Step]], lengths: Mapping[str, int] | None = None
+) -> Fraction:
     """The share of all ranks' steps in which a rank has nothing to do."""
     lengths = lengths or {"F": 1, "B": 1}
     last = max(step.number for rank in steps for step in rank)
-    return 1 - Fraction(sum(lengths[step.kind] for rank in steps for step in rank), last * len(steps))
+    busy = sum(lengths[step.kind] for rank in steps for step in rank)
+    return 1 - Fraction(busy, last * len(steps))
 
 
 @requires("linux, ranks=4")

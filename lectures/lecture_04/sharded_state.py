@@ -124,7 +124,10 @@ def trained_alone() -> tuple[list[Tensor], list[Tensor]]:  # @stepover
 
 def agree(ours: Iterable[Tensor], expected: Iterable[Tensor]) -> bool:
     """Whether what this rank holds of each tensor is what is expected, up to rounding in float32."""
-    pairs = [(local_part(a).detach(), b.detach()) for a, b in zip(ours, expected, strict=True)]
+    pairs = [
+        (local_part(a).detach(), b.detach())
+        for a, b in zip(ours, expected, strict=True)
+    ]
     return all((a - b).abs().max() < 1e-4 * b.abs().max() for a, b in pairs)
 
 

@@ -46,7 +46,8 @@ class FeedForward(nn.Module):
         self.down = nn.Linear(hidden, width, bias=False)
 
     def forward(self, x: Float[Tensor, "... d"]) -> Float[Tensor, "... d"]:
-        return self.down(F.silu(self.gate(x)) * self.up(x))  # type: ignore[no-any-return]
+        gated: Tensor = self.down(F.silu(self.gate(x)) * self.up(x))
+        return gated
 
 
 ROUNDING = 1e-12  # tolerance for another summation order in float64, relative to the largest value
@@ -175,7 +176,9 @@ def columns_then_rows_need_one_sum() -> None:
 
 def draw(*shapes: tuple[int, int]) -> list[Tensor]:
     """Random matrices in float64, the same on all ranks, that keep the size of what they multiply."""
-    return [torch.randn(shape).double() / math.sqrt(shape[0]) for shape in shapes]
+    return [
+        torch.randn(shape).double() / math.sqrt(shape[0]) for shape in shapes
+    ]
 
 
 @requires("linux, ranks=4")
@@ -290,7 +293,10 @@ def sum_backward(x: Tensor) -> Tensor:
 
 def attend(x: Tensor, matrices: Sequence[Tensor]) -> Tensor:
     """Causal attention in heads of dimension 16: query, key, value, and the output projection."""
-    q, k, v = ((x @ matrix).unflatten(-1, (-1, 16)).transpose(1, 2) for matrix in matrices[:3])
+    q, k, v = (
+        (x @ matrix).unflatten(-1, (-1, 16)).transpose(1, 2)
+        for matrix in matrices[:3]
+    )
     heads = F.scaled_dot_product_attention(q, k, v, is_causal=True)
     return heads.transpose(1, 2).flatten(2) @ matrices[3]
 
@@ -317,7 +323,8 @@ Matrices = tuple[list[Tensor], list[Tensor]]  # of attention, and of the feed-fo
 
 def block_matrices() -> Matrices:
     """The matrices of a block of dimension 64, with 4 heads, the same on all ranks."""
-    return draw((64, 64), (64, 64), (64, 64), (64, 64)), draw((64, 160), (64, 160), (160, 64))
+    attention = draw((64, 64), (64, 64), (64, 64), (64, 64))
+    return attention, draw((64, 160), (64, 160), (160, 64))
 
 
 def own_slices(matrices: Matrices) -> Matrices:

@@ -275,7 +275,8 @@ def the_published_run_lost_less_than_its_bubble() -> None:
     """)
     mfu = [layout.reached / PEAK for layout in LLAMA_3]  # @inspect mfu as %
     printed = [0.43, 0.41, 0.38]  # in the report
-    assert all(abs(ours - theirs) < 0.006 for ours, theirs in zip(mfu, printed)), \
+    gaps = [abs(ours - theirs) for ours, theirs in zip(mfu, printed)]  # @hide
+    assert max(gaps) < 0.006, \
         "The reported rates over the peak are the MFUs of the report, within 0.6 points."
     waits = [float(bubble(a.stages, a.sequences)) for a in LLAMA_3]  # @inspect waits as %
     assert waits[1] == 15 / (16 + 15), \
@@ -357,7 +358,8 @@ def enough_tokens_hide_the_weights() -> None:
     nvlink_tokens, network_tokens = PEAK / NVLINK, PEAK / NETWORK  # @inspect nvlink_tokens as tokens, network_tokens as tokens
     assert (round(nvlink_tokens), round(network_tokens)) == (2199, 19790), \
         "In the forward pass, 2199 tokens hide the traffic over NVLink, and 19790 that over the network."
-    backward_tokens = [(2 + 4) / 4 * link for link in (nvlink_tokens, network_tokens)]  # @inspect backward_tokens as tokens
+    links = nvlink_tokens, network_tokens
+    backward_tokens = [(2 + 4) / 4 * tokens for tokens in links]  # @inspect backward_tokens as tokens
     assert [round(link) for link in backward_tokens] == [3298, 29685], \
         "In the backward pass it takes 3298 and 29685 tokens, half as many again."
     note(r"""
@@ -580,8 +582,10 @@ def a_search_finds_a_published_layout() -> None:
     assert len(best) == 24, "24 of the 36 layouts fit."
     assert best[:2] == [(8, 8, 256), (8, 16, 128)], \
         "The fastest has 8 stages; the layout of Llama 3, tensor 8, stages 16, data 128, is the second."
-    gap = step_seconds(published) / step_seconds(Layout(8, 1, 8, 256, 8192, 8)) - 1  # @inspect gap as %
-    assert 0.03 < gap < 0.04, "By the estimate, it takes 3 to 4 % longer than the first."
+    quickest = step_seconds(Layout(8, 1, 8, 256, 8192, 8))
+    gap = step_seconds(published) / quickest - 1  # @inspect gap as %
+    assert 0.03 < gap < 0.04, \
+        "By the estimate, it takes 3 to 4 % longer than the first."
     note(r"""
         Why are the first ones alike? More than `8` GPUs for each matrix would have to use the slow
         network. Fewer would need longer pipelines, with larger bubbles. The number of stages is a

@@ -182,7 +182,7 @@ def test_a_recording_that_holds_a_failed_claim_fails_the_build(book: Book) -> No
     claim["verdict"] = "fails"
     file.write_text(json.dumps(recording))
     line = 1 + book.lecture.read_text().splitlines().index('    assert total < LIMIT, "within the limit"')
-    says = f"lecture_x.cpu.json: lecture_x.py:{line}: claim fails: within the limit\n"
+    says = f"lecture_x.py:{line}: claim fails in lecture_x.cpu.json: within the limit\n"
     says += "    assert total < LIMIT\n    to record anew: litbook record lecture_x --device cpu --approve"
     assert [*map(str, book.build().findings)] == [says]
 

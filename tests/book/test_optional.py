@@ -66,7 +66,7 @@ def test_the_core_runs_checks_and_builds_a_book(core: Path, book: Path) -> None:
     assert done.stdout.endswith("1 claim holds, 0 fail, 0 not run\n") and "table = a table" in done.stdout
     done = litbook(core, book, "check", "lecture_01")
     assert (done.returncode, done.stderr) == (0, missing("mutants"))
-    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == ["lecture_01"] * 6
+    assert done.stdout == "lecture_01: nothing; this run: 1 claim holds, 0 fail, 0 not run\n"
     done = litbook(core, book, "build")
     assert done.returncode == 0, done.stderr
     [page] = (book / "site" / "lectures").glob("lecture_01/index.html")

@@ -81,7 +81,8 @@ def judge(
             level = "error" if rule.reads == "trials" or rule.severity == "error" else "warn"
         if rule.lenient and level == "error" and subject.foreign:
             level = "warn"
-        of_rule = [one for one in (*rule.find(subject), *drawn) if one.code == rule.code]
+        found = drawn if rule.reads == "pages" else rule.find(subject)
+        of_rule = [one for one in found if one.code == rule.code]
         ran.add(rule.code)
         allowances = _allowances(subject) if of_rule else []
         kept = list[Finding]()
