@@ -111,8 +111,7 @@ def command(
 def uncoded(text: str) -> str:
     """What a command printed, without the codes of rules behind the first lines of findings.
 
-    Most tests are about the words; that each finding is printed with its code `test_rules` and the golden
-    texts of the samples hold.
+    Most tests are about the words; that each finding is printed with its code `test_rules` holds.
     """
     return re.sub(rf" \[(?:{'|'.join(all_rules())})\]$", "", text, flags=re.MULTILINE)
 

@@ -13,7 +13,6 @@ from litbook.record import encoding, model
 from litbook.record.compare import Difference
 from litbook.record.compare_values import ValueChange
 from litbook.rules import outcome, recorded
-from litbook.rules.run import failures as found_in
 from litbook.run.run import run
 
 PLACE = model.Environment(
@@ -40,7 +39,7 @@ def test_a_golden_record_is_what_its_text_says(name: str) -> None:
 def test_the_terminal_ends_with_the_report_of_the_golden_record(name: str) -> None:
     made = encoding.read(SAMPLES / f"{name}.json")
     text = (SAMPLES / f"{name}.txt").read_text(encoding="utf-8")
-    problems = "".join(f"\n{finding.text(coded=True)}\n" for finding in found_in(made))
+    problems = "".join(f"\n{problem}\n" for problem in failures(made))
     before, found, after = text.partition(problems + "\n")
     assert before and found and f"\n{outcome.summary(made)}" in f"\n{after}"
     assert outcome.holds(made) is (name == "tour")

@@ -745,8 +745,8 @@ def test_what_a_part_is_for_its_sections_are_for():
 
 def test_requires_names_the_device():
     assert [f.name for f in lecture(TREE).functions if f.requires == "cuda"] == ["one"]
-    found = lecture("import litbook\n@litbook.requires('cuda')\ndef f(): pass\n@requires(d)\ndef h(): pass")
-    assert [f.requires for f in found.functions] == [None, "cuda", None, None]
+    found = lecture("import litbook\n@litbook.requires('cuda')\ndef f(): pass")
+    assert [f.requires for f in found.functions] == [None, "cuda", None]
 
 
 ASIDES = """

@@ -408,7 +408,7 @@ def test_the_report_names_the_line_the_caption_the_values_and_what_became_of_it(
     done = command(write(tmp_path, section(CAUGHT, BAD)), "--quiet")
     assert done.returncode == 1
     assert done.stdout == (
-        "lecture_sample.py:4: assert fails: 3 is small [raised]\n"
+        "lecture_sample.py:4: assert fails: 3 is small\n"
         "        x is 3\n"
         "        its exception ended nothing: it was caught, or Python swallowed it\n"
         "        if it is meant to fail, say so on its line: # @allow claim-fails: WHY\n"

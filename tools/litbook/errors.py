@@ -11,6 +11,10 @@ class LitbookError(Exception):
     slug = "litbook"
     exit_status = 2
 
+    def printed(self) -> str:
+        """What a command prints of it."""
+        return str(self)
+
 
 class UnusableLecture(LitbookError):
     """The lecture cannot run as it stands; `findings` holds all that was found, in order."""
@@ -22,6 +26,10 @@ class UnusableLecture(LitbookError):
             findings, key=lambda f: (f.place.path, f.place.line, f.place.column) if f.place else ("", 0, 0)
         )
         super().__init__("\n".join(map(str, self.findings)))
+
+    def printed(self) -> str:
+        """Each finding with its code."""
+        return "\n".join(finding.text(coded=True) for finding in self.findings)
 
 
 class NotFound(LitbookError):

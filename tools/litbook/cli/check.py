@@ -75,6 +75,7 @@ def check(
         paths = project.lectures()
         if not chosen or "overlooked" in chosen:
             report.tell("", [("error", finding) for finding in project.overlooked_files()], [])
+    rules = [rule for rule in rules if rule.reads != "book"]
     for path in paths:
         _check(path.resolve(), rules, bool(chosen), {"sections": sections, **options}, report)
     if form == "json":

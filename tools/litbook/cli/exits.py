@@ -54,7 +54,7 @@ def status_of(command: click.Command, program: str, arguments: Sequence[str] | N
         error.show()
     except LitbookError as error:
         found, status = getattr(error, "findings", ()), terminated or error.exit_status
-        text = "\n".join(finding.text(coded=True) for finding in found) or str(error)
+        text = error.printed()
         findings = [finding.as_data() for finding in found]
     except KeyboardInterrupt:  # before or after the lecture itself ran
         text, status = "interrupted", terminated or 130

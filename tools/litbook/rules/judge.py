@@ -5,16 +5,18 @@ In goes a subject, out come findings, errors and warnings apart. It prints nothi
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 
 from litbook.errors import NotFound
 from litbook.finding import Finding
 from litbook.lecture.model import Allowance, Lecture
 from litbook.record.model import Record
-from litbook.rules.registry import Rule, Severity, all_rules, find_rule, severities
+from litbook.rules.registry import DRAWN, Rule, Severity, all_rules, find_rule, severities
 from litbook.rules.subject import Subject
 
 OF_RECORDINGS: tuple[str, ...] = ("older", "differs", "unreadable-recording")
@@ -72,27 +74,21 @@ def judge(
     drawing its pages has found. An `@allow` that excuses nothing is a finding itself.
     """
     findings, rules = Findings(), rules_of() if rules is None else rules
-    drawn, ran, used = list(drawn), set[str](), set[Allowance]()
-    for rule in rules:
-        level = severity.get(rule.code, rule.severity)
-        if level == "off":
-            if not selected:
-                continue
-            level = "error" if rule.reads == "trials" or rule.severity == "error" else "warn"
-        if rule.lenient and level == "error" and subject.foreign:
-            level = "warn"
-        found = drawn if rule.reads == "pages" else rule.find(subject)
-        of_rule = [one for one in found if one.code == rule.code]
-        ran.add(rule.code)
-        allowances = _allowances(subject) if of_rule else []
-        kept = list[Finding]()
-        for finding in filter(subject.was_asked, of_rule):
+    drawn, ran, used = [one for one in drawn if one.code in DRAWN], set[str](), set[Allowance]()
+    # Rules that one function serves are judged together, so that what they find keeps its order.
+    for find, several in itertools.groupby(rules, key=attrgetter("find")):
+        levels = {
+            rule.code: level for rule in several if (level := _level(rule, severity, selected, subject))
+        }
+        ran |= levels.keys()
+        found = [one for one in [*drawn, *(find(subject) if levels else ())] if one.code in levels]
+        allowances = _allowances(subject) if found else []
+        for finding in filter(subject.was_asked, found):
             excuse = next((allowed for allowed in allowances if allowed.excuses(finding)), None)
             if excuse is None:
-                kept.append(finding)
+                findings.add(levels[finding.code], [finding])
             else:
                 used.add(excuse)
-        findings.add(level, kept)
     if UNUSED in ran or UNKNOWN in ran:
         _judge_allowances(subject, findings, ran, used, severity)
     return findings
@@ -109,6 +105,16 @@ def judge_run(
     subject = Subject(path, run=lambda: record, words=words or None, formula=formula)
     levels, _ = severities(({"words": words} if words else {}) | dict(subject.project.options))
     return judge(subject, levels | dict.fromkeys(OF_RECORDINGS, "off"))
+
+
+def _level(rule: Rule, severity: Mapping[str, Severity], selected: bool, subject: Subject) -> Severity | None:
+    """How severe what a rule finds is here; None where it is not asked."""
+    level = severity.get(rule.code, rule.severity)
+    if level == "off":
+        if not selected:
+            return None
+        level = "error" if rule.reads == "trials" or rule.severity == "error" else "warn"
+    return "warn" if rule.lenient and level == "error" and subject.foreign else level
 
 
 def _allowances(subject: Subject) -> list[Allowance]:

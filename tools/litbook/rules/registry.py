@@ -118,6 +118,14 @@ def _find_uncalled(subject: Subject) -> Iterable[Finding]:
     return never_ran.find_uncalled(lecture, subject.record) if lecture else []
 
 
+def _failures(subject: Subject) -> Iterable[Finding]:
+    return run.failures(subject.record)
+
+
+def _unbacked(subject: Subject) -> Iterable[Finding]:
+    return unbacked_number.find_unbacked(subject.lecture)
+
+
 def _find_unchecked(subject: Subject) -> Iterable[Finding]:
     found, asked = unchecked_answer.find_unchecked(subject.lecture), unchecked_answer.count(subject.lecture)
     subject.notes.append(
@@ -185,8 +193,8 @@ register(
     Rule("unreadable-recording", _recordings),
     Rule("differs", lambda subject: recorded.differences(subject.runs)),
     Rule("older", lambda subject: recorded.older(subject.runs)),
-    Rule("claim-fails", lambda subject: run.failures(subject.record)),
-    Rule("raised", lambda subject: run.failures(subject.record)),
+    Rule("claim-fails", _failures),
+    Rule("raised", _failures),
     Rule("recorded-failure", lambda subject: recorded.failed(subject.runs)),
     Rule("large-picture", lambda subject: run.large_pictures(subject.record), "warn"),
     Rule("shown-nowhere", lambda subject: run.shown_nowhere(subject.record), "warn"),
@@ -198,8 +206,8 @@ register(
     Rule("never-ran", _never_ran, lenient=True),
     Rule("waits", _never_ran, "off"),
     Rule("vacuous", lambda subject: vacuous.find_vacuous(subject.record), lenient=True),
-    Rule("unbacked", lambda subject: unbacked_number.find_unbacked(subject.lecture), reads="text"),
-    Rule("forgotten-f", lambda subject: unbacked_number.find_unbacked(subject.lecture), reads="text"),
+    Rule("unbacked", _unbacked, reads="text"),
+    Rule("forgotten-f", _unbacked, reads="text"),
     Rule("unchecked", _find_unchecked, "off", reads="text"),
     Rule("unbounded", lambda subject: measures.find_unclaimed(subject.lecture), "off", reads="text"),
     Rule("unknown-allow", _find_nothing, reads="text"),  # these two: see `judge`

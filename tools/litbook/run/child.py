@@ -75,7 +75,7 @@ def carry_out(desk: Mailbox, asked: dict[str, Any]) -> None:
             why = f"the record of the run cannot be kept among temporary files: {error.strerror}"
             desk.trouble("cannot-keep", f"{why}; no verdict without it", 1)
     except LitbookError as error:
-        desk.trouble(error.slug, str(error), error.exit_status)
+        desk.trouble(error.slug, error.printed(), error.exit_status)
     except KeyboardInterrupt:
         desk.trouble("interrupted", "interrupted before the first line ran", 130)
     except OSError as error:  # of the one who listens: a full disk behind `>`

@@ -67,7 +67,7 @@ class Mailbox:
 
     def give_up(self, error: LitbookError) -> NoReturn:
         """The lecture does not stop at the end of its time: from another thread, the end of the process."""
-        self.trouble(error.slug, str(error), error.exit_status)
+        self.trouble(error.slug, error.printed(), error.exit_status)
         _exit(0)
 
     def end(self) -> NoReturn:
