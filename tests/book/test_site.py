@@ -336,7 +336,7 @@ def test_a_strict_build_fails_with_the_line_of_the_failed_claim(site_project):
     done = mkdocs(site_project, HOLDS.replace("two == 2", "two == 3"))
     assert done.returncode != 0
     said = "lectures/lecture_01.py:14: claim fails: it holds\n    assert two == 3\n    2 == 3\n"
-    assert said in done.stderr
+    assert said in uncoded(done.stderr)
 
 
 DEAF = HOLDS.replace("two == 2", "two == 3").replace(
@@ -437,7 +437,7 @@ def test_an_edited_recording_fails_the_strict_build_and_approve_repairs_it(site_
         "lectures/lecture_01.py:13: one: two is not what was recorded\n"
         "    was 3, is 2, by 1 (0.333 of it)\n"
         "    if that is right: litbook record lecture_01 --device cpu --approve\n"
-    ) in done.stderr
+    ) in uncoded(done.stderr)
     subprocess.run([*command, "--approve"], check=True, capture_output=True, timeout=60)
     assert mkdocs(site_project, HOLDS).returncode == 0
     changed = [
