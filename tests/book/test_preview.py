@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pygments.lexers import PythonLexer
-from tests.running import LITBOOK, until
+from tests.running import LITBOOK, uncoded, until
 
 from litbook.page import highlight
 from litbook.site.preview import server
@@ -152,7 +152,7 @@ def running(text: str) -> str:
 
 def banner(text: str) -> str:
     found = re.search(r'<div id="litbook-trouble"[^>]*>(.*?)</div>', text, re.DOTALL)
-    return found[1] if found else ""
+    return uncoded(found[1]) if found else ""
 
 
 def shows(text: str, value: int) -> bool:
