@@ -443,7 +443,8 @@ def test_a_comparison_as_json_lists_what_differs(book: Path, capfd: pytest.Captu
     assert cli.litbook(["compare", "--json", "old.json", "new.json"]) == 1
     answer = json.loads(capfd.readouterr().out)
     assert (answer["exit_status"], answer["values"]) == (1, 1)
-    assert ": one: pid is not what was recorded\n    was " in answer["differences"][0]
+    (row,) = answer["differences"]
+    assert row["what"] == "one: pid is not what was recorded" and row["details"][0].startswith("was ")
 
 
 # ------------------------------------------------------------------------------- for shells

@@ -240,7 +240,7 @@ def test_a_finding_stands_once() -> None:
     findings = Findings()
     findings.add("error", [FINDING, FINDING])
     findings.add("error", [FINDING])
-    assert findings.errors == [FINDING] and findings.counts() == {"unbacked": 1}
+    assert findings.errors == [FINDING]
 
 
 def test_the_text_of_a_lecture_is_read_without_a_run(tmp_path: Path) -> None:
@@ -318,3 +318,24 @@ def test_a_rule_of_another_package_is_found(monkeypatch: pytest.MonkeyPatch, tmp
         assert found(path, "no-question") == ["no-question"]
     finally:
         all_rules.cache_clear()
+
+
+def test_an_exception_in_a_helper_is_told_of_a_run_of_one_section(tmp_path: Path) -> None:
+    text = (
+        '"""L."""\n\ndef main() -> None:\n    one()\n    two()\n\ndef one() -> None:\n    """One."""\n    helper(0)\n\n'
+        'def two() -> None:\n    """Two."""\n\ndef helper(n):\n    return 1 / n\n'
+    )
+    path = write(tmp_path, text)
+    said = run_lecture("run", str(path), "one", "--quiet", "--device", "cpu", program=cli.litbook)
+    assert said.returncode == 1 and "lecture_01.py:15: ZeroDivisionError: division by zero" in said.stdout
+
+
+def test_other_tools_words_in_a_book_leave_numbers_to_be_backed() -> None:
+    assert severities({"words": "edtrace"}) == ({}, [])
+    assert severities({"words": "edtrace", "unbacked": "warn"})[0]["unbacked"] == "warn"
+
+
+def test_a_lecture_called_json_asks_for_no_json(tmp_path: Path) -> None:
+    said = command("run", "json")
+    assert said.returncode == 2 and said.stdout == ""
+    assert json.loads(command("check", "nosuch", "--format=json").stdout)["exit_status"] == 2

@@ -18,6 +18,7 @@ from litbook.errors import LitbookError, UnusableLecture
 from litbook.finding import Finding
 from litbook.project import Project, name_of
 
+INTERRUPTED = 130  # the exit status of Ctrl-C
 CODES = "by code, several with commas; `litbook rule` lists them."
 
 
@@ -77,7 +78,13 @@ def check(
             report.tell("", [("error", finding) for finding in project.overlooked_files()], [])
     rules = [rule for rule in rules if rule.reads != "book"]
     for path in paths:
-        _check(path.resolve(), rules, bool(chosen), {"sections": sections, **options}, report)
+        try:
+            _check(path.resolve(), rules, bool(chosen), {"sections": sections, **options}, report)
+        except LitbookError as error:  # of several lectures the others are judged all the same
+            if lecture is not None or error.exit_status == INTERRUPTED:
+                raise
+            told = [("error", Finding(error.slug, str(error)))]
+            report.tell(name_of(path), told, ["no verdict"], status=error.exit_status)
     if form == "json":
         say_json(report.results)
     return report.status

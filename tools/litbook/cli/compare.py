@@ -30,9 +30,9 @@ def compare_files(old: Path, new: Path, *, as_json: bool) -> int:
     result = compare_records(now, was)
     count, status = len(result.differences), int(bool(result.differences))
     if as_json:
-        texts = [*map(str, result.differences)]
+        rows = [difference.finding().as_data() for difference in result.differences]
         say_json(
-            {"differences": texts, "values": result.values, "claims": result.claims, "exit_status": status}
+            {"differences": rows, "values": result.values, "claims": result.claims, "exit_status": status}
         )
     else:
         say(harmless("\n".join(differences.lines(was, now, [str(old), str(new)], result))))

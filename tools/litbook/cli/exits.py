@@ -74,6 +74,6 @@ def status_of(command: click.Command, program: str, arguments: Sequence[str] | N
         signal.signal(signal.SIGTERM, before)
     if program:
         complain(text, program)
-    if "--json" in words or "json" in words:  # `--format json`
+    if "--json" in words or "--format json" in " ".join(words).replace("=", " "):
         say_json({"error": text, "findings": findings, "exit_status": status})
     return status

@@ -6,7 +6,6 @@ In goes a subject, out come findings, errors and warnings apart. It prints nothi
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -14,8 +13,9 @@ from pathlib import Path
 
 from litbook.errors import NotFound
 from litbook.finding import Finding
-from litbook.lecture.model import Allowance, Lecture
+from litbook.lecture.model import Allowance
 from litbook.record.model import Record
+from litbook.rules.recorded import read_runs
 from litbook.rules.registry import DRAWN, Rule, Severity, all_rules, find_rule, severities
 from litbook.rules.subject import Subject
 
@@ -35,10 +35,6 @@ class Findings:
         """Keep findings of that severity, each once."""
         into = self.errors if severity == "error" else self.warnings
         into += (finding for finding in dict.fromkeys(findings) if finding not in into)
-
-    def counts(self) -> Counter[str]:
-        """How many there are, by code."""
-        return Counter(finding.code for finding in (*self.errors, *self.warnings))
 
 
 def rules_of(
@@ -83,7 +79,9 @@ def judge(
         ran |= levels.keys()
         found = [one for one in [*drawn, *(find(subject) if levels else ())] if one.code in levels]
         allowances = _allowances(subject) if found else []
-        for finding in filter(subject.was_asked, found):
+        for finding in found:
+            if all_rules()[finding.code].reads == "text" and not subject.was_asked(finding):
+                continue  # a run of some sections says nothing of the text of others
             excuse = next((allowed for allowed in allowances if allowed.excuses(finding)), None)
             if excuse is None:
                 findings.add(levels[finding.code], [finding])
@@ -102,9 +100,11 @@ def judge_run(
     But for its recording, with which a run compares itself. In another tool's `words` numbers need no backing
     unless the book says otherwise.
     """
-    subject = Subject(path, run=lambda: record, words=words or None, formula=formula)
-    levels, _ = severities(({"words": words} if words else {}) | dict(subject.project.options))
-    return judge(subject, levels | dict.fromkeys(OF_RECORDINGS, "off"))
+    edition, _ = read_runs(path, record)
+    subject = Subject(path, edition=edition, words=words or None, formula=formula)
+    levels, _ = severities(subject.project.options)
+    unasked: tuple[str, ...] = ("unbacked", "forgotten-f") if words else ()
+    return judge(subject, {**dict.fromkeys(unasked, "off"), **levels, **dict.fromkeys(OF_RECORDINGS, "off")})
 
 
 def _level(rule: Rule, severity: Mapping[str, Severity], selected: bool, subject: Subject) -> Severity | None:
@@ -118,14 +118,7 @@ def _level(rule: Rule, severity: Mapping[str, Severity], selected: bool, subject
 
 
 def _allowances(subject: Subject) -> list[Allowance]:
-    lecture = _text(subject)
-    return lecture.allowances if lecture else []
-
-
-def _text(subject: Subject) -> Lecture | None:
-    if subject.refusals:
-        return None
-    return subject.lecture
+    return [] if subject.refusals else subject.lecture.allowances
 
 
 def _judge_allowances(

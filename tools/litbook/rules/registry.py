@@ -140,7 +140,7 @@ def _recordings(subject: Subject) -> Iterable[Finding]:
 
 
 def _prose(subject: Subject) -> Iterable[Finding]:
-    return subject.prose
+    return filter(subject.was_asked, subject.prose)
 
 
 def _bibliography(subject: Subject) -> Iterable[Finding]:
@@ -246,8 +246,6 @@ def severities(options: Mapping[str, Any]) -> tuple[dict[str, Severity], list[st
     Raises `LitbookError` for a code that is none, a severity that is none, and for what refuses a lecture.
     """
     chosen, words = dict[str, Severity](), list[str]()
-    if options.get("words"):
-        chosen["unbacked"] = chosen["forgotten-f"] = "off"
     given = dict(options.get("rules") or {})
     for name in ("unbacked", "unchecked"):
         if (old := options.get(name)) is not None and (old or "off") in SEVERITIES:

@@ -17,6 +17,7 @@ from litbook.finding import Finding
 from litbook.lecture import parse
 from litbook.lecture.model import Lecture
 from litbook.markdown import bibliography
+from litbook.markdown.bibliography import Bibliography
 from litbook.markdown.links import Citations
 from litbook.page.runs import LectureRuns
 from litbook.project import NoBook, Project, display_path
@@ -42,8 +43,8 @@ class Subject:
     """One lecture under judgement; what is not given is made when a rule asks for it.
 
     `run` gives the record of a run and is asked once; `edition` is the lecture with its recordings, where the
-    caller has read them; without `formula` nothing is
-    said of LaTeX. `words` is the tool in whose words it is written. `notes` receives what rules count.
+    caller has read them, and `works` its bibliography; without `formula` nothing is said of LaTeX. `words` is
+    the tool in whose words it is written. `notes` receives what rules count.
     """
 
     path: Path
@@ -55,6 +56,7 @@ class Subject:
     notes: list[str] = field(default_factory=list)
     unreadable: list[Finding] = field(default_factory=list)
     book: Project | None = None
+    works: Bibliography | None = None
     unreadable_works: Finding | None = None
 
     def __post_init__(self) -> None:
@@ -120,7 +122,9 @@ class Subject:
         book, citations = self.project, None
         if find_spec("bibtexparser") and (book.bibliography.exists() or book.config.exists()):
             try:
-                works = bibliography.read(book.bibliography) if book.has_bibliography else {}
+                works = self.works
+                if works is None:
+                    works = bibliography.read(book.bibliography) if book.has_bibliography else {}
                 citations = Citations(works, file=book.bibliography.name)
             except LitbookError as error:
                 self.unreadable_works = Finding("bibliography", str(error))

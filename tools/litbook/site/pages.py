@@ -154,6 +154,7 @@ class Pages:
             formula=mathml.mathml,
             unreadable=[*unreadable],
             book=self.project,
+            works=self.works,
         )
         return judge(subject, self.choices.severities, drawn=drawn)
 
