@@ -7,6 +7,8 @@ import json
 import logging
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import product
@@ -97,6 +99,66 @@ def test_a_case_is_worked_out_and_a_wrong_one_stops_the_build(repo: Path) -> Non
         LitbookError, match="a case of the page cannot be asked: Lama: no file and no model 'Lama'"
     ):
         calculator.on_page_markdown("<!-- case: Lama -->")
+
+
+TRAINED = """
+import torch
+import torch.distributed as dist
+from torch import nn
+from transformers import Qwen2Config, Qwen2ForCausalLM
+
+class Adapter(nn.Module):
+    def __init__(self, base, rank=4):
+        super().__init__()
+        self.base = base
+        self.down = nn.Parameter(torch.randn(rank, base.in_features, dtype=torch.bfloat16) / 8)
+        self.up = nn.Parameter(torch.zeros(base.out_features, rank, dtype=torch.bfloat16))
+
+    def forward(self, x):
+        return self.base(x) + x @ self.down.T @ self.up.T
+
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+sizes = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=128)
+model = Qwen2ForCausalLM(Qwen2Config(vocab_size=100, **sizes)).to(torch.bfloat16).requires_grad_(False)
+for layer in model.model.layers:
+    layer.self_attn.q_proj = Adapter(layer.self_attn.q_proj)
+WRAP
+adapters = [p for p in model.parameters() if p.requires_grad]
+OPTIMIZE
+kept = model.model.layers[0].mlp.up_proj.weight
+assert kept.to_local().numel() == kept.numel() / 2 and not kept.requires_grad
+x = torch.randint(0, 100, (2, 16))
+losses = []
+for _ in range(5):
+    loss = model(input_ids=x, labels=x).loss
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    losses.append(loss.item())
+if dist.get_rank() == 0:
+    print("losses", *losses)
+dist.destroy_process_group()
+"""
+
+
+def test_the_code_of_the_worked_page_trains_a_small_model_on_two_ranks(repo: Path, tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="no transformers: pip install -e .[dev]")
+    page = (repo / "docs" / "a-32b-on-four-h100s.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    wrap, _, optimize = code.partition("optimizer = ")
+    text = TRAINED.replace("WRAP", wrap).replace("OPTIMIZE", f"optimizer = {optimize}")
+    (tmp_path / "train.py").write_text(text, encoding="utf-8")
+    line = re.search(r"torchrun (--standalone) --nproc-per-node 4 train.py", page)
+    assert line is not None
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", line[1], "--nproc-per-node", "2", "train.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    (said,) = re.findall(r"^losses (.*)$", done.stdout, re.M)
+    losses = [float(it) for it in said.split()]
+    assert losses[-1] < losses[0]
 
 
 def test_the_files_of_another_folder_are_forgotten_afterwards(repo: Path, tmp_path: Path) -> None:
