@@ -185,6 +185,59 @@ def test_python_and_script_agree_on_thousands_of_questions(tmp_path: Path) -> No
         assert value == (None if math.isinf(expected_number.value) else expected_number.value), text
 
 
+PICTURE = """
+import { readFileSync } from "node:fs";
+globalThis.window = {};
+(0, eval)(readFileSync(process.argv[2], "utf8"));
+const make = () => ({}), stage = { replaceChildren() {} };
+console.log(JSON.stringify(JSON.parse(process.argv[3]).map((at) => {
+  const values = window.litbookPicture.values(at);
+  return [values, window.litbookPicture.draw(stage, { place: at, values, make })];
+})));
+"""
+
+
+def test_the_picture_of_the_first_page_and_the_calculator_have_one_rule(tmp_path: Path) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("no node on the PATH")
+    recipes = {"AdamW, float32 throughout": "adamw", "AdamW, bfloat16, float32 master copy": "adamw-mixed"}
+    models = {"Llama-3.2-1B": "Llama-3.2-1B", "Llama-3-70B": "Llama-3-70B", "Llama-3-405B": "Llama-3.1-405B"}
+    kept = {"all": "none", "inputs of blocks": "full"}
+    grid = [
+        {"model": model, "cards": cards, "context": context, "recipe": recipe, "activations_kept": activations}
+        for model in models for cards in (1, 16, 1024) for context in (2048, 8192, 131072) for recipe in recipes for activations in kept
+    ]  # fmt: skip
+    (tmp_path / "picture.mjs").write_text(PICTURE, encoding="utf-8")
+    script = REPO / "lectures" / "lecture_03" / "pictures" / "fit.js"
+    done = subprocess.run(
+        [node, str(tmp_path / "picture.mjs"), str(script), json.dumps(grid)],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    device, verdicts = terminal.named_device("H100 SXM"), set()
+    for at, (values, said) in zip(grid, json.loads(done.stdout), strict=True):
+        shape = terminal.read_model(models[at["model"]]).shape
+        assert shape is not None
+        asked = answers.Question(
+            devices=at["cards"], context=at["context"], recipe=recipes[at["recipe"]], recompute=kept[at["activations_kept"]]
+        )  # fmt: skip
+        plan = answers.plan_of(asked, shape, device)
+        for name, value in {
+            "state": plan.state,
+            "activations": plan.activations,
+            "softmax": plan.logits,
+        }.items():
+            assert values[name] == pytest.approx(value, rel=1e-12), (at, name)
+        fits = answers.fits(asked, shape, device)
+        if (
+            plan.room == 72e9
+        ):  # the layers of the largest model, gathered, are more than the tenth that is kept free
+            assert ("It fits." in said) == fits, at
+            verdicts.add(fits)
+    assert verdicts == {True, False}
+
+
 # ------------------------------------------------------------------------ the translation
 
 
