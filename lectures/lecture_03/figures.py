@@ -44,8 +44,8 @@ def plot_fit(kept: Mapping[str, float], memory: int) -> Figure:
         )
         left += kept[name]
     axes.add_patch(Rectangle((0, -0.5), memory, 1, facecolor="none", edgecolor="black", linewidth=2))
-    free = {"facecolor": "none", "edgecolor": "black", "linestyle": "--"}
-    axes.add_patch(Rectangle((0.9 * memory, -0.42), 0.1 * memory, 0.84, **free))
+    free = (0.9 * memory, -0.42), 0.1 * memory, 0.84
+    axes.add_patch(Rectangle(*free, facecolor="none", edgecolor="black", linestyle="--"))
     axes.text(0, 0.62, f"one H100: {memory / GB:.0f} GB", color="black")
     axes.text(0, -1.45, f"{left / GB:.1f} GB a card; {kept['days']:.0f} days", color="black")
     axes.set(xlim=(-0.01 * left, max(memory, left) * 1.01), ylim=(-1.6, 1.1))

@@ -204,7 +204,7 @@ def test_the_picture_of_the_first_page_and_the_calculator_have_one_rule(tmp_path
     recipes = {"AdamW, float32 throughout": "adamw", "AdamW, bfloat16, float32 master copy": "adamw-mixed"}
     models = {"Llama-3.2-1B": "Llama-3.2-1B", "Llama-3-70B": "Llama-3-70B", "Llama-3-405B": "Llama-3.1-405B"}
     kept = {"all": "none", "inputs of blocks": "full"}
-    grid = [
+    grid: list[dict[str, Any]] = [
         {"model": model, "cards": cards, "context": context, "recipe": recipe, "activations_kept": activations}
         for model in models for cards in (1, 16, 1024) for context in (2048, 8192, 131072) for recipe in recipes for activations in kept
     ]  # fmt: skip
