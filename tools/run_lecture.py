@@ -6,7 +6,8 @@ try:
     from litbook.cli import run_lecture
 except ModuleNotFoundError as error:  # docs/maintain.md says which libraries a lecture needs
     print(f"run_lecture.py: the library {error.name} is not installed", file=sys.stderr)
-    print(f"    pip install {error.name}", file=sys.stderr)
+    command = f"    pip install {error.name}"
+    print(command, file=sys.stderr)
     sys.exit(2)
 
 if __name__ == "__main__":
