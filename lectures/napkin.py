@@ -17,6 +17,8 @@ RESERVE = 0.1  # of a GPU's memory, kept free: for buffers, fragments and what a
 NF4 = 0.5 + 1 / 64 + 4 / 16384  # bytes of a weight in QLoRA: 4 bits, a scale for 64 of them, a scale of 256 scales [@qlora]
 MXFP4 = 4.25 / 8  # bytes of a weight: 4 bits, and 8 for each block of 32 [@ocp-mx]
 
+ALL_REDUCE = 33e-6  # seconds that one adds to a step, however little it sends: measured on eight A100s [@gpt-fast], see "floor"
+
 # Where each formula is shown; a test holds that these sections exist.
 SECTIONS = {
     "parameters": "lecture_03/a-block-of-today#published_counts_follow_from_eight_numbers",
@@ -35,9 +37,13 @@ SECTIONS = {
     "cache": "lecture_03/generating#a_token_leaves_its_keys_and_values",
     "batch": "lecture_03/generating#memory_limits_the_batch",
     "decoding": "lecture_03/generating#bandwidth_sets_the_pace",
-    "shared": "lecture_03/generating#a_batch_shares_the_weights",
-    "prefill": "lecture_03/generating#reading_is_work_and_writing_is_waiting",
-    "touched": "lecture_03/later-models#a_batch_reads_most_experts",
+    "shared": "lecture_05/two-waits#a_step_is_a_sum",
+    "prefill": "lecture_05/two-waits#the_first_token_waits_for_arithmetic",
+    "limit": "lecture_05/two-waits#a_latency_limit_picks_the_batch",
+    "chunks": "lecture_05/prompts-between-tokens#chunks_of_a_prompt_share_steps",
+    "floor": "lecture_05/prompts-between-tokens#tensor_parallelism_has_a_floor",
+    "bill": "lecture_05/the-bill#a_generated_token_costs_more",
+    "touched": "lecture_05/the-bill#a_batch_reads_most_experts",
     "state": "lecture_02/napkin-math#adamw_keeps_four_numbers_per_parameter",
     "master": "lecture_02/napkin-math#a_master_copy_eats_what_it_saves",
     "optimizers": "lecture_02/optimizers#optimizers_differ_in_what_they_remember",
@@ -351,6 +357,14 @@ def cache_bytes(s: Shape, tokens: float, width: float) -> float:
     return pairs_seen(s, tokens) * elements * width
 
 
+def cache_copies(s: Shape, ranks: float) -> float:
+    """Elements of the KV cache are kept so many times by ranks of tensor parallelism: once, up to a rank for each KV head.
+
+    A latent serves all heads, so each rank keeps it whole. Section: tensor; latent.
+    """
+    return max(ranks / (1 if s.kv_rank > 0 else s.kv_heads), 1)
+
+
 def weight_bytes(s: Shape, precision: str) -> float:
     """Bytes of the weights for serving. Section: quantized.
 
@@ -405,6 +419,18 @@ def room(memory: float, reserve: float, gathered: float) -> float:
 def training_seconds(flops: float, devices: float, peak: float, utilization: float) -> float:
     """Seconds for so many FLOPs on devices that reach a share `utilization` of their peak. Section: days."""
     return flops / (devices * peak * utilization)
+
+
+def offload_seconds(
+    parameters: float, recipe: Recipe, devices: float, link: float, hosts: float, bandwidth: float
+) -> float:
+    """Seconds of a step for state in host memory: gradients and weights cross the link to the host, which updates in between.
+
+    To update, a host reads gradient, master copy and state, and writes the last two and the weight. Section: state.
+    """
+    crossing = parameters * (recipe.gradient + recipe.parameter) / (devices * link)
+    moved = recipe.gradient + 2 * (recipe.master + recipe.state) + recipe.parameter
+    return crossing + parameters * moved / (hosts * bandwidth)
 
 
 def bubble(stages: float, microbatches: float) -> float:
@@ -484,6 +510,11 @@ def decoding_seconds(
 def all_reduce_seconds(s: Shape, tokens: float, devices: float, link: float) -> float:
     """Seconds on the link for tensor parallelism's two all-reduces in each layer, forward, without latency. Section: tensor."""
     return s.layers * 2 * (2 * (devices - 1) / devices) * (2 * tokens * s.width) / link
+
+
+def all_reduce_latency(s: Shape, devices: float) -> float:
+    """Seconds that tensor parallelism adds to a step of decoding, however little is sent. Section: floor."""
+    return s.layers * 2 * ALL_REDUCE if devices > 1 else 0
 
 
 def prefill_flops(s: Shape, prompt: float) -> float:

@@ -67,7 +67,7 @@ FIELDS = [
     Field("prompt", "Tokens of a prompt", "of each request", "count", ["2048"], "s", "s", 1, 1e8),
     Field("output", "Tokens of the output", "of each request", "count", ["512"], "s", "s", 1, 1e8),
     Field("parameters", "Parameters", "empty: those of the shape; a number of your own overrides them", "count", [""], "pfs", "", 1, 1e15),
-    Field("mfu", "MFU", "without recomputation; Llama 3 reached 0.38 to 0.43", "share", ["0.4"], "pfs", "", 0.0001, 1, False),
+    Field("mfu", "MFU", "before recomputation, of the peak; Llama 3 reached 0.38 to 0.43", "share", ["0.4"], "pfs", "", 0.0001, 1, False),
     Field("format", "Format of the matmuls", "sets the peak", "choice", ["bfloat16"], "pf", choices=CHOICES["format"]),
     Field("reserve", "Memory kept free", "for buffers, fragments and the driver: an assumption", "share", ["10 %"], "pfs", "", 0, 0.9, False),
     Field("sequences", "Sequences on each GPU", "of a microbatch", "count", ["1"], "pf", "", 1, 1e6),
@@ -81,11 +81,12 @@ FIELDS = [
     Field("cache", "Elements of the KV cache", "their format", "choice", ["2"], "s", choices=CHOICES["cache"]),
     Field("limit", "Limit of TPOT, in ms", "the longest wait for a token", "ms", ["50"], "s", "", 0.01, 1e6, False),
     Field("price", "Price of a GPU-hour", "an example; any currency", "money", ["2"], "pfs", "", 0, 1e4, False),
-    Field("watts", "Power of a GPU, in watts", "what an H100 SXM may draw", "watts", ["700"], "pf", "", 1, 1e5, False),
+    Field("watts", "Power of a GPU, in watts", "700: what an H100 SXM may draw", "watts", ["700"], "pf", "", 1, 1e5, False),
     Field("node", "GPUs in a node", "whole nodes are what one rents", "count", ["8"], "pf", "", 1, 1e4),
-    Field("inside", "Link in a node, in GB/s", "one direction, for tensor parallelism", "link", ["450"], "pfs", "", 0.001, 1e6, False),
-    Field("between", "Link between nodes, in GB/s", "one direction, for weights and gradients", "link", ["50"], "pf", "", 0.001, 1e6, False),
+    Field("inside", "Link in a node, in GB/s", "one direction; 450: NVLink of an H100 SXM", "link", ["450"], "pfs", "", 0.001, 1e6, False),
+    Field("between", "Link between nodes, in GB/s", "one direction, for each GPU; 50: 400 Gbit/s", "link", ["50"], "pf", "", 0.001, 1e6, False),
     Field("host", "Link to the host, in GB/s", "one direction, for offloaded state", "link", ["50"], "pf", "", 0.001, 1e6, False),
+    Field("ram", "Memory of a host, in GB/s", "its bandwidth, for offloaded state: an assumption", "link", ["300"], "pf", "", 0.001, 1e6, False),
 ]
 
 
@@ -123,6 +124,7 @@ class Question:
     inside: float = 450
     between: float = 50
     host: float = 50
+    ram: float = 300
 
 
 @dataclass(frozen=True)
@@ -367,8 +369,9 @@ def plan_of(q: Question, s: Shape, device: Device) -> Plan:
     recipe, trained = recipe_of(q), trained_parameters(q, s)
     waiting = 0.0
     if offloaded(q):
-        crossing = (recipe.gradient + recipe.parameter) * trained / q.devices
-        waiting = crossing / (q.host * 1e9) * (q.tokens / step_tokens(q))
+        update = nk.offload_seconds(
+            trained, recipe, q.devices, q.host * 1e9, math.ceil(q.devices / q.node), q.ram * 1e9)
+        waiting = update * (q.tokens / step_tokens(q))
     host = (recipe.master + recipe.state) * trained if offloaded(q) else 0
     time = 0 if peak == 0 else nk.training_seconds(executed_flops(q, s) * q.tokens, q.devices, peak, q.mfu)
     return Plan(
@@ -507,8 +510,8 @@ def cheapest_changes(q: Question, s: Shape, device: Device) -> list[Change]:
 
 
 def sequence_bytes(q: Question, s: Shape) -> float:
-    """Bytes of the KV cache of one request at its end."""
-    return nk.cache_bytes(s, q.prompt + q.output, int(q.cache))
+    """Bytes of the KV cache of one request at its end, on all GPUs together."""
+    return nk.cache_bytes(s, q.prompt + q.output, int(q.cache)) * nk.cache_copies(s, q.devices)
 
 
 def sequences_that_fit(q: Question, s: Shape, device: Device) -> float:
@@ -518,16 +521,23 @@ def sequences_that_fit(q: Question, s: Shape, device: Device) -> float:
     return -1 if left < 0 else math.floor(left / sequence_bytes(q, s))
 
 
-def step_of(q: Question, s: Shape, device: Device, batch: float) -> float:
-    """Least seconds of a step that gives each of `batch` requests a token, half of the output behind it."""
-    middle = q.prompt + q.output / 2
+def middle_bytes(q: Question, s: Shape) -> float:
+    """Bytes of the KV cache of one request with half of its output behind it, on all GPUs together."""
+    return nk.cache_bytes(s, q.prompt + q.output / 2, int(q.cache)) * nk.cache_copies(s, q.devices)
+
+
+def step_of(q: Question, s: Shape, device: Device, batch: float, chunk: float = 0) -> float:
+    """Least seconds of a step that gives each of `batch` requests a token, half of the output behind it.
+
+    The step also prefills `chunk` tokens of each request's prompt.
+    """
     read = nk.weights_read(s, q.precision, batch) * weight_scale(q, s)
     weights = nk.decoding_flops(s, 0)
-    flops = weights * weight_scale(q, s) + nk.decoding_flops(s, middle) - weights
-    cache = nk.cache_bytes(s, middle, int(q.cache))
+    flops = weights * weight_scale(q, s) + nk.decoding_flops(s, q.prompt + q.output / 2) - weights
+    flops += nk.prefill_flops(s, q.prompt) * weight_scale(q, s) * chunk / q.prompt
     step = nk.decoding_seconds(
-        read, flops, cache, batch, q.devices * device.bandwidth, q.devices * peak_of(q, device))
-    return step + nk.all_reduce_seconds(s, batch, q.devices, q.inside * 1e9)
+        read, flops, middle_bytes(q, s), batch, q.devices * device.bandwidth, q.devices * peak_of(q, device))
+    return step + nk.all_reduce_seconds(s, batch * (1 + chunk), q.devices, q.inside * 1e9)
 
 
 def prefill_of(q: Question, s: Shape, device: Device) -> float:
@@ -626,22 +636,24 @@ def run_rows(q: Question, s: Shape, device: Device, plan: Plan) -> list[Row]:
     active = nk.active_parameters(s) * weight_scale(q, s)
     more = f" + 6 × {words(adapters)}" if adapters > 0 else ""
     waits = f", {seconds(plan.waiting)} of it for offloaded state" if plan.waiting > 0 else ""
+    offload = f" + {seconds(plan.waiting)}" if plan.waiting > 0 else ""
     again = executed - needed
     mfu = q.mfu * needed / executed
     return [
         Row("run", "time", "Training time", plan.seconds, seconds(plan.seconds),
-            f"{seconds(high)} to {seconds(low)} at {short(MFU_HIGH)} to {short(MFU_LOW)}{waits}",
-            f"{words(q.tokens)} tokens × {flop(executed)} ÷ ({words(q.devices)} × {flop(peak)}/s × {short(q.mfu)})", "days", "estimate"),
+            f"{seconds(high)} to {seconds(low)} at {short(MFU_HIGH)} to {short(MFU_LOW)} of the peak{waits}",
+            f"{words(q.tokens)} tokens × {flop(executed)} ÷ ({words(q.devices)} × {flop(peak)}/s × {short(q.mfu)}){offload}", "days", "estimate"),
         Row("run", "hours", "GPU-hours", hours, words(hours), "time × GPUs", f"{seconds(plan.seconds)} × {words(q.devices)}", "hours", "estimate"),
         Row("run", "price", "Price", hours * q.price, words(hours * q.price), f"at {short(q.price)} a GPU-hour",
             f"{short(hours)} × {short(q.price)}", "hours", "estimate"),
-        Row("run", "energy", "Energy of the GPUs", hours * q.watts, f"{words(hours * q.watts / 1000)} kWh", f"at {short(q.watts)} W each",
+        Row("run", "energy", "Energy of the GPUs", hours * q.watts, f"{words(hours * q.watts / 1000)} kWh",
+            f"at {short(q.watts)} W each" + (", an H100 SXM's" if q.watts == 700 and device.name != "H100 SXM" else ""),
             f"{short(hours)} h × {short(q.watts)} W", "watts", "estimate"),
         Row("run", "flops", "FLOPs per token of training", needed, flop(needed), f"attention {share(attention / needed)}",
             f"{factor} × {words(active)}{more} + {flop(attention)} of attention", "frozen" if adapters > 0 else "training"),
         Row("run", "again", "Recomputed per token", again, flop(again), f"{share(again / needed)} more",
             "the layers' forward pass, without a last matmul" if again > 0 else "no matmul is repeated", "recompute"),
-        Row("run", "mfu", "MFU that follows", mfu, share(mfu), f"HFU {share(q.mfu)}: recomputed FLOPs count in it",
+        Row("run", "mfu", "MFU with this recomputation", mfu, share(mfu), f"HFU {share(q.mfu)}, which counts recomputed FLOPs",
             f"{short(q.mfu)} × {flop(needed)} ÷ {flop(executed)}", "mfu"),
         Row("run", "steps", "Steps", q.tokens / step_tokens(q), words(math.ceil(q.tokens / step_tokens(q))), f"of {words(step_tokens(q))} tokens",
             f"{words(q.tokens)} ÷ {words(step_tokens(q))}", "step"),
@@ -705,13 +717,15 @@ def serve_fit_rows(q: Question, s: Shape, device: Device) -> list[Row]:
     """What serving keeps in memory."""
     weights, each = nk.weight_bytes(s, q.precision) * weight_scale(q, s), sequence_bytes(q, s)
     room, most = nk.room(device.memory, q.reserve, 0) * q.devices, sequences_that_fit(q, s, device)
+    copies = nk.cache_copies(s, q.devices)
+    kept = f", {short(copies)} copies" if copies > 1 else ""
     return [
         Row("fit", "need", "Memory needed, all GPUs", weights + q.users * each, size(weights + q.users * each), f"of {size(room)}",
             f"{size(weights)} + {words(q.users)} × {size(each)}", "batch"),
         Row("fit", "weights", "Weights", weights, size(weights), f"{size(weights / q.devices)} on each of {things(q.devices, 'GPU')}",
             f"{words(nk.parameter_count(s) * weight_scale(q, s))} parameters, {short(weights / (nk.parameter_count(s) * weight_scale(q, s)))} B each on average",
             "quantized" if q.precision != "bfloat16" else "parameters"),
-        Row("fit", "sequence", "KV cache of a request", each, size(each), f"{words(q.prompt)} + {words(q.output)} tokens",
+        Row("fit", "sequence", "KV cache of a request", each, size(each), f"{words(q.prompt)} + {words(q.output)} tokens{kept}",
             f"{q.cache} B × {words(each / int(q.cache))} elements", "latent" if s.kv_rank > 0 else "window" if s.windowed_layers > 0 else "cache"),
         Row("fit", "most", "Concurrent sequences that fit", max(most, 0), words(max(most, 0)), "full length, no pages shared",
             f"({size(room)} - {size(weights)}) ÷ {size(each)}", "batch"),
@@ -722,40 +736,54 @@ def serve_rows(q: Question, s: Shape, device: Device) -> list[Row]:
     """How fast a service answers, and for what price."""
     batch = min(q.users, sequences_that_fit(q, s, device))
     step, first = step_of(q, s, device, batch), prefill_of(q, s, device)
-    cycle = batch * first + q.output * step  # the same GPUs prefill the batch's prompts, then decode
-    total, most = batch * q.output / cycle, batch_at_limit(q, s, device)
+    mixed = step_of(q, s, device, batch, q.prompt / q.output)  # the prompts of later requests share the steps, in chunks
+    total, most = batch / mixed, batch_at_limit(q, s, device)
     hourly = q.devices * q.price / 3600
     price_in, price_out = first / q.prompt * hourly * 1e6, step / batch * hourly * 1e6
     alone = step_of(q, s, device, 1)
     flops = nk.prefill_flops(s, q.prompt) * weight_scale(q, s)
     read = nk.weights_read(s, q.precision, batch) * weight_scale(q, s)
-    middle = nk.cache_bytes(s, q.prompt + q.output / 2, int(q.cache))
-    slower = flops / (q.devices * peak_of(q, device) * q.mfu)
+    slower = max(flops / (q.devices * peak_of(q, device) * q.mfu), first)
     limited = step_of(q, s, device, most) if most > 0 else 0
-    return [
+    together = f"; if {words(batch)} arrive together, the last waits {seconds(batch * first)}" if batch > 1 else ""
+    latency = nk.all_reduce_latency(s, q.devices)
+    waits: list[Row] = [
         Row("serve", "ttft", "Time to first token (TTFT)", first, seconds(first),
-            f"of one prompt, nobody waiting; arithmetic alone at {short(q.mfu)} of the peak: {seconds(slower)}",
+            f"nobody waiting; at {short(q.mfu)} of the peak {seconds(slower)}{together}",
             f"{flop(flops)} ÷ ({words(q.devices)} × {flop(peak_of(q, device))}/s)", "prefill", "lower bound"),
         Row("serve", "tpot", "Time per output token (TPOT)", step, seconds(step), f"in a batch of {words(batch)}",
-            f"({size(read)} of weights + {words(batch)} × {size(middle)} of cache) ÷ ({words(q.devices)} × {size(device.bandwidth)}/s)",
+            f"({size(read)} of weights + {words(batch)} × {size(middle_bytes(q, s))} of cache) ÷ ({words(q.devices)} × {size(device.bandwidth)}/s)",
             "touched" if s.experts > 1 else "shared", "lower bound"),
+    ]
+    if latency > 0:
+        waits.append(Row(
+            "serve", "latency", "TPOT with latency of all-reduces", step + latency, seconds(step + latency),
+            f"{seconds(nk.ALL_REDUCE)} each, as measured on eight A100s",
+            f"{seconds(step)} + 2 × {s.layers} layers × {seconds(nk.ALL_REDUCE)}", "floor", "estimate"))
+    return [
+        *waits,
         Row("serve", "alone", "Tokens/s of one request alone", 1 / alone, short(1 / alone), "batch of 1",
             f"1 ÷ {seconds(alone)}", "decoding", "upper bound"),
-        Row("serve", "total", "Total throughput, output tokens/s", total, short(total), f"{words(batch)} at a time, prefill included",
-            f"{words(batch)} × {words(q.output)} ÷ ({words(batch)} × {seconds(first)} + {words(q.output)} × {seconds(step)})", "shared", "upper bound"),
+        Row("serve", "total", "Total throughput, output tokens/s", total, short(total), f"{words(batch)} at a time, prompts prefilled in the same steps",
+            f"{words(batch)} ÷ {seconds(mixed)}, a step with {short(q.prompt / q.output)} prompt tokens for each output token", "chunks", "upper bound"),
         Row("serve", "requests", "Requests per minute", total * 60 / q.output, short(total * 60 / q.output), f"of {words(q.output)} output tokens",
-            f"60 × {short(total)} ÷ {words(q.output)}", "shared", "upper bound"),
+            f"60 × {short(total)} ÷ {words(q.output)}", "chunks", "upper bound"),
         Row("serve", "limit", "Batch at the limit of TPOT", most, words(most),
             f"{seconds(limited)} of {short(q.limit)} ms" if most > 0 else "one request alone takes longer",
-            f"the largest that fits with TPOT up to {short(q.limit)} ms", "shared", "upper bound"),
-        Row("serve", "price-in", "Price of a million prompt tokens", price_in, short(price_in), f"at {short(q.price)} a GPU-hour",
-            f"{seconds(first)} ÷ {words(q.prompt)} × {words(q.devices)} × {short(q.price)} an hour × 1 million", "hours", "lower bound"),
+            f"the largest that fits with TPOT up to {short(q.limit)} ms", "limit", "upper bound"),
+        Row("serve", "price-in", "Price of a million prompt tokens", price_in, short(price_in), f"at {short(q.price)} a GPU-hour, prefilled on their own",
+            f"{seconds(first)} ÷ {words(q.prompt)} × {words(q.devices)} × {short(q.price)} an hour × 1 million", "bill", "lower bound"),
         Row("serve", "price-out", "Price of a million output tokens", price_out, short(price_out), f"in a batch of {words(batch)}",
-            f"{seconds(step)} ÷ {words(batch)} × {words(q.devices)} × {short(q.price)} an hour × 1 million", "hours", "lower bound"),
+            f"{seconds(step)} ÷ {words(batch)} × {words(q.devices)} × {short(q.price)} an hour × 1 million", "bill", "lower bound"),
     ]
 
 
-def warnings_of(q: Question, s: Shape, left_out: list[str]) -> list[str]:
+def spread(q: Question) -> bool:
+    """Whether GPUs send to one another within a node."""
+    return q.devices > 1 if q.job == "serve" else q.tensor > 1 or q.devices > q.stages and q.devices <= q.node
+
+
+def warnings_of(q: Question, s: Shape, device: Device, left_out: list[str]) -> list[str]:
     """What to mind, whether it fits or not."""
     warnings: list[str] = []
     count = nk.parameter_count(s)
@@ -768,6 +796,18 @@ def warnings_of(q: Question, s: Shape, left_out: list[str]) -> list[str]:
     longest = q.context if q.job != "serve" else q.prompt + q.output
     if longest > s.context:
         warnings.append(f"{words(longest)} tokens are more than the {words(s.context)} that this model is made for.")
+    if q.job != "serve" and q.format == "float8":
+        warnings.append("Published MFUs of runs in float8 are mostly shares of the bfloat16 peak: with such an MFU choose bfloat16.")
+    if q.job != "serve" and s.experts > 1 and q.devices > q.tensor * q.stages:
+        warnings.append(
+            "Expert parallelism is not among the layouts: experts are divided like all other weights. Traffic and memory"
+            " are those of this layout; the hours count active experts, whatever the layout.")
+    if q.job == "serve" and s.kv_rank > 0 and q.devices > 1:
+        warnings.append(
+            f"Tensor parallelism keeps each latent on all {words(q.devices)} GPUs. Services of such models divide requests"
+            " among GPUs instead (data parallelism of attention), which is not counted here and lets more sequences in.")
+    if device.name != "H100 SXM" and device.name != "H200" and q.inside == 450 and spread(q):
+        warnings.append(f"The link in a node, 450 GB/s, is NVLink of an H100 SXM: give that of your {device.name}.")
     if q.job == "finetune" and recipe_of(q).frozen > 0 and s.experts > 1:
         warnings.append("Adapters are counted for attention and shared FFNs, not for routed experts.")
     for part in left_out:
@@ -783,7 +823,8 @@ def in_words(change: Change, s: Shape, device: Device) -> str:
         return f"{change.words}: TPOT at least {seconds(step)}, {words(sequences_that_fit(q, s, device))} requests fit"
     plan = plan_of(q, s, device)
     warning = f"; {recipe_of(q).warning}" if recipe_of(q).warning != "" else ""
-    return f"{change.words}: {size(plan.need)} of {size(plan.room)}, about {seconds(plan.seconds)}{warning}"
+    host = f", {size(plan.host)} in host memory" if plan.host > 0 else ""
+    return f"{change.words}: {size(plan.need)} of {size(plan.room)}{host}, about {seconds(plan.seconds)}{warning}"
 
 
 def how_many(q: Question, s: Shape, device: Device) -> str:
@@ -800,9 +841,26 @@ def how_many(q: Question, s: Shape, device: Device) -> str:
     return f"The first number of GPUs that fits is {words(first)}{in_nodes}."
 
 
+def largest_part(plan: Plan) -> str:
+    """What needs most of a device's memory, in a sentence."""
+    if plan.state >= max(plan.activations, plan.logits):
+        return f"Most of it, {size(plan.state)}, is weights, gradients and optimizer."
+    if plan.activations >= plan.logits:
+        return f"Most of it, {size(plan.activations)}, is activations."
+    return f"Most of it, {size(plan.logits)}, is the softmax of the logits."
+
+
+def text_of(rows: list[Row], key: str) -> str:
+    """What the row of this key says."""
+    for row in rows:
+        if row.key == key:
+            return row.text
+    return ""
+
+
 def answer(q: Question, s: Shape, device: Device, left_out: list[str]) -> Answer:
     """The whole answer to a question that `check` has nothing against."""
-    warnings = warnings_of(q, s, left_out)
+    warnings = warnings_of(q, s, device, left_out)
     right = fits(q, s, device)
     changes = [] if right else [in_words(c, s, device) for c in cheapest_changes(q, s, device)]
     if q.job == "serve":
@@ -813,8 +871,10 @@ def answer(q: Question, s: Shape, device: Device, left_out: list[str]) -> Answer
         have = f"{size(rows[0].value)} of {size(nk.room(device.memory, q.reserve, 0) * q.devices)} on {things(q.devices, device.name)}."
         have = have.replace(f"{device.name}s", device.name)
         if right:
-            step, first = rows[5].text, rows[4].text
-            text = f"{have} TTFT at least {first}, TPOT at least {step}, {rows[7].text} tokens/s in all at most."
+            latency = f" (about {text_of(rows, 'latency')} with the latency of all-reduces)" if q.devices > 1 else ""
+            text = (
+                f"{have} TTFT at least {text_of(rows, 'ttft')}, TPOT at least {text_of(rows, 'tpot')}{latency},"
+                f" {text_of(rows, 'total')} tokens/s in all at most.")
             return Answer(True, "It fits.", text, changes, warnings, [*rows, *model_rows(q, s)])
         why = "The weights alone do not fit." if most < 0 else f"Beside the weights {words(most)} of {words(q.users)} requests fit."
         return Answer(False, "It does not fit.", f"{have} {why} {how_many(q, s, device)}", changes, warnings, [*rows, *model_rows(q, s)])
@@ -831,7 +891,8 @@ def answer(q: Question, s: Shape, device: Device, left_out: list[str]) -> Answer
                 " hours are too few: use more tokens a step, another stage of ZeRO, or another layout.")
         text = f"{have} About {run[0].text} ({run[0].remark}), {run[1].text} GPU-hours, {run[2].text} at {short(q.price)} an hour."
         return Answer(True, "It fits.", text, changes, warnings, [*rows, *run, *traffic, *model_rows(q, s)])
-    return Answer(False, "It does not fit.", f"{have} {how_many(q, s, device)}", changes, warnings, [*rows, *model_rows(q, s)])
+    text = f"{have} {largest_part(plan)} {how_many(q, s, device)}"
+    return Answer(False, "It does not fit.", text, changes, warnings, [*rows, *model_rows(q, s)])
 
 
 # --- to take along

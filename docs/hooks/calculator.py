@@ -212,14 +212,15 @@ def _select(name: str, label: str, choices: Sequence[tuple[str, str]], hint: str
     box = elements.tag(
         "select", *options, id=f"lb-{name}", name=name, aria_describedby=_described(name, hint)
     )
-    return _labelled(name, label, box, hint, jobs)
+    long = max(len(said) for _, said in choices) > 28  # does not fit beside another field
+    return _labelled(name, label, box, hint, jobs, long)
 
 
 def _described(name: str, hint: str) -> str:
     return f"lb-{name}-hint lb-{name}-wrong" if hint else f"lb-{name}-wrong"
 
 
-def _labelled(name: str, label: str, box: Html, hint: str, jobs: str) -> Html:
+def _labelled(name: str, label: str, box: Html, hint: str, jobs: str, wide: bool = False) -> Html:
     small = [elements.tag("small", elements.text(hint), id=f"lb-{name}-hint")] if hint else []
     return elements.tag(
         "div",
@@ -227,7 +228,7 @@ def _labelled(name: str, label: str, box: Html, hint: str, jobs: str) -> Html:
         box,
         *small,
         elements.tag("p", id=f"lb-{name}-wrong", class_="lb-wrong"),
-        class_="lb-field",
+        class_="lb-field lb-whole" if wide else "lb-field",
         hidden=None if "p" in jobs else "",  # the page opens with pretraining
     )
 

@@ -55,14 +55,15 @@ def test_a_32b_on_four_gpus_does_not_fit_and_nine_is_the_first_number_that_does(
     found = ask(QWEN, "--job finetune --devices 4 --tokens 200M")
     assert not found.fits
     assert found.text == (
-        "143.8 GB of 72 GB on each H100 SXM. The first number of GPUs that fits is 9; in whole nodes of 8, 16."
+        "143.8 GB of 72 GB on each H100 SXM. Most of it, 131.1 GB, is weights, gradients and optimizer."
+        " The first number of GPUs that fits is 9; in whole nodes of 8, 16."
     )
     assert rows(found).keys() & {"time", "hours", "price", "within", "steps"} == set(), (
         "no hours of what cannot run"
     )
     assert len(found.changes) == 2
     assert found.changes[0].startswith(
-        "offload the optimizer's state to host memory: 45.47 GB of 72 GB, about "
+        "offload the optimizer's state to host memory: 45.47 GB of 72 GB, 393.2 GB in host memory, about "
     )
     assert found.changes[1].startswith("LoRA: bfloat16 weights frozen, adapters by AdamW: 29.62 GB of 72 GB")
     # By hand: 16 bytes of each parameter among nine, inputs of 64 layers and one layer, and the softmax.
@@ -94,6 +95,17 @@ def test_serving_a_32b_counts_the_32b() -> None:
     read = 2 * (32_763_876_352 - 152064 * 5120)  # the embedding is looked up
     assert found["alone"].value == pytest.approx(4 * 3.35e12 / read, rel=1e-3)
     assert found["alone"].bound == "upper bound" and found["tpot"].bound == "lower bound"
+
+
+def test_offloaded_state_waits_for_the_link_and_for_the_hosts_memory() -> None:
+    found = rows(ask(QWEN, "--job finetune --devices 4 --tokens 200M --offload yes"))
+    n, steps = 32_763_876_352, 200e6 / (4 * 8192)
+    crossing, update = 4 * n / 4 / 50e9, (2 + 2 * 12 + 2) * n / 300e9
+    assert found["host"].value == 12 * n
+    plain = rows(ask(QWEN, "--job finetune --devices 16 --tokens 200M"))["time"].value * 16 / 4
+    assert found["time"].value == pytest.approx(plain + steps * (crossing + update))
+    two = rows(ask(QWEN, "--job finetune --devices 16 --tokens 200M --offload yes"))["time"].value
+    assert two == pytest.approx(plain / 4 + steps / 4 * (crossing / 4 + update / 2))  # two nodes
 
 
 # ------------------------------------------------------------------------ four more cases, with what is published
@@ -133,10 +145,68 @@ def test_deepseek_v3s_published_hours_lie_in_the_span() -> None:
     assert total["hours"].value == found["hours"].value, "active experts count, not all"
 
 
+def test_deepseek_v3s_published_mfu_gives_its_published_hours() -> None:
+    line = "--devices 2048 --tokens 14.8T --context 4096 --recompute selective --tensor 4 --mfu 0.437"
+    found = ask("DeepSeek-V3", line, "H800 SXM")
+    assert rows(found)["hours"].value == pytest.approx(2.664e6, rel=0.005)
+    assert any("Expert parallelism is not among the layouts" in it for it in found.warnings)
+    assert any("give that of your H800 SXM" in it for it in found.warnings)
+    with_link = ask("DeepSeek-V3", line + " --inside 200", "H800 SXM")
+    assert not any("your H800 SXM" in it for it in with_link.warnings)
+
+
 def test_gpt_oss_120b_fits_one_gpu_as_its_card_says() -> None:
     found = ask("gpt-oss-120b", "--job serve")
     assert found.fits and round(rows(found)["weights"].value / 2**30, 1) == 60.8
     assert not ask("gpt-oss-120b", "--job serve --precision bfloat16").fits
+
+
+# ------------------------------------------------------------------------ serving, as lecture 05 counts
+
+
+def test_serving_a_model_on_one_gpu_is_as_lecture_05_counts_it() -> None:
+    from lecture_05 import llama
+
+    found = rows(ask("Llama-3-8B", "--job serve --users 64 --prompt 2047 --output 2"))
+    assert found["tpot"].value == pytest.approx(
+        llama.step_seconds(64, 2048), rel=1e-4
+    )  # norms are no matrices
+    assert found["ttft"].value == pytest.approx(llama.prefill_seconds(2047), rel=1e-9)
+    dollars = 1e6 * llama.step_seconds(64, 2048) / 64 * 2 / 3600
+    assert found["price-out"].value == pytest.approx(dollars, rel=1e-4)
+    limited = rows(ask("Llama-3-8B", "--job serve --prompt 2047 --output 2 --limit 20"))
+    assert limited["limit"].value == 193  # the lecture's batch at 20 ms
+    assert "latency" not in found
+
+
+def test_throughput_is_bounded_with_prompts_in_the_steps_of_decoding() -> None:
+    found = rows(ask("Llama-3-8B", "--job serve --users 16 --prompt 2048 --output 512"))
+    read, caches = 2 * 7_504_658_432, 16 * (2048 + 256) * 131_072
+    step = (read + caches) / 3.35e12  # the arithmetic of four prompt tokens for each is hidden
+    assert found["total"].value == pytest.approx(16 / step, rel=1e-4)
+    busy = rows(ask("Llama-3-8B", "--job serve --users 16 --prompt 8192 --output 8"))
+    prefilled = 16 / 8 * busy["ttft"].value  # seconds of a step's share of the prompts: two whole ones
+    assert prefilled < 16 / busy["total"].value < prefilled + busy["tpot"].value
+
+
+@pytest.mark.parametrize(("model", "devices", "copies"), [
+    ("Llama-3-8B", 8, 1), ("Llama-3-8B", 16, 2), ("DeepSeek-V3", 16, 16),
+])  # fmt: skip
+def test_ranks_beyond_the_kv_heads_keep_copies_of_the_cache(model: str, devices: int, copies: int) -> None:
+    found = ask(model, f"--job serve --devices {devices} --prompt 1000 --output 24", "H200")
+    once = napkin.cache_bytes(shape(model), 1024, 2)
+    assert rows(found)["sequence"].value == once * copies
+    assert (f"{copies} copies" in rows(found)["sequence"].remark) == (copies > 1)
+    assert any("each latent on all 16 GPUs" in it for it in found.warnings) == (model == "DeepSeek-V3")
+
+
+def test_the_latency_of_all_reduces_is_the_measured_one_of_lecture_05() -> None:
+    found = rows(ask(QWEN, "--job serve --devices 4"))
+    pace = {1: 104.9, 8: 328.43}  # tokens/s of Llama-2-7B, as lecture 05 cites them
+    floor = (1 / pace[8] - 1 / pace[1] / 8) / (1 - 1 / 8)
+    assert pytest.approx(floor / 64, rel=0.02) == napkin.ALL_REDUCE
+    assert found["latency"].value - found["tpot"].value == pytest.approx(2 * 64 * 33e-6)
+    assert found["latency"].bound == "estimate"
 
 
 # ------------------------------------------------------------------------ properties
@@ -182,7 +252,7 @@ def test_the_batch_at_a_limit_keeps_it_and_the_next_one_does_not(
     if most < fit:
         assert answers.step_of(q, s, device, most + 1) > limit / 1000
     if fit >= 0:
-        caches = napkin.cache_bytes(s, prompt + output, 2)
+        caches = napkin.cache_bytes(s, prompt + output, 2) * (2 if s.kv_rank else 1)
         left = 2 * 141e9 * 0.9 - napkin.weight_bytes(s, "bfloat16")
         assert fit * caches <= left < (fit + 1) * caches
 
