@@ -780,7 +780,7 @@ def serve_rows(q: Question, s: Shape, device: Device) -> list[Row]:
 
 def spread(q: Question) -> bool:
     """Whether GPUs send to one another within a node."""
-    return q.devices > 1 if q.job == "serve" else q.tensor > 1 or q.devices > q.stages and q.devices <= q.node
+    return q.devices > 1 if q.job == "serve" else q.tensor > 1 or (q.devices > q.stages and q.devices <= q.node)
 
 
 def warnings_of(q: Question, s: Shape, device: Device, left_out: list[str]) -> list[str]:
@@ -806,6 +806,10 @@ def warnings_of(q: Question, s: Shape, device: Device, left_out: list[str]) -> l
         warnings.append(
             f"Tensor parallelism keeps each latent on all {words(q.devices)} GPUs. Services of such models divide requests"
             " among GPUs instead (data parallelism of attention), which is not counted here and lets more sequences in.")
+    if q.job == "serve" and q.devices > q.node:
+        warnings.append(
+            f"{words(q.devices)} GPUs are more than a node of {words(q.node)} has: between nodes all-reduces are slower"
+            " than the link in a node says.")
     if device.name != "H100 SXM" and device.name != "H200" and q.inside == 450 and spread(q):
         warnings.append(f"The link in a node, 450 GB/s, is NVLink of an H100 SXM: give that of your {device.name}.")
     if q.job == "finetune" and recipe_of(q).frozen > 0 and s.experts > 1:

@@ -106,14 +106,12 @@ def _read(lectures: Path) -> str:
             "<!-- models -->": models_table(found, models),
             "<!-- formulas -->": formulas_table(lectures, found["napkin"].SECTIONS),
         }
-        script = data_script(lectures, cards, models, bibliography)
+        script = data_script(lectures, cards, models)
     _shown.update(shown)
     return script
 
 
-def data_script(
-    lectures: Path, cards: Sequence[Row], models: Mapping[str, Row], bibliography: Bibliography
-) -> str:
+def data_script(lectures: Path, cards: Sequence[Row], models: Mapping[str, Row]) -> str:
     """`calculator-data.js`: the translated formulas, the device table and the models."""
     texts = {f"{name}.py": (lectures / f"{name}.py").read_text(encoding="utf-8") for name in SHARED}
     devices = [
@@ -121,7 +119,6 @@ def data_script(
             "name": card["name"],
             "memory": card["memory"],
             "bandwidth": card["bandwidth"],
-            "source": _source(card, bibliography),
             "peaks": {name: card[name] for name in FORMATS},
         }
         for card in cards
@@ -212,7 +209,7 @@ def _select(name: str, label: str, choices: Sequence[tuple[str, str]], hint: str
     box = elements.tag(
         "select", *options, id=f"lb-{name}", name=name, aria_describedby=_described(name, hint)
     )
-    long = max(len(said) for _, said in choices) > 28  # does not fit beside another field
+    long = max(len(said) for _, said in choices) > 30  # does not fit beside another field
     return _labelled(name, label, box, hint, jobs, long)
 
 

@@ -159,7 +159,7 @@ def test_python_and_script_agree_on_thousands_of_questions(tmp_path: Path) -> No
         "12_000",
     ]
     script = calculator.data_script(
-        REPO / "lectures", [asdict(card) for card in hardware.CARDS.values()], terminal.published(), {}
+        REPO / "lectures", [asdict(card) for card in hardware.CARDS.values()], terminal.published()
     )
     extra = "export { short, seconds, read_number };\n"
     (tmp_path / "data.mjs").write_text(script + extra, encoding="utf-8")
