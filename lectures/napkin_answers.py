@@ -889,11 +889,12 @@ def answer(q: Question, s: Shape, device: Device, left_out: list[str]) -> Answer
         run, traffic = run_rows(q, s, device, plan), traffic_rows(q, s, device)
         slow = traffic_seconds(q, s)
         computing = step_seconds(q, s, device)
+        text = f"{have} About {run[0].text} ({run[0].remark}), {run[1].text} GPU-hours, {run[2].text} at {short(q.price)} an hour."
         if slow > computing:
+            text += " But in this layout a step sends for longer than it computes."
             warnings.append(
                 f"A step's weights and gradients take {seconds(slow)} to send and its arithmetic {seconds(computing)}, so the"
                 " hours are too few: use more tokens a step, another stage of ZeRO, or another layout.")
-        text = f"{have} About {run[0].text} ({run[0].remark}), {run[1].text} GPU-hours, {run[2].text} at {short(q.price)} an hour."
         return Answer(True, "It fits.", text, changes, warnings, [*rows, *run, *traffic, *model_rows(q, s)])
     text = f"{have} {largest_part(plan)} {how_many(q, s, device)}"
     return Answer(False, "It does not fit.", text, changes, warnings, [*rows, *model_rows(q, s)])

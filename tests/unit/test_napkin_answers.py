@@ -354,8 +354,11 @@ def test_what_to_mind_is_said() -> None:
         "131,072 tokens are more than the 8,192"
         in ask("Llama-3-8B", "--context 131072 --devices 64").warnings[0]
     )
-    slow = ask("DeepSeek-V3", "--devices 2048 --context 4096 --tokens 1T", "H800 SXM").warnings
-    assert any("the hours are too few" in it for it in slow)
+    slow = ask("DeepSeek-V3", "--devices 2048 --context 4096 --tokens 1T", "H800 SXM")
+    assert any("the hours are too few" in it for it in slow.warnings)
+    assert slow.text.endswith("But in this layout a step sends for longer than it computes.")
+    assert "bfloat16 peak" in ask("Llama-3-8B", "--devices 8 --format float8").warnings[0]
+    assert any("more than a node of 8" in it for it in ask("Llama-3-8B", "--job serve --devices 16").warnings)
 
 
 # ------------------------------------------------------------------------ numbers as people write and read them
