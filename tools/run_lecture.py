@@ -5,9 +5,8 @@ import sys
 try:
     from litbook.cli import run_lecture
 except ModuleNotFoundError as error:  # docs/maintain.md says which libraries a lecture needs
-    print(f"run_lecture.py: the library {error.name} is not installed", file=sys.stderr)
-    command = f"    pip install {error.name}"
-    print(command, file=sys.stderr)
+    missing = f"run_lecture.py: the library {error.name} is not installed"
+    sys.stderr.write(f"{missing}\n    pip install {error.name}\n")
     sys.exit(2)
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 CALCULATOR = "calculator/"
-TWO, THREE = "lectures/lecture_02/", "lectures/lecture_03/"
+TWO, THREE, FIVE = "lectures/lecture_02/", "lectures/lecture_03/", "lectures/lecture_05/"
 
 # A query, and pages or sections that have to be among the first three results; the first one, if it is marked.
 ASKED = [
