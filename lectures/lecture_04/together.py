@@ -370,8 +370,8 @@ def enough_tokens_hide_the_weights() -> None:
         "In the backward pass it takes 3298 and 29685 tokens, half as many again."
     note(r"""
         The backward pass needs more tokens. For each weight it moves `2 + 4` bytes, the weight and
-        its gradient in `float32`, and does `4` FLOPs per token. So it moves three times as many
-        bytes as the forward pass, and does only twice as many FLOPs.
+        its gradient in `float32`, and does `4` FLOPs per token. So it moves `(2 + 4) / 2` times as
+        many bytes as the forward pass, and does only `4 / 2` times as many FLOPs.
     """)
     question(r"""
         A GPU has `32768` tokens in a step, which hide the traffic of FSDP. To save memory, somebody
