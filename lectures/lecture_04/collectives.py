@@ -218,11 +218,13 @@ def the_kernel_counts_what_a_rank_sends() -> None:
         bytes does a rank send for that?
 
         By hand: each rank lacks three shards, so `4 * 3` shards have to arrive. Four ranks send
-        them, so a rank sends three on average. Now we measure it. The kernel of the operating system counts the bytes that a rank sends to each
-        other rank, and `Wire` reads these counts before and after a block of code. First we try
-        `Wire` on a single message: rank 0 sends rank 3 a tensor of `1000` elements in `float32`,
-        which has `4 * 1000` bytes. `by_send` has a row for each sender, and in it the bytes to each
-        receiver:
+        them, so a rank sends three on average.
+
+        Now we measure it. The kernel of the operating system counts the bytes that a rank sends to
+        each other rank, and `Wire` reads these counts before and after a block of code. First we
+        try `Wire` on a single message: rank 0 sends rank 3 a tensor of `1000` elements in
+        `float32`, which has `4 * 1000` bytes. `by_send` has a row for each sender, and in it the
+        bytes to each receiver:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x = torch.randn(1000)  # @unnoticed: 1000: a tensor of any size
@@ -257,7 +259,7 @@ def the_kernel_counts_what_a_rank_sends() -> None:
     assert rest == 18 * HEADER, \
         "The rest are 18 headers: two with each of the six messages that a rank sends, one in return for each of the six that it gets."  # @hide
     note(r"""
-        As the table below shows, each rank sends shards to one neighbor only: first its own, and
+        As the picture below shows, each rank sends shards to one neighbor only: first its own, and
         then those that come in from its other neighbor. It does not send the fourth, because that
         is the neighbor's own. So $G$ ranks, with shards of a $G$th of the tensor, send
 
@@ -586,10 +588,10 @@ def few_messages_or_few_bytes() -> None:
     note(r"""
         Doubling sends the whole tensor in each exchange, and the ring only a part of it. Which one
         is faster on `64` ranks? Say that an exchange costs its `latency`, and the bytes divided by
-        the `bandwidth` of a link. A third way, *halving and doubling*, sends half of the tensor in
-        the first exchange, then a quarter, and so on, and collects the sums in the same way:
-        `2 * 6` exchanges, and the bytes of the ring. Each way is a pair of exchanges and tensors
-        sent:
+        the `bandwidth` of a link. A third way is *halving and doubling*. It sends half of the
+        tensor in the first exchange, then a quarter, and so on, and collects the sums in the same
+        way. That is `2 * 6` exchanges, and the bytes of the ring. In the code, each way is a pair:
+        exchanges, and tensors sent:
     """)
     latency, bandwidth = 5e-6, 100e9  # @inspect latency as s, bandwidth as B/s
     ways = {"ring": (2 * 63, 2 * 63 / 64), "doubling": (6, 6),
@@ -634,10 +636,10 @@ def a_collective_needs_every_rank() -> None:
     """If one rank does not call a collective, the others wait."""
     note(r"""
         A program on several ranks may hang without any message. Why? Often the reason is a
-        [collective](#an_all_reduce_leaves_the_sum_everywhere), which all ranks have to call. If one
-        rank does not, for instance because it did not take the same `if`, the others wait for it
-        until a *timeout*, because they cannot know that it will never come. The timeout is minutes
-        long unless you set it.
+        [collective](#an_all_reduce_leaves_the_sum_everywhere), which all ranks have to call.
+        Suppose that one rank does not, for instance because it did not take the same `if`. Then the
+        others wait for it until a *timeout*, because they cannot know that it will never come. The
+        timeout is minutes long unless you set it.
 
         Here three of four ranks call an all-reduce and rank 2 does not. `impatient` is a group of
         the same ranks with a timeout of half a second:

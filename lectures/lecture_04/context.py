@@ -67,9 +67,9 @@ def a_mean_can_be_corrected() -> None:
         the weight `4`. The sum grows to `4 + 4 = 8`. The old mean has half of the new weight, and
         the new value the other half: `5 * 4 / 8 + 9 * 4 / 8 = 7`.
 
-        That is the mean of all three, `(8 + 12 + 36) / 8 = 7`, because a mean times its sum of
-        weights is the weighted sum again, and weighted sums can be added in any order. So two
-        things have to be kept: the mean so far, and the sum of weights so far.
+        That is the mean of all three, `(8 + 12 + 36) / 8 = 7`. It works because a mean times its
+        sum of weights is the weighted sum again, and weighted sums can be added in any order. So
+        two things have to be kept: the mean so far, and the sum of weights so far.
     """)
     weights = torch.tensor([1.0, 3, 4])
     values = torch.tensor([8.0, 4, 9])
@@ -187,10 +187,10 @@ def in_order_the_last_rank_works_most() -> None:
 
         The fix is to give each rank early tokens and late ones, in a *zigzag*. Rank 0 gets the
         first and the last, `1 + 8 = 9` pairs, rank 1 the second and the last but one, `2 + 7 = 9`,
-        and so on. All have the same sum, because the next rank's first token comes one later and
-        has a pair more, and its second comes one earlier and has a pair less. A longer sequence is
-        cut into `8` pieces, which `zigzag` gives out in the same way. Llama 3 was trained on long
-        sequences like that [@llama3].
+        and so on. All have the same sum, because a rank's first token has one pair more than that
+        of the rank before, and its second token has one pair fewer. A longer sequence is cut into
+        `8` pieces, which `zigzag` gives out in the same way. Llama 3 was trained on long sequences
+        like that [@llama3].
 
         [`ring_attention`](#keys_and_values_can_go_round) computes attention for a rank's own
         tokens, and counts the `pairs` that it scores in each turn of the ring. `work` has their sum

@@ -307,8 +307,8 @@ def a_token_may_be_kept_to_few_nodes() -> None:
 
         DeepSeek-V3 has `256` experts in a layer, `32` on each of `8` nodes, and picks the `8` with
         the highest scores for each token [@deepseek-v3]. A node is missed if all eight are among
-        the other `224`. `nodes_of` counts the nodes for `20000` tokens with random scores. `touched` is
-        their mean, and `expected` what chance says:
+        the other `224`. `nodes_of` counts the nodes for `20000` tokens with random scores.
+        `touched` is their mean, and `expected` what chance says:
     """)
     logits = torch.randn(20_000, 256)
     scores: Float[Tensor, "t 256"] = logits.sigmoid()

@@ -128,8 +128,8 @@ def columns_then_rows_need_one_sum() -> None:
         the $5$ and computes `4 * 5 = 20`. The element is `6 + 20 = 26`.
 
         SiLU and the multiplication $\odot$ need no exchange, because they work on each column by
-        itself. So there is one all-reduce, at the very end. `draw` makes the matrices, and `own` are
-        the columns of this rank:
+        itself. So there is one all-reduce, at the very end. `draw` makes the matrices, and `own`
+        are the columns of this rank:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     gate, up, down = draw((8, 16), (8, 16), (16, 8))
@@ -219,7 +219,7 @@ def heads_are_columns() -> None:
     """)
     rank = dist.get_rank()
     layer = nn.MultiheadAttention(64, 4, bias=False).double()
-    layer.requires_grad_(False)  # @unnoticed: left out: nothing here needs a gradient  # @hide
+    layer.requires_grad_(False)  # @hide
     query, key, value = layer.in_proj_weight.T.chunk(3, dim=1)
     projection = layer.out_proj.weight.T
     x: Float[Tensor, "token 64"] = torch.randn(10, 64).double()
@@ -654,9 +654,9 @@ def a_loss_needs_three_numbers_per_token() -> None:
         \log \sum_i e^{z_i} - z_{\text{target}}
         $$
 
-        Take two entries with $e^{z} = 1$ and $2$ on rank 0, and two with $3$ and $4$ on rank 1. Rank 0 knows $1 + 2 = 3$,
-        rank 1 knows $3 + 4 = 7$, and the sum is $10$. Each rank sends one number instead of two,
-        and one instead of thousands if it has thousands of entries.
+        Take two entries with $e^{z} = 1$ and $2$ on rank 0, and two with $3$ and $4$ on rank 1.
+        Rank 0 knows $1 + 2 = 3$, rank 1 knows $3 + 4 = 7$, and the sum is $10$. Each rank sends one
+        number instead of two, and one instead of thousands if it has thousands of entries.
 
         So three all-reduces of one number per token are enough: of the `largest` logit, which is
         subtracted first so that the exponentials do not overflow; of the sums; and of the logit of
