@@ -131,7 +131,7 @@ def a_block_is_seven_matrices() -> None:
     least = min(3 * c.width * c.hidden / block_weights(c) for c in models)  # @hide
     assert 0.66 < least < 0.67, \
         "In each of four published models, two thirds or more of a block's weights are in the feed-forward part."  # @hide
-    note("In Llama-2-7B, Llama-3-8B, Mistral-7B and the smallest Qwen2.5, too, the feed-forward part has two thirds of a block's weights or more.")
+    note("In Llama-2-7B, Llama-3-8B, Mistral-7B and the smallest Qwen2.5, the feed-forward part has two thirds of a block's weights or more.")
     question(r"""
         In another block $d$ is `128`, $d_{kv}$ is `128` as well, and $h$ is `512`. How many weights
         are in its seven matrices?
@@ -160,8 +160,8 @@ def rmsnorm_forgets_the_scale() -> None:
         returns `1/5` and `7/5`.
 
         The code below compares PyTorch's norm with this rule, for random tokens of `64` elements. A
-        new norm has gains of one. (`eps` is a tiny number that prevents a division by zero. Here it
-        is left out.)
+        new norm has gains of one. (`eps`, a tiny number that prevents a division by zero, is left
+        out here.)
     """)
     norm = RMSNorm(64, eps=0).double()  # @unnoticed: .double(): any format
     x: Float[Tensor, "b t d"] = torch.randn(2, 5, 64).double()
@@ -220,7 +220,7 @@ def rmsnorm_forgets_the_scale() -> None:
         through RMSNorm, with gains of one and without `eps`. What is the first element of the
         result?
     """, answer=1 / 5, check=round(four(10 * torch.tensor([1.0, 5.0, 5.0, 7.0]))[0].item(), 6), within=0.01, wrong={
-            "The root mean square became ten times as large, too.": 2.0,
+            "The root mean square also became ten times as large.": 2.0,
             "Divide by the root of the mean square, not by the mean square.": 1 / 25,
             "Take the mean of the squares, not their sum.": 0.1,
         }, hint="What is the mean of the four squares?",
@@ -229,7 +229,7 @@ def rmsnorm_forgets_the_scale() -> None:
 
 @aside
 def rotary_embedding_tells_distances() -> None:
-    """Rotary embedding makes a score depend on how far two tokens are apart, not on where they stand."""
+    """Rotary embedding makes a score depend on how far two tokens are apart, not on their positions."""
     note(r"""
         In attention, each token makes a *query* and a *key*, vectors of $c$ elements. The *score*
         says how much one token looks at another: multiply the query of the one by the key of the
@@ -413,7 +413,7 @@ def heads_of_queries_share_keys() -> None:
     assert torch.allclose(shared, repeated), \
         "Shared KV heads give the same result as KV heads that are repeated for each query head."  # @hide
     assert torch.allclose(shared, fused_attention(queries, k, v)), \
-        "A fused kernel gives the same result, too."  # @hide
+        "A fused kernel also gives the same result."  # @hide
     alone = replace(SMALL, kv_heads=8)  # every head has keys of its own  # @hide
     caches = [Cache(c, 1, q).memory.nbytes for c in (SMALL, alone)]  # @hide
     assert caches[1] / caches[0] == 4.0, \
@@ -537,8 +537,8 @@ def a_gate_costs_a_third_matrix() -> None:
         Three matrices of one size have more weights than two. So that the block does not grow, the
         inner width $h$ is made smaller than $4d$. Two matrices between $d$ and $4d$ have
         $2 \cdot d \cdot 4d = 8d^2$ weights, and three between $d$ and $h$ have $3dh$. These are
-        equal if $h = \tfrac{8}{3}d$, because then $3dh = 8d^2$. Llama-2-7B has $d = 4096$. Its $h$
-        is eight thirds of that, rounded up to a multiple of `256` [@llama-code]:
+        equal if $h = \tfrac{8}{3}d$. Llama-2-7B has $d = 4096$. Its $h$ is eight thirds of that,
+        rounded up to a multiple of `256` [@llama-code]:
     """)
     d = 4096
     exact = 8 * d / 3  # @inspect round(exact)
@@ -570,8 +570,7 @@ def a_gate_costs_a_third_matrix() -> None:
     hues = dict.fromkeys(plain, BLUE) | dict.fromkeys(narrow, GREEN)  # @hide
     figure(rectangles([plain, narrow], hues), caption=r"""
         Two plain matrices (above) and the three of Llama-2-7B (below), drawn to the same scale. The
-        area of a matrix is its number of weights. The three narrower ones together have the area of
-        the two.
+        area of a matrix is its number of weights.
     """, alt=r"""
         Two rows of rectangles of the same height. Two long ones above; below three, each two thirds
         as long.
@@ -655,14 +654,14 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         attention's two matmuls.
     """, alt=rf"""
         Four stacked bars. In the first, scores and sums are {share:.0%}; in the last,
-        {longest:.0%}. Of the rest, gate, up and down are always four fifths.
+        {longest:.0%}.
     """)
     question("A block has `3e6` weights in its seven matrices. How many FLOPs do the matrices cost for a sequence of `10` tokens?",
              answer=10 * 2 * 3e6, check=10 * 3e6 * sum(by_formula.values()) / (tokens * weights), unit="FLOP", within=0.01, wrong={
                  "Each weight costs a multiplication and an addition.": 10 * 3e6,
                  "That is one token.": 2 * 3e6,
                  "That is a training step, with the backward pass.": 10 * 6 * 3e6,
-             }, hint="What does one weight cost for one token?", why="Each weight is used once per token, in a multiplication and an addition. So a weight costs `2` FLOPs for each of the `10` tokens.")
+             }, hint="What does one weight cost for one token?", why="Each weight costs a multiplication and an addition for each of the `10` tokens.")
 
 
 @aside
@@ -738,8 +737,8 @@ def published_counts_follow_from_eight_numbers() -> None:
         + \underbrace{d}_{\text{last norm}} + \underbrace{2Vd}_{\text{tables}}
         $$
 
-        `parameter_count` is this formula. Compare it with the published numbers of parameters of
-        four models [@keras-hub]. Their $L$, $d$ and so on are published, too
+        `parameter_count` is this formula. Compare it with the published sizes of four models
+        [@keras-hub]. Their $L$, $d$ and so on are also published
         [@llama-2-7b; @llama-3-8b; @mistral-7b; @qwen25-05b]:
     """)
     published = {

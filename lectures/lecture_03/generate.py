@@ -39,6 +39,7 @@ def generating() -> None:
     attention_over_a_cache_gains_nothing_from_a_batch()
     a_guess_is_cheap_to_check()
     guesses_pay_if_they_are_often_right()
+    a_step_has_a_bound()
     writing_is_timed_on_the_card()
 
 
@@ -379,7 +380,7 @@ def bandwidth_sets_the_pace() -> None:
 
 @aside
 def a_processor_waits_for_weights_too() -> None:
-    """On an ordinary processor, too, reading the weights sets the time of a token."""
+    """On an ordinary processor, reading the weights also sets the time of a token."""
     note(r"""
         A GPU that generates a single sequence waits for its memory, because it reads all weights of
         the model for each token. Does an ordinary processor also wait? Take a model of `2` layers
@@ -424,7 +425,7 @@ def a_processor_waits_for_weights_too() -> None:
         A processor reads `20` GB a second. How many tokens a second does it generate at best with a
         model of `1e9` weights of `4` bytes?
     """, answer=20e9 / 4e9, check=20 / (1 * 4), unit="tokens/s", wrong={
-            "Each weight takes four bytes.": 20.0,
+            "Each weight has four bytes.": 20.0,
         }, hint="How many bytes does a token read?",
         why="A token reads `1e9` weights of `4` bytes, `4` GB. At `20` GB a second that takes a fifth of a second.")
 
@@ -582,7 +583,7 @@ def a_batch_shares_the_weights() -> None:
             "Each sequence has a cache to read: 50 times 0.2 ms.": 50 / (10e-3 + 0.2e-3),
             "That is each sequence; in total there are 50 times as many.": 1 / (10e-3 + 50 * 0.2e-3),
             "The weights are read once for all sequences.": 50 / (50 * (10e-3 + 0.2e-3)),
-            "The caches have to be read, too.": 50 / 10e-3,
+            "The caches also have to be read.": 50 / 10e-3,
         }, hint="How long does one step take?",
         why="A step takes `10` ms for the weights, read once, and `50 * 0.2` ms for the caches: `20` ms. It brings `50` tokens.")
 
@@ -598,9 +599,9 @@ def memory_limits_the_batch() -> None:
         \frac{{\text{{memory}} - \text{{weights}}}}{{\text{{cache of one sequence}}}},
         $$
 
-        rounded down. With `80` GB of memory, `16` GB of weights and caches of `1` GB, `64 / 1 = 64`
-        sequences fit. Take Llama-3-8B on an {H100.name}. It has `8030261248` parameters of `2`
-        bytes. For each of `8192` tokens, a full sequence's cache needs
+        rounded down. With $10$ GB of memory, $4$ GB of weights and caches of $2$ GB,
+        $(10 - 4) / 2 = 3$ sequences fit. Take Llama-3-8B on an {H100.name}. It has `8030261248`
+        parameters of `2` bytes. For each of `8192` tokens, a full sequence's cache needs
         [`2` (key and value) × `32` layers × `8` KV heads × `128` elements × `2` bytes](#a_token_leaves_its_keys_and_values),
         in all one GiB. The GPU's driver shows `81559` MiB of memory [@{H100.seen}]:
     """)
@@ -641,7 +642,7 @@ def memory_limits_the_batch() -> None:
         check=room_for(LLAMA_3_70B, 8192, cards=4), unit="sequences", within=0.02, wrong={
             "The weights need two bytes each.": (4 * 81559 * MiB - 70553706496) // (2 * 80 * 1024 * 8192 * 2),
             "A MiB has 1024 times 1024 bytes.": (4 * 81559 * 10**6 - 2 * 70553706496) // (2 * 80 * 1024 * 8192 * 2),
-            "The weights have to be there, too.": 4 * 81559 * MiB // (2 * 80 * 1024 * 8192 * 2),
+            "The weights also have to be there.": 4 * 81559 * MiB // (2 * 80 * 1024 * 8192 * 2),
         }, hint="How many bytes are left beside the weights?", why=r"""
             From all bytes take `2` for each parameter. Divide the rest by the cache of a full
             sequence, and round down.
@@ -850,6 +851,58 @@ def guesses_pay_if_they_are_often_right() -> None:
         """)
 
 
+@aside
+def a_step_has_a_bound() -> None:
+    """Before a GPU is timed, its bandwidth bounds the time of a step from below."""
+    note(r"""
+        How fast should a real GPU generate, if it waits for its memory? Before anything is timed,
+        compute two lower bounds for a step: the time to read all bytes from memory, and the time to
+        do the arithmetic. The step cannot be faster than the longer one.
+
+        Take `8` layers of Llama-3-8B and its head, `2270167040` weights of `2` bytes. A step
+        generates one token of each sequence. It reads each weight once, however many sequences
+        there are, and does `2` FLOPs with it for each sequence. It also reads the KV cache of each
+        sequence, its keys and values: `2` (key and value) × `8` layers × `8` KV heads × `128`
+        elements × `1024` tokens × `2` bytes. An H100 reads `3.35e12` bytes and does `989.5e12`
+        FLOPs a second, by its datasheet. `sizes` are the bytes of a step for `1`, `8` and `32`
+        sequences, and `bounds` the seconds that they need at least:
+    """)
+    weights, cache = 2 * 2270167040, 2 * 8 * (8 * 128) * 1024 * 2  # bytes
+    batches = [1, 8, 32]
+    sizes = [weights + b * cache for b in batches]  # @inspect sizes as B
+    bounds = [size / 3.35e12 for size in sizes]
+    in_ms = [round(1e3 * bound, 2) for bound in bounds]  # @inspect in_ms as ms
+    assert in_ms == [1.37, 1.44, 1.68], \
+        "By its bytes, a step takes at least 1.37, 1.44 and 1.68 ms."  # @hide
+    arithmetic = 2 * 32 * 2270167040 / 989.5e12  # @inspect round(1e3 * arithmetic, 2) as ms
+    assert arithmetic < weights / 3.35e12 / 9, \
+        "Even for 32 sequences, the FLOPs with weights take less than a ninth of the time of reading the weights."
+    config = replace(LLAMA_3_8B, layers=8, context=1024)  # @hide
+    assert sizes == [decoding_bytes(config, b, 1024) for b in batches], \
+        "The formula of earlier sections gives the same bytes."  # @hide
+    paces = [round(b / bound) for b, bound in zip(batches, bounds)]  # @hide
+    assert paces == [732, 5573, 19095], \
+        "In total that is no more than 732, 5573 and 19,095 tokens a second."  # @hide
+    longer = bounds[1] / bounds[0]  # @inspect round(longer, 2) as times
+    assert round(longer, 2) == 1.05, \
+        "A step for 8 sequences should take 1.05 times as long as for one."
+    note(rf"""
+        So the bytes decide. A step for `8` sequences should take only {longer:.2f} times as long as
+        for one, because nearly all of its bytes are weights, which are read once. If the sequences
+        did not share this reading, it would take `8` times as long. In total, no more than
+        {paces[0]:,}, {paces[1]:,} and {paces[2]:,} tokens a second are possible.
+        [Where there is a GPU](#writing_is_timed_on_the_card), its times are compared with these
+        bounds.
+    """)
+    question(r"""
+        Another GPU does twice as many FLOPs a second as this H100, and reads `3.35e12` bytes a
+        second like it. How many ms does a step for one sequence take at least?
+    """, answer=1e3 * (2 * 2270167040 + cache) / 3.35e12, check=1e3 * decoding_bytes(config, 1, 1024) / BANDWIDTH, unit="ms", within=0.02, wrong={
+            "Only the arithmetic is twice as fast, and the step waits for bytes.": 1e3 * bounds[0] / 2,
+        }, hint="Which of the two lower bounds is the longer one?",
+        why="The bytes take far longer than the FLOPs, so only the bandwidth counts. It is the same on both GPUs.")
+
+
 def random_model(config: Config) -> Transformer:  # @stepover
     """A model of these sizes on the GPU, in bfloat16, with random weights."""
     with torch.device("meta"):
@@ -880,60 +933,40 @@ def time_writing(model: Transformer, batch: int, context: int) -> Timing:  # @st
 @aside
 @requires("cuda")
 def writing_is_timed_on_the_card() -> None:
-    """On a GPU, the time of a token should be near that of reading the weights."""
+    """On a GPU, the time of a step should be near that of reading its bytes."""
     note(r"""
-        Does a real GPU wait for its memory when it generates a single sequence? First compute two
-        lower bounds for one step: the time to read all weights from memory, and the time to do the
-        arithmetic. If a measured step takes about as long as the first, and far longer than the
-        second, the GPU waits for its memory.
+        Does a real GPU wait for its memory when it generates? The model has `8` layers of
+        Llama-3-8B and its head, `2270167040` weights of `2` bytes, and each sequence has `1024`
+        tokens. On an H100, a step that generates one token of each sequence
+        [takes at least](#a_step_has_a_bound)
 
-        The model has `8` layers of Llama-3-8B and its head, `2270167040` weights of `2` bytes. A
-        step reads each weight once, and does `2` FLOPs with it for each sequence. By its datasheet,
-        an H100 reads `3.35e12` bytes and does `989.5e12` FLOPs a second. So for one sequence
+        | sequences | to read its bytes, ms | to do its FLOPs with weights, ms |
+        |---|---|---|
+        | `1` | `1.37` | `0.005` |
+        | `8` | `1.44` | `0.037` |
+        | `32` | `1.68` | `0.147` |
 
-        - reading takes at least `2 * 2270167040 / 3.35e12` s, which is `1.36` ms;
-        - the arithmetic takes at least `2 * 2270167040 / 989.5e12` s, which is `0.005` ms.
-
-        For several sequences the weights are read once, but each sequence has a KV cache to read,
-        its keys and values of `1024` tokens, `33.6` MB. By these bytes, a step takes at least
-
-        | sequences | bytes, GB | at least, ms | tokens/s in total, at most |
-        |---|---|---|---|
-        | `1` | `4.57` | `1.37` | `732` |
-        | `8` | `4.81` | `1.44` | `5573` |
-        | `32` | `5.61` | `1.68` | `19095` |
-
-        So `8` sequences should take only `1.05` times as long as one. If they did not share the
-        reading of the weights, they would take `8` times as long.
+        If a measured step takes about as long as reading its bytes, and far longer than its FLOPs,
+        the GPU waits for its memory.
 
         Where there is a GPU, the code below compares its times with these bounds. `random_model`
         builds the model, and `time_writing` times a step. `find` looks up the GPU's datasheet.
         `share` is the bytes of a step, divided by its time and by the bandwidth; at the bound it
-        would be `1`. No GPU quite gets there: a step is a chain of short operations, and at the
-        beginning and end of each the memory idles. So a share above `0.4` is asked for, and fewer
-        than `2` times the time for `8` sequences:
+        would be `1`. A real GPU does not quite get there: a step is a chain of short operations,
+        and at the beginning and end of each its memory idles. So the code asks for a share above
+        `0.4`. A step for `8` sequences has to take less than `2` times as long as for one; if they
+        did not share the reading of the weights, it would take `8` times as long:
     """)
     config, context = replace(LLAMA_3_8B, layers=8, context=1024), 1024
-    weights = decoding_bytes(config, 1, 0)  # bytes
-    assert weights == 2 * 2270167040, \
-        "A step reads 2,270,167,040 weights of 2 bytes."  # @hide
-    assert round(1e3 * weights / 3.35e12, 2) == 1.36, \
-        "An H100 reads these bytes in 1.36 ms."  # @hide
-    assert round(1e3 * weights / 989.5e12, 3) == 0.005, \
-        "An H100 does 2 FLOPs for each weight in 0.005 ms."
-    assert round(cache_bytes(config, context) / 1e6, 1) == 33.6, \
-        "The cache of one sequence has 33.6 MB."  # @hide
     batches = [1, 8, 32]
     sizes = [decoding_bytes(config, b, context) for b in batches]
-    bounds = [size / 3.35e12 for size in sizes]
-    assert [round(1e3 * bound, 2) for bound in bounds] == [1.37, 1.44, 1.68], \
-        "An H100 needs at least 1.37, 1.44 and 1.68 ms for a step."
-    assert [round(size / 1e9, 2) for size in sizes] == [4.57, 4.81, 5.61], \
-        "Steps for 1, 8 and 32 sequences read 4.57, 4.81 and 5.61 GB."  # @hide
-    assert [round(b / bound) for b, bound in zip(batches, bounds)] == [732, 5573, 19095], \
-        "That is no more than 732, 5573 and 19,095 tokens a second in total."  # @hide
-    assert round(bounds[1] / bounds[0], 2) == 1.05, \
-        "By its bytes, a step for 8 sequences takes 1.05 times as long as one for a single sequence."  # @hide
+    assert [round(1e3 * size / BANDWIDTH, 2) for size in sizes] == [1.37, 1.44, 1.68], \
+        "An H100 reads the bytes of these steps in 1.37, 1.44 and 1.68 ms."
+    weights = decoding_bytes(config, 1, 0)  # @hide
+    assert weights == 2 * 2270167040, \
+        "A step reads 2,270,167,040 weights of 2 bytes."  # @hide
+    assert [round(1e3 * b * weights / PEAK, 3) for b in batches] == [0.005, 0.037, 0.147], \
+        "An H100 does 2 FLOPs for each weight and sequence in 0.005, 0.037 and 0.147 ms."  # @hide
     model = random_model(config)
     timed = [time_writing(model, b, context) for b in batches]  # @measure timed
     paces = [b / t.seconds for b, t in zip(batches, timed)]  # @measure paces as tokens/s

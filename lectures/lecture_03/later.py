@@ -194,16 +194,15 @@ def experts_want_large_batches() -> None:
         Experts make it worse: they are feed-forward parts of which each token goes through only a
         few. In Mixtral a token goes through `2` of `8`. So on average an expert sees only a quarter
         of all tokens: of $100$ tokens in the layer, it sees $100 \cdot 2/8 = 25$. For an expert to
-        see all it would see without experts, `8 / 2` times as many tokens have to go through the
-        layer.
+        see $100$ tokens, `8 / 2` times as many have to go through the layer.
 
         How many tokens does a matrix have to see before the GPU waits for arithmetic? A matmul of
         $n$ tokens with a matrix of $r$ rows and $c$ columns does $2nrc$ FLOPs and moves
         $nr + rc + nc$ elements of `2` bytes, so it does
         [$nrc/(nr + rc + nc)$ FLOPs with each byte](#every_operation_has_an_intensity). An H100 can
         do $R$ FLOPs, about `295`, while a byte arrives. The GPU begins to wait for arithmetic when
-        the two are equal, $nrc/(nr + rc + nc) = R$. Turn both sides over: $(nr + rc + nc)/nrc$ is
-        $1/c + 1/n + 1/r$, so
+        the two are equal, $nrc/(nr + rc + nc) = R$. Turn both sides over; $(nr + rc + nc)/nrc$ is
+        $1/c + 1/n + 1/r$:
 
         $$
         \frac{1}{c} + \frac{1}{n} + \frac{1}{r} = \frac{1}{R}, \quad\text{so}\quad

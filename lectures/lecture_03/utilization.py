@@ -79,7 +79,7 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         `flops` adds up what PyTorch counts for it:
     """)
     config, sequences, context = SMALL, 3, 32
-    with torch.device("meta"):  # @hide
+    with torch.device("meta"):
         model = Transformer(config, "written")
         tokens = torch.zeros(sequences, context, dtype=torch.int64)
 

@@ -196,7 +196,7 @@ def one_table_costs_flops_and_the_other_none() -> None:
         It is not tied. How many FLOPs does a token cost in the forward pass, without attention?
     """, answer=2 * (100e6 + 20e6), check=240e6, unit="FLOP", within=0.01, wrong={
             "The embedding is looked up, and multiplies nothing.": 2 * 140e6,
-            "The head is a matmul, too.": 2 * 100e6,
+            "The head is also a matmul.": 2 * 100e6,
             "A weight costs a multiplication and an addition.": 120e6,
         }, hint="By which of the three is a token multiplied?",
         why="A token is multiplied by the weights of the blocks and by the head, `120e6` in all, with `2` FLOPs each.")
@@ -293,7 +293,7 @@ def a_text_with_a_known_entropy() -> None:
     assert totals == {round(math.log(32), 9)}, \
         "For every word, the surprises of its four tokens add up to log 32."
     assert math.isclose(sum(by_position), math.log(WORDS)), \
-        "So the four means add up to log 32, too."  # @hide
+        "So the four means also add up to log 32."  # @hide
     assert by_position[3] == 0, "The space is certain."  # @zero: what is certain surprises nobody  # @hide
     alone = sum(fits(w[:2]) == 1 for w in spellings)  # @hide
     assert alone == 30, "30 of the 32 words are the only one with their first two letters."  # @hide
@@ -624,7 +624,7 @@ def its_time_is_measured() -> None:
     """, answer=(4e6 / 100e9 + 2e-6 + 0.8e6 / 10e9 + 2e-6) * 1e6,
         check=sum(max(op.flops / 1e5, op.moved / 1e4) + 2 for op in two), unit="µs", within=0.01, wrong={
             "Of FLOPs and bytes, only the longer time counts.": 40 + 10 + 10 + 80 + 4,
-            "Each of the two calls takes time, too.": 120,
+            "Each of the two calls also takes time.": 120,
         }, hint="How long do the FLOPs of the first take, and how long its bytes?",
         why="The first takes `40` µs for its FLOPs and only `10` for its bytes. The second takes `10` µs for its FLOPs and `80` for its bytes. Each call takes `2` µs more.")
 
@@ -711,7 +711,7 @@ def its_memory_is_measured() -> None:
     """, answer=2 + 2 * 2 + 5, check=2 + 2 + 2 * 2 + 4 - (2 + 4 - 5), unit="MB", within=0.01, wrong={
             "That is the sum of all four; gradients and activations are never all there at once.": 2 + 2 + 2 * 2 + 4,
             "AdamW keeps two averages for each parameter.": 2 + 2 + 5,
-            "AdamW's averages are there, too.": 2 + 5,
+            "AdamW's averages are also there.": 2 + 5,
         }, hint="What is there during the whole step?",
         why="Parameters and AdamW's two averages are there all the time, `2 + 4` MB. At the fullest moment, gradients and activations need `5` MB more, and not `2 + 4`.")
 
