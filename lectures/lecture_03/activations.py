@@ -346,7 +346,8 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
     note("`kept_per_token` adds up the bytes that a norm keeps for a token of `64` elements. Subtract the `4` bytes of the one `float32`, and divide by `64` elements:")
     in_pieces = (kept_per_token(RMSNorm(64), 64, 2, 16) - 4) / 64  # @measure in_pieces as B
     in_one = (kept_per_token(Lean(64), 64, 2, 16) - 4) / 64  # @inspect in_one as B
-    assert in_one == 2.0, "As one kernel, a norm keeps 2 bytes for each element."
+    assert in_one == 2.0, \
+        "As one kernel, a norm keeps 2 bytes for each element."
     assert in_pieces >= in_one, "In pieces, it keeps no less."
     note(r"""
         How much is that in a whole block? A block of Llama-3-8B is `4096` wide and has two norms.
