@@ -159,13 +159,43 @@ def a_slot_is_refilled_at_once() -> None:
     ends = {name: max(end for _, _, end in spans) for name, spans in pictures.items()}  # @hide
     assert ends == {"fixed batches": 24, "refilled": 17}, \
         "The twelve answers of the picture take 24 steps in fixed batches, and 17 refilled."  # @hide
-    figure(plot_slots(pictures), caption=rf"""
-        The same {len(some)} answers in four slots, in both ways. A bar is one answer. Fixed batches
-        end after {ends["fixed batches"]} steps, refilled slots after {ends["refilled"]}.
-    """, alt=r"""
-        Two panels with four rows of bars over time. In the upper one there are gaps after most
-        bars, in the lower one the bars follow each other without gaps until near the end.
-    """)
+
+    def timeline(a_request_every: int, slots: int) -> dict[str, list[list[int]]]:  # @hide
+        spans: dict[str, list[list[int]]] = {"fixed batches": [], "refilled": []}
+        for name, done in spans.items():
+            waiting = deque((a_request_every * i, length) for i, length in enumerate(some))
+            running, step = dict[int, int](), 0
+            while waiting or running:
+                if name == "refilled" or not running:
+                    for slot in range(slots):
+                        if waiting and waiting[0][0] <= step and slot not in running:
+                            arrived, length = waiting.popleft()
+                            running[slot] = step + length
+                            done.append([slot, arrived, step, step + length])
+                step += 1
+                running = {slot: end for slot, end in running.items() if end > step}
+        return spans
+
+    spread = explore(timeline, over={"a_request_every": range(5), "slots": [2, 3, 4, 6]},
+        at={"a_request_every": 0, "slots": 4}, module="pictures/slots.js", still=plot_slots(pictures),
+        do="All requests are there at the beginning. Let one arrive every step, then every 2, 3 and 4 steps.",
+        see=r"""
+            With one request every `2` steps, nobody waits for a refilled slot. In fixed batches a
+            request that arrives while a batch runs waits until all of that batch has ended.
+        """, caption=rf"""
+            The same {len(some)} answers in slots, in both ways. A bar is one answer, a tick below
+            the slots an arrival. If all arrive at once, fixed batches of four end after
+            {ends["fixed batches"]} steps, refilled slots after {ends["refilled"]}.
+        """, alt=r"""
+            Two panels with four rows of bars over time. In the upper one there are gaps after most
+            bars, in the lower one the bars follow each other without gaps until near the end.
+        """)  # @hide
+    assert {name: [(slot, start, end) for slot, _, start, end in spans] for name, spans in spread[0, 4].items()} == pictures, \
+        "If all requests arrive at once, the picture shows what serve does."  # @hide
+    waits = {every: {name: sum(start - arrived for _, arrived, start, _ in spans) for name, spans in spread[every, 4].items()}
+             for every in range(5)}  # @hide
+    assert (waits[2]["refilled"], waits[2]["fixed batches"] / len(some)) == (0, 3.75), \
+        "With one request every 2 steps, none waits for a refilled slot, and each 3.75 steps on average for a fixed batch."  # @hide
 
     def busy_share(slots: int) -> dict[str, float]:  # @hide
         each = {"fixed batches": False, "refilled": True}
