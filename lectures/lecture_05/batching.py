@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from litbook import aside, explore, figure, misbelief, note, question
+from litbook import aside, explore, misbelief, note, question
 
 from .figures import plot_slots
 from .llama import BANDWIDTH, KV_BYTES, WEIGHTS, step_seconds
