@@ -51,9 +51,9 @@ def a_generated_token_costs_more() -> None:
     given = 1e8 * prefill / 2048 * per_second  # 10^6 tokens  # @inspect round(given, 2) as cents
     # The largest batch within 20 ms, by tokens per sequence:
     batches = {512: 568, 2048: 193, 8192: 48}
-    generated = {context: 1e8 * step_seconds(batch, context) / batch * per_second
-                 for context, batch in batches.items()}
-    prices = {context: round(price, 2) for context, price in generated.items()}  # @inspect prices as cents
+    generated = {c: 1e8 * step_seconds(batch, c) / batch * per_second
+                 for c, batch in batches.items()}
+    prices = {c: round(price, 2) for c, price in generated.items()}  # @inspect prices as cents
     assert round(given, 2) == 1.63, \
         "A million tokens of prompts cost 1.63 cents."
     assert prices == {512: 1.96, 2048: 5.74, 8192: 22.99}, \

@@ -470,7 +470,7 @@ def eight_bits_barely_change_attention() -> None:
     assert math.isclose(error, math.sqrt(2) * element, rel_tol=0.05), \
         "Both together change it by the root of two times as much, up to 5 %."  # @hide
     note(rf"""
-        Why this much? Rounding changes the elements by {element:.2%}. Rounded keys alone change the
+        Why this much? Rounding changes the elements by {element:.2%} (root mean square). Rounded keys alone change the
         output by about as much ({by_keys:.2%}), and rounded values alone, too ({by_values:.2%}).
         Independent errors add up as squares do: the root of the sum of both squares is
         {math.hypot(by_keys, by_values):.1%}.
@@ -542,8 +542,8 @@ def a_state_can_replace_the_cache() -> None:
         "These are the bytes of such tensors."  # @hide
     note(r"""
         The price is that the state cannot hold everything. Take one of the stored keys as query:
-        every value comes back, times $q \cdot k$. Only its own value comes back if all other keys
-        are orthogonal to it. But `128` dimensions have room for `128` orthogonal keys. With more
+        every value comes back, times $q \cdot k$. Its own value comes back alone only if all other
+        keys are orthogonal to it. But `128` dimensions have room for `128` orthogonal keys. With more
         tokens, reading one value also returns parts of others. So recent models mix both kinds of
         layers: in MiniMax-01, one layer in eight uses softmax attention [@minimax-01].
     """)

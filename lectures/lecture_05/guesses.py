@@ -148,7 +148,7 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
 
 
 def the_output_stays_the_models_own() -> None:
-    """Whatever the draft model guesses, the output has the model's own distribution."""
+    """Whatever the draft model guesses, the output has the large model's distribution."""
     note(r"""
         A small model guesses, and the large one accepts or refuses. Does the answer become a
         mixture of both models?
@@ -168,12 +168,13 @@ def the_output_stays_the_models_own() -> None:
 
         In general, a guess is accepted with probability $\min(1, p/q)$, where $p$ is the large
         model's probability and $q$ the draft model's. After a refusal, a token is drawn in
-        proportion to the shortfalls, $\max(0, p - q)$ [@leviathan2023].
+        proportion to the shortfalls, $\max(0, p - q)$ [@leviathan2023]. All excesses together are what
+        is refused, and they equal all shortfalls together. So each token gets exactly what it lacks.
 
         In the code, `model[t]` and `draft[t]` are the probabilities of the next token after token
         `t`, and `choose` draws a token with given weights. One pass of the large model verifies all
-        guesses: it gives `model[t]` for each of them. `speculate` uses them up to the first
-        refusal. If all are accepted, the large model adds a token of its own. So one pass with $3$
+        guesses: it gives `model[t]` for each of them. `speculate` accepts guesses up to the first
+        refusal; later ones would follow a token that is not there. If all are accepted, the large model adds a token of its own. So one pass with $3$
         guesses gives $1$ to $4$ tokens:
     """)
     model = [[0.6, 0.3, 0.1], [0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]
@@ -336,7 +337,7 @@ def decode_is_timed_on_a_gpu() -> None:
 
         Where there is a GPU, the code below times the same passes. `time_decode` and `time_prefill`
         run them in a CUDA graph, so that launching does not count. Expect the first step to take at
-        most `2.5` times its bound, and prefill at most `3` times. Verification should take barely
+        most `2.5` times its bound, and prefill at most `4` times. Verification should take barely
         longer than a step for one token, because both wait for the same weights:
     """)
     bounds = bounds_of(EIGHT_LAYERS, BANDWIDTH, PEAK)  # of an H100
@@ -360,8 +361,8 @@ def decode_is_timed_on_a_gpu() -> None:
             "No pass is faster than its bound."
         assert factors[0] < 2.5, \
             "A step for one sequence takes less than 2.5 times its bound."
-        assert factors[3] < 3, \
-            "Prefill takes less than 3 times its bound."
+        assert factors[3] < 4, \
+            "Prefill takes less than 4 times its bound."
     question(r"""
         Real steps of a service take `1.5` times their bounds. It was planned with the bounds, for a
         latency target of `20` ms. By the bound, reading the weights takes `4` ms, and each cache

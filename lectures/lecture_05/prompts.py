@@ -92,8 +92,9 @@ def chunks_of_a_prompt_share_steps() -> None:
         "The first chunk may have 240 tokens without any cost, if it is a multiple of 8."  # @hide
     note(r"""
         Why do chunks of `192` tokens cost the users nearly nothing? While the weights are read,
-        there is time for the matmuls of $295$ tokens, and the users need them for only `64`. Decode
-        is memory-bound, and the chunk uses arithmetic that would be idle. But the prompt pays: its
+        there is time for the matmuls of $295$ tokens, and the users need them for only `64`. That
+        leaves $295 - 64 = 231$. Decode is memory-bound, so the chunk uses arithmetic that would be
+        idle. (Its attention needs some, too, so slightly less than $231$ is free.) But the prompt pays: its
         own first token comes after all of its chunks.
     """)
     sizes = [128, 192, 256, 512, 1024, 2048, 8192]  # @hide

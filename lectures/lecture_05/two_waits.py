@@ -166,8 +166,8 @@ def a_step_is_a_sum() -> None:
 
         The maximum is there because reading weights and multiplying with them go on at the same
         time, and in a large batch the arithmetic takes longer. The caches are added, because
-        attention is a step of its own between the matmuls. (It does few FLOPs per byte, which are
-        left out.) Now Llama-3-8B on an H100, with `2048` tokens in each cache. A cache uses
+        attention is an operation of its own between the matmuls. (It does few FLOPs per byte, which
+        are left out.) Now Llama-3-8B on an H100, with `2048` tokens in each cache. A cache uses
         `KV_BYTES` = {KV_BYTES:,} bytes per token:
     """)
     weights = 2 * WEIGHTS / BANDWIDTH  # @inspect weights as s
@@ -243,11 +243,13 @@ def a_latency_limit_picks_the_batch() -> None:
         - The target leaves $20 - 10 = 10$ ms for caches. So $10$ sequences meet it, and they get
           $10 / 0.020 = 500$ tokens per second together.
         - If sequences are $4$ times as long, reading a cache takes $4$ ms. Then $10 / 4$, rounded
-          down to $2$ sequences, meet the target, and get at most $100$ tokens per second.
+          down to $2$, sequences meet the target. A step takes $10 + 2 \cdot 4 = 18$ ms:
+          $2 / 0.018 = 111$ tokens per second.
 
-        Take as many sequences as the target allows, because each one adds only its own cache to a
-        step, and the weights are then read for one token more: throughput and wait both grow. And
-        the longer the sequences, the fewer users a GPU can serve.
+        Take as many sequences as the target allows, because each further one gets a token per step
+        and adds only its own cache to it, while the weights are read once in any case. So the
+        throughput grows, but also the wait. And the longer the sequences, the fewer users a GPU can
+        serve.
 
         For Llama-3-8B on an H100, `step_seconds` is the time of a [decode step](#a_step_is_a_sum),
         and `sequences_that_fit` is the number of caches that fit in memory together with the
