@@ -425,13 +425,6 @@ def waiting_grows_with_the_load() -> None:
         after {simulated[0]:.1f} prefill times at half load: half of that time is waiting.
     """)
     question(r"""
-        A service runs at a load of `80` percent. Then it gets an eighth more users, so that the
-        load is `90` percent. By what factor does the mean time to first token grow?
-    """, answer=(1 - 0.8) / (1 - 0.9), check=(1 / 0.1) / formula[1], unit="times",
-        hint="What share of the time is the GPU idle, before and after?",
-        wrong={"Look at the idle share, not at the busy one.": 9 / 8},
-        why="The idle share is halved, from `20` to `10` percent, and the time is proportional to one over it.")
-    question(r"""
         Two services have a GPU each, with a load of `80` percent. They merge: one queue for all
         prompts, and one GPU that is twice as fast. What is the mean time to first token then, in
         mean prefill times of the old GPU?

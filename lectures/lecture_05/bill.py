@@ -118,12 +118,6 @@ def a_generated_token_costs_more() -> None:
         decode at its best.
     """)
     question(r"""
-        A GPU for `3` dollars per hour generates `5000` tokens per second for all users together.
-        What do $10^6$ tokens cost, in dollars?
-    """, answer=3 / 3600 * (1e6 / 5000), check=3 / (5000 * HOUR / 1e6), unit="dollars",
-        hint="How many seconds do $10^6$ tokens take?",
-        why="$10^6$ tokens take `200` s, and a second costs `3 / 3600` dollars.")
-    question(r"""
         A provider lowers its latency target from `20` ms to `10` ms per token. Reading the weights
         takes `4` ms and a cache takes `0.1` ms. How many times as much as before does a generated
         token cost?

@@ -123,12 +123,6 @@ def pages_waste_half_a_page() -> None:
         gives its pages to others, and later computes its cache again.
     """)
     question(r"""
-        A sequence of `33` tokens is kept in pages of `16`. How many of its tokens are on its last
-        page, and how many pages does it have? Give two numbers.
-    """, answer=[33 - 2 * 16, 2 + 1], check=[(33 - 1) % 16 + 1, -(-33 // 16)],
-        hint="How many full pages does it have?",
-        why="Two full pages hold `32` tokens. The last token needs a third page, and is alone on it.")
-    question(r"""
         With pages of `1` token nothing would be unused. Why are pages not that small? For a
         sequence of `600` tokens: how many times as many entries does its page table have with pages
         of `1` token as with pages of `16`?
@@ -397,13 +391,6 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
     """, answer=2.0, check=step_seconds(1, 0) / step_seconds(1, 0, weight=1), unit="times",
         hint="What does a decode step read if there is one sequence with a short cache?",
         why="Nearly all bytes of the step are weights, so halving these halves the time. A smaller cache changes nearly nothing here.")
-    question(r"""
-        Reading the weights takes `4` ms, reading all caches of a batch takes `12` ms, and the
-        arithmetic is negligible. By what factor does a step get shorter if the caches have half the
-        bytes, and by what factor if the weights have? Give two numbers.
-    """, answer=[16 / (4 + 6), 16 / (2 + 12)], check=[1.6, 8 / 7], unit="times",
-        hint="Add up the step in each case.",
-        why="The step of `16` ms becomes `4 + 6` or `2 + 12` ms. It pays to shrink the larger part.")
 
 
 @aside
