@@ -506,6 +506,7 @@ def a_state_can_replace_the_cache() -> None:
     for token, (k, v) in enumerate(zip(keys, values)):
         state += torch.outer(k, v)
         outputs.append(queries[:, token] @ state)
+    assert at_once.shape == (4, 40, 8), "Four query heads share the state."  # @hide
     assert torch.allclose(torch.stack(outputs, dim=1), at_once), \
         "One token at a time with a state gives the same as all pairs of tokens, up to rounding."
     note(r"""
