@@ -14,24 +14,24 @@ __beside__ = ("counters", "units", "wire")
 def main() -> None:
     note(r"""
         A trained model becomes useful when it answers requests. This lecture counts what that
-        costs: how long a user waits, how many users one GPU can serve at once, and what the tokens
-        cost.
+        costs: how long a user waits, how many users one GPU can serve at once, and what a token
+        costs.
     """)
     note(r"""
         You need the core of [the lecture on Transformers](#lecture_03): FLOPs and bytes of a
         forward pass, and the KV cache. One model runs through all sections, Llama-3-8B on one H100.
-        Nothing here needs a GPU. Times are computed, at best, from the rates in the GPU's
-        datasheet. Schedules are simulated, and results of small models are compared exactly.
+        Nothing in the core needs a GPU. Times are lower bounds, computed from the rates in the
+        GPU's datasheet. Schedules are simulated. Results of small models are compared exactly.
     """)
     note("**Two waits.** The first token waits for arithmetic, all others for memory:")
     two_waits()
-    note("**A batch that never ends.** Requests come and go, and every step has another batch:")
+    note("**A batch that never ends.** Requests come and go, and the batch changes with every step:")
     a_batch_that_never_ends()
     note("**The cache as memory.** Pages, shared prefixes, and fewer bytes for keys and values:")
     the_cache_as_memory()
     note("**Prompts between tokens.** Long prompts and short waits on the same GPUs, or on different ones:")
     prompts_between_tokens()
-    note("**Guesses.** Idle arithmetic checks what a small model guesses:")
+    note("**Guesses.** A small model guesses, and the large one verifies with arithmetic that would be idle:")
     guesses()
     note("**The bill.** Money and energy per token, and what experts change:")
     the_bill()

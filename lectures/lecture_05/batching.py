@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from litbook import aside, explore, figure, misbelief, note, question
+from litbook import aside, explore, misbelief, note, question
 
 from .figures import plot_slots
 from .llama import BANDWIDTH, KV_BYTES, WEIGHTS, step_seconds
@@ -16,7 +16,7 @@ def a_batch_that_never_ends() -> None:
     """A batch that never ends."""
     note(r"""
         A batch pays off, but requests do not arrive together, and their answers do not end
-        together. This part is about who shares a step with whom, and how long requests wait.
+        together. This part is about which requests share a step, and how long they wait.
     """)
     a_fixed_batch_waits_for_its_longest()
     a_slot_is_refilled_at_once()
@@ -32,23 +32,26 @@ def a_fixed_batch_waits_for_its_longest() -> None:
 
         Think of the batch as *slots*, one per sequence. By hand: two slots, and answers of $1$ and
         $3$ tokens. The batch runs for $3$ steps. The first slot works in one of them and is empty
-        in two. So of $2 \cdot 3 = 6$ slot-steps, $1 + 3 = 4$ give a token: the *busy share* is
-        $4/6$.
+        in two. So of $2 \cdot 3 = 6$ slot-steps, $1 + 3 = 4$ give a token: the *busy share*, or
+        utilization of the slots, is $4/6$.
 
-        A fixed batch admits new sequences only when all are finished. So it runs as long as its
-        longest sequence, because the empty slots are not refilled before.
+        A fixed batch lasts as long as its longest sequence, because it admits new sequences only
+        when all of its own are finished.
 
         How bad is it? Say that lengths are exponentially distributed: most are short, and a few are
-        several times as long as the mean. With $B$ slots, the longest of them is then on average
+        several times as long as the mean. Such a length has no memory: of a sequence that still
+        runs, the mean is still to come, however long it has run. Take two slots, and let the mean
+        be $1$. Either sequence may end first, so the first end comes twice as early as with one
+        sequence, after $1/2$. From then on the other sequence needs $1$ more. Together that is
+        $1 + 1/2$. With $B$ slots, the longest sequence has on average
 
         [@eq:harmonic]: $$
         H_B = 1 + \frac{1}{2} + \frac{1}{3} + \dots + \frac{1}{B}
         $$
 
-        times the mean. The reason: while $k$ sequences still run, the next one ends after $1/k$ of
-        the mean, since each of them may be the one. These waits add up, from $k = B$ down to $1$.
-        All slots are paid for $H_B$ times the mean, and give tokens for the mean. So the busy share
-        should be $1/H_B$. Draw `2000` batches of `32` slots, a row per batch:
+        times the mean length, because while $k$ sequences run, the next end comes after $1/k$. Each
+        slot is occupied for $H_B$ times the mean, and works for the mean. So the busy share should
+        be $1/H_B$. Draw `2000` batches of `32` slots, a row per batch:
     """)
     lengths = torch.empty(2000, 32).exponential_()  # in units of the mean
     longest = lengths.max(dim=1).values
@@ -64,7 +67,7 @@ def a_fixed_batch_waits_for_its_longest() -> None:
         drawn = torch.empty(4000, slots).exponential_()
         shares[slots] = (drawn.mean() / drawn.max(dim=1).values.mean()).item()
         expected = 1 / sum(1 / k for k in range(1, slots + 1))
-        assert math.isclose(shares[slots], expected, rel_tol=0.03), "So it is with 8 and with 128 slots."
+        assert math.isclose(shares[slots], expected, rel_tol=0.03), "With 8 and with 128 slots it is 1/H, too."
     assert shares[128] < busy < shares[8], \
         "The larger the batch, the smaller its busy share."  # @hide
     even = torch.ones(2000, 32)  # @hide
@@ -72,7 +75,8 @@ def a_fixed_batch_waits_for_its_longest() -> None:
         "If all lengths are equal, no slot is ever empty."  # @hide
     note(rf"""
         So {1 - busy:.0%} of the slot-steps of such batches are lost. With `8` slots it is
-        {1 - shares[8]:.0%}, with `128` it is {1 - shares[128]:.0%}.
+        {1 - shares[8]:.0%}, and with `128` slots {1 - shares[128]:.0%}: the more sequences, the
+        longer the longest of them.
     """)
     question(r"""
         Four answers of `2`, `2`, `2` and `10` tokens are decoded in one fixed batch of four slots.
@@ -83,12 +87,12 @@ def a_fixed_batch_waits_for_its_longest() -> None:
         wrong={"The slots of the short answers stay empty until the end.": 1},
         why="The batch runs for `10` steps, so it has `40` slot-steps. `16` of them give a token.")
     question(r"""
-        Which answers suffer most from a fixed batch? Two slots, answers of `1` and `9` tokens,
-        decoded in `10` ms per step, and both answers are sent when the batch ends. How many times
-        as long as necessary does the short answer take?
+        Two slots decode answers of `1` and `9` tokens, in `10` ms per step. Both answers are sent
+        when the batch ends. How many times as long as necessary does the user of the short answer
+        wait?
     """, answer=9 * 10 / (1 * 10), check=max(1, 9) / 1, unit="times",
         hint="When is the short answer sent, and when was it finished?",
-        why="It is finished after one step and is sent after `9`. The long answer loses nothing.")
+        why="It is finished after one step and is sent after `9`. The user of the long answer loses nothing.")
 
 
 def a_slot_is_refilled_at_once() -> None:
@@ -99,34 +103,31 @@ def a_slot_is_refilled_at_once() -> None:
 
         By hand: two slots, and three answers of $1$, $3$ and $2$ tokens. The first answer is
         finished after one step. If its slot takes the third answer then, everything is done after
-        $3$ steps. A fixed batch needs $3$ steps for the first two answers, and $2$ more for the
+        $3$ steps. Fixed batches need $3$ steps for the first two answers, and $2$ more for the
         third.
 
-        Nothing speaks against it, because the sequences of a step need not have the same length:
-        they share only the weights, and each looks at its own cache. So a scheduler can decide
-        before *every step* who is in the batch. This is *continuous batching* [@orca].
+        Nothing prevents this, because the sequences of a step need not have the same length: they
+        share only the weights, and each attends to its own cache. So a scheduler can decide before
+        *every step* which sequences are in the batch. This is *continuous batching* [@orca]. (The
+        prompt of a new request needs a prefill first, which this count leaves out.)
 
-        The scheduler `serve` counts time in steps. `waiting` has the lengths of answers that have
-        not begun. `running` says for each slot how many tokens are left:
+        The scheduler `serve` counts the steps. `waiting` has the lengths of answers that have not
+        begun. `running` has the number of tokens that are left of each answer in a slot:
     """)
 
     def serve(  # @stepover
         lengths: Sequence[int], slots: int, refill: bool
-    ) -> tuple[int, list[tuple[int, int, int]]]:
-        waiting, running = deque(lengths), dict[int, int]()
-        step, spans = 0, []  # a span: slot, first step, end
+    ) -> int:
+        waiting, running, steps = deque(lengths), list[int](), 0
         while waiting or running:
-            if refill or not running:  # may requests come in?
-                for slot in range(slots):
-                    if waiting and slot not in running:
-                        left = running[slot] = waiting.popleft()
-                        spans.append((slot, step, step + left))
-            step += 1  # a pass: one token per sequence
-            running = {slot: left - 1
-                       for slot, left in running.items() if left > 1}
-        return step, spans
+            if refill or not running:  # can requests join?
+                while waiting and len(running) < slots:
+                    running.append(waiting.popleft())
+            steps += 1  # a pass: one token per sequence
+            running = [left - 1 for left in running if left > 1]
+        return steps
 
-    by_hand = [serve([1, 3, 2], 2, refill)[0] for refill in (False, True)]
+    by_hand = [serve([1, 3, 2], 2, refill) for refill in (False, True)]
     assert by_hand == [5, 3], \
         "The three answers take 5 steps in fixed batches, and 3 steps refilled."
     note(r"""
@@ -135,8 +136,8 @@ def a_slot_is_refilled_at_once() -> None:
     """)
     drawn = (20 * torch.empty(8000).exponential_()).ceil()  # @unnoticed: 20: any length on average does
     lengths = [int(length) for length in drawn]
-    fixed, _ = serve(lengths, 32, refill=False)  # @inspect fixed as steps
-    refilled, spans = serve(lengths, 32, refill=True)  # @inspect refilled as steps
+    fixed = serve(lengths, 32, refill=False)  # @inspect fixed as steps
+    refilled = serve(lengths, 32, refill=True)  # @inspect refilled as steps
     gain = fixed / refilled  # @inspect round(gain, 1) as times
     # Drawn with ten seeds, it was between 3.8 and 4.1.
     assert 3.7 < gain < 4.2, \
@@ -152,29 +153,64 @@ def a_slot_is_refilled_at_once() -> None:
     groups = [lengths[i : i + 32] for i in range(0, len(lengths), 32)]  # @hide
     assert sum(map(max, groups)) == fixed, \
         "The steps of the fixed batches are the sum of their longest answers."  # @hide
-    assert len(spans) == len(lengths) == 8000, \
-        "Each answer has been in one slot."  # @hide
     some = [3, 9, 2, 5, 4, 2, 8, 3, 6, 2, 3, 7]  # @hide
-    pictures = {name: serve(some, 4, refill)[1] for name, refill in (("fixed batches", False), ("refilled", True))}  # @hide
-    ends = {name: max(end for _, _, end in spans) for name, spans in pictures.items()}  # @hide
+    ends = {name: serve(some, 4, refill) for name, refill in (("fixed batches", False), ("refilled", True))}  # @hide
     assert ends == {"fixed batches": 24, "refilled": 17}, \
         "The twelve answers of the picture take 24 steps in fixed batches, and 17 refilled."  # @hide
-    figure(plot_slots(pictures), caption=rf"""
-        The same {len(some)} answers in four slots, in both ways. A bar is one answer. Fixed batches
-        end after {ends["fixed batches"]} steps, refilled slots after {ends["refilled"]}.
-    """, alt=r"""
-        Two panels with four rows of bars over time. In the upper one there are gaps after most
-        bars, in the lower one the bars follow each other without gaps until near the end.
-    """)
+
+    def timeline(a_request_every: int, slots: int) -> dict[str, list[list[int]]]:  # @hide
+        spans: dict[str, list[list[int]]] = {"fixed batches": [], "refilled": []}
+        for name, done in spans.items():
+            waiting = deque((a_request_every * i, length) for i, length in enumerate(some))
+            running, step = dict[int, int](), 0
+            while waiting or running:
+                if name == "refilled" or not running:
+                    for slot in range(slots):
+                        if waiting and waiting[0][0] <= step and slot not in running:
+                            arrived, length = waiting.popleft()
+                            running[slot] = step + length
+                            done.append([slot, arrived, step, step + length])
+                step += 1
+                running = {slot: end for slot, end in running.items() if end > step}
+        return spans
+
+    pictures = {name: [(slot, start, end) for slot, _, start, end in spans] for name, spans in timeline(0, 4).items()}  # @hide
+    assert [sorted(end - start for _, start, end in spans) for spans in pictures.values()] == [sorted(some)] * 2, \
+        "Each answer is in one slot, for as many steps as it has tokens."  # @hide
+    spread = explore(timeline, over={"a_request_every": range(5), "slots": [2, 3, 4, 6]},
+        at={"a_request_every": 0, "slots": 4}, module="pictures/slots.js", still=plot_slots(pictures),
+        do="All requests are there at the beginning. Let one arrive every step, then every 2, 3 and 4 steps.",
+        see=r"""
+            With one request every `2` steps, none waits for a refilled slot. With fixed batches, a
+            request that arrives while a batch runs waits until all of that batch has ended.
+        """, caption=rf"""
+            The same {len(some)} answers in slots, in both ways. A bar is one answer, a tick below
+            the slots an arrival. If all arrive at once, fixed batches of four end after
+            {ends["fixed batches"]} steps, refilled slots after {ends["refilled"]}.
+        """, alt=r"""
+            Two panels with four rows of bars over time. In the upper one there are gaps after most
+            bars, in the lower one the bars follow each other without gaps until near the end.
+        """)  # @hide
+    last = {slots: [max(end for *_, end in spans) for spans in spread[0, slots].values()] for slots in (2, 3, 4, 6)}  # @hide
+    assert last == {slots: [serve(some, slots, False), serve(some, slots, True)] for slots in last}, \
+        "If all requests arrive at once, the picture ends where serve ends."  # @hide
+    waits = {every: {name: sum(start - arrived for _, arrived, start, _ in spans) for name, spans in spread[every, 4].items()}
+             for every in range(5)}  # @hide
+    assert (waits[2]["refilled"], waits[2]["fixed batches"] / len(some)) == (0, 3.75), \
+        "With one request every 2 steps, none waits for a refilled slot, and each 3.75 steps on average for a fixed batch."  # @hide
 
     def busy_share(slots: int) -> dict[str, float]:  # @hide
         each = {"fixed batches": False, "refilled": True}
-        return {name: sum(lengths[:2048]) / (slots * serve(lengths[:2048], slots, refill)[0])
+        return {name: sum(lengths[:2048]) / (slots * serve(lengths[:2048], slots, refill))
                 for name, refill in each.items()}
 
     grid = explore(busy_share, over={"slots": [1, 2, 4, 8, 16, 32, 64, 128]}, at={"slots": 8}, kind="bars", unit="%",
-        do="From one slot on, add slots. Which of the two loses its busy share?",
-        see="Fixed batches lose more with each slot. Refilled slots stay busy until the queue of `2048` answers ends.",
+        do="Start with one slot and add more. In which of the two do the slots become less busy?",
+        see=r"""
+            In fixed batches the busy share falls with each slot. Refilled slots stay busy while
+            answers wait. There are only `2048` here, so with many slots the last ones run empty for
+            a larger share of the time.
+        """,
         caption="The share of slot-steps that give a token, for the same answers in fixed batches and refilled.",
         alt="Two bars, of which the one for fixed batches shrinks when slots are added.")  # @hide
     assert grid[1]["fixed batches"] == grid[1]["refilled"] == 1, \
@@ -185,45 +221,57 @@ def a_slot_is_refilled_at_once() -> None:
     assert 8 < more < 9, \
         "From 8 to 128 slots, fixed batches give 8 times as many tokens per step, not 16 times."  # @hide
     misbelief("Twice as many slots give twice as many tokens per step.", rf"""
-        Not in fixed batches, where more slots also wait for a longer longest answer: `128` slots
-        gave only {more:.1f} times as many tokens per step as `8`. Refilling keeps them busy.
+        Not in fixed batches: the more slots, the longer the longest answer that all must wait for.
+        `128` slots gave only {more:.1f} times as many tokens per step as `8`. Refilling keeps them
+        busy.
     """)
     question(r"""
-        Two slots are refilled at once. Answers of `4`, `1`, `1` and `2` tokens arrive together, in
-        this order. After how many steps are all of them finished?
-    """, answer=max(4, 1 + 1 + 2), check=serve([4, 1, 1, 2], 2, refill=True)[0], unit="steps",
+        There are two slots, and a free slot is refilled in the next step. Answers of `4`, `1`, `1`
+        and `2` tokens wait, in this order. After how many steps are all of them finished?
+    """, answer=max(4, 1 + 1 + 2), check=serve([4, 1, 1, 2], 2, refill=True), unit="steps",
         hint="Which answers fit into the second slot while the first is busy?",
         wrong={"That is with fixed batches: the second pair waits for the first.": 4 + 2},
         why="While the first slot gives `4` tokens, the second gives `1`, `1` and `2`. No slot is ever empty.")
     question(r"""
-        All answers have exactly `50` tokens, and all requests arrive at the same time. By what
-        factor does continuous batching reduce the steps?
-    """, answer=1.0, check=serve([50] * 64, 8, refill=False)[0] / serve([50] * 64, 8, refill=True)[0], unit="times",
+        All answers have exactly `50` tokens, and all requests arrive at the same time. How many
+        times as many steps do fixed batches need as refilled slots?
+    """, answer=1.0, check=serve([50] * 64, 8, refill=False) / serve([50] * 64, 8, refill=True), unit="times",
         hint="Which slots of a fixed batch are empty before it ends?",
         why="Equal answers end together, so no slot is ever empty. The gain comes from lengths that differ.")
 
 
 @aside
 def requests_in_flight_are_rate_times_time() -> None:
-    """The requests in flight are the arrival rate times the time that each one stays."""
+    """The requests in flight are the arrival rate times the time that each one spends in the service."""
     note(r"""
-        Requests arrive at a service at a certain rate. How large a batch do they make?
+        Requests arrive at a service at a certain rate. How large does the batch get?
 
-        By hand: $2$ requests arrive per second, and each stays for $5$ s. Whoever looks at the
-        service sees those of the last $5$ s: $2 \cdot 5 = 10$ requests in flight. This is *Little's
-        law*
+        First count by hand. In $4$ seconds three requests come and go. A square is a second that a
+        request spends in the service:
+
+        | second | $1$ | $2$ | $3$ | $4$ | sum |
+        |---|---|---|---|---|---|
+        | A | ■ | ■ | | | $2$ |
+        | B | | ■ | ■ | ■ | $3$ |
+        | C | | | | ■ | $1$ |
+        | in flight | $1$ | $2$ | $1$ | $2$ | $6$ |
+
+        Add up all squares by seconds, and it is the mean number in flight times the total time,
+        $1.5 \cdot 4 = 6$. Add them up by requests, and it is the number of requests times the mean
+        time of each, $3 \cdot 2 = 6$. Both are equal, because they count the same squares, whatever
+        the squares look like. Divide both by the total time. This is *Little's law*
 
         [@eq:little]: $$
-        \text{requests in flight} = \text{arrivals per second} \cdot \text{seconds that each stays}.
+        \text{requests in flight} = \text{requests per second} \cdot \text{seconds of each}.
         $$
 
-        It holds for any lengths, because both sides add up the same time in two ways: per moment,
-        over the requests that are there; and per request, over the moments for which it stays.
-
-        `4000` requests arrive at random steps, `0.05` per step on average, and stay for a random
-        number of steps, `600` on average. The sum of arrivals minus departures so far says how many
-        are in flight:
+        By hand, that is $1.5 = 3/4 \cdot 2$. Now let `4000` requests arrive at random steps, `0.05`
+        per step on average, and stay for a random number of steps, `600` on average. The sum of
+        arrivals minus departures so far is the number in flight:
     """)
+    squares = torch.tensor([[1, 1, 0, 0], [0, 1, 1, 1], [0, 0, 0, 1]]).double()  # @hide
+    assert squares.sum(dim=0).mean() == 3 / 4 * squares.sum(dim=1).mean() == 1.5, \
+        "By hand, 1.5 in flight are 3/4 per second times 2 seconds."  # @hide
     gaps = torch.empty(4000).exponential_() / 0.05
     arrivals = gaps.cumsum(0).long()  # @unnoticed: .long() -> .int(): whole steps in either
     stays = (600 * torch.empty(4000).exponential_()).ceil().long()
@@ -233,23 +281,32 @@ def requests_in_flight_are_rate_times_time() -> None:
     in_flight = change.cumsum(0)[:steps].double().mean().item()  # @inspect round(in_flight, 1) as requests
     law = (4000 / steps) * stays.double().mean().item()  # @inspect round(law, 1) as requests
     assert math.isclose(in_flight, law), \
-        "The mean number in flight is the arrival rate times the mean stay."
+        "The mean number in flight is the arrival rate times the mean time of each."
     # Drawn with ten seeds, it was between 28.4 and 30.
     expected = 0.05 * 600  # @hide
     assert math.isclose(in_flight, expected, rel_tol=0.08), \
         "That is 0.05 * 600 = 30, up to 8 %."
     note(r"""
-        How large is the batch of a service, then? Let $10$ requests arrive per second, each with an
-        answer of $600$ tokens and about `2048` tokens in its cache. Reading the weights takes
-        $a = 4.48$ ms and reading a cache $c = 0.08$ ms, so with a batch of $B$, a step takes
-        $a + B c$. A request stays for $600$ steps. By Little's law
-        $B = 10 \cdot 600 \cdot (a + B c)$. Solved for the batch, that is
-        $B = 6000 a / (1 - 6000 c)$:
+        Back to the batch, which is the requests in flight. The time of each now depends on the
+        batch itself: the more sequences share a step, the longer it takes. Let $10$ requests arrive
+        per second, each for an answer of $600$ tokens, with about `2048` tokens in its cache.
+        Reading the weights takes $a = 4.48$ ms and reading a cache $c = 0.08$ ms. So with $B$
+        sequences in the batch, a step takes $a + B c$, and a request stays for $600$ steps. By
+        Little's law $B = 10 \cdot 600 \cdot (a + B c)$, which gives $B = 6000 a / (1 - 6000 c)$:
     """)
     a, c = 2 * WEIGHTS / BANDWIDTH, 2048 * KV_BYTES / BANDWIDTH
-    batch = 6000 * a / (1 - 6000 * c)  # @inspect round(batch, 1) as sequences
+    share = 6000 * c  # of the time, to read caches  # @inspect share as %
+    batch = 6000 * a / (1 - share)  # @inspect round(batch, 1) as sequences
     assert 51 < batch < 53, \
         "On average 52 sequences are in the batch."
+    full = next(rate for rate in range(1, 99) if rate * 600 * c >= 1)  # @hide
+    assert full == 21, "From 21 requests per second on, the GPU cannot keep up."  # @hide
+    note(rf"""
+        The service generates $6000$ tokens per second, and for each of them a cache is read. So
+        {share:.0%} of the time goes to caches, however large the batch is. If $6000 c$ reached $1$,
+        reading caches alone would take all the time, and the batch would grow without end. This
+        happens at {full} requests per second.
+    """)
     generator = torch.Generator().manual_seed(1)  # @hide
     when = (torch.empty(6000).exponential_(generator=generator) / 10).cumsum(0).tolist()  # @hide
     clock, admitted, done, sizes, ends = 0.0, 0, 0, 0.0, deque[int]()  # @hide
@@ -261,18 +318,18 @@ def requests_in_flight_are_rate_times_time() -> None:
             ends.popleft()
         seconds = step_seconds(max(1, len(ends)), 2048)
         clock, sizes = clock + seconds, sizes + seconds * len(ends)
-        if clock > when[-1]:
+        if clock > when[-1]:  # drawn with ten seeds, the mean batch was off by at most 9 %
             break
-    # Drawn with ten seeds, it was off by at most 9 %.
     assert math.isclose(sizes / clock, batch, rel_tol=0.1), \
         "Simulated step by step for 10 minutes, the mean batch is the same, up to 10 %."  # @hide
     question(r"""
-        Requests arrive at twice the rate, and nothing else changes. With $6000 c = 0.48$ at the old
-        rate, by what factor does the batch grow?
+        At $10$ requests per second, reading caches takes `0.48` of the time: $6000 c = 0.48$. Now
+        requests arrive at twice the rate, and nothing else changes. By what factor does the batch
+        grow?
     """, answer=2 * (1 - 0.48) / (1 - 2 * 0.48), check=(12000 * 1 / (1 - 0.96)) / (6000 * 1 / (1 - 0.48)),
         unit="times", within=0.02, hint="What becomes of the denominator $1 - 6000 c$?",
         wrong={"The steps get longer, too, so each request stays longer.": 2},
-        why="The denominator shrinks from `0.52` to `0.04`. The steps are filled with caches, and near the limit the batch explodes.")
+        why="Twice as many requests is a factor of `2`. And `0.96` of the time now goes to caches: the denominator shrinks from `0.52` to `0.04`, so each request stays `13` times as long.")
 
 
 def waiting_grows_with_the_load() -> None:
@@ -287,19 +344,25 @@ def waiting_grows_with_the_load() -> None:
         for $1$ s.
 
         Prompts wait although the GPU is idle half of the time, because idle time cannot be stored:
-        what was not used before the pair came does not help it.
+        the second before a pair arrives is lost for it.
 
-        Let prompts arrive at random, independently of each other, with prefill times that are
-        exponentially distributed. At load $\rho$, the mean time from arrival to the first token
-        (TTFT) is then [@kleinrock1975]
+        How long do they wait at load $\rho$? Let prompts arrive at random, independently of each
+        other, with prefill times that are exponentially distributed. Measure time in mean prefill
+        times, and let $T$ be the mean time from arrival to the first token (TTFT).
+
+        - When a prompt leaves after the time $T$, those that came after it are still there: $\rho T$
+          prompts on average. So this is the number that one finds at a random moment.
+        - An arriving prompt waits for all that it finds, on average $1$ each. (That also holds for
+          the one that is running: an exponential time has no memory.) Then it takes $1$ itself.
+
+        So $T = \rho T + 1$. Solved for $T$ [@kleinrock1975]:
 
         [@eq:load]: $$
         \text{TTFT} = \frac{\text{mean prefill time}}{1 - \rho}.
         $$
 
         To check it, let `200_000` prompts pass one by one. `free` is the moment when the GPU is
-        free again. A prompt begins then, or when it arrives, whichever is later. Times are in units
-        of the mean prefill time:
+        free again. A prompt begins then, or when it arrives, whichever is later:
     """)
 
     def mean_ttft(load: float) -> float:  # @stepover
@@ -327,17 +390,18 @@ def waiting_grows_with_the_load() -> None:
     assert waits == [0, 1, 0, 1, 0, 1], \
         "Of the pairs by hand, every second prompt waits for 1 s."  # @hide
     def by_walk(load: float) -> float:  # @hide
+        # Drawn with ten seeds, it was off by at most 3 %.
         walk = (torch.empty(2, 10**6).double().exponential_() / torch.tensor([[1], [load]])).diff(dim=0)[0]
         level = (-walk).cumsum(0)
         return 1 + (level - level.cummin(0).values.clamp(max=0)).mean().item()
 
     walks = [by_walk(load) for load in (0.5, 0.8, 0.9)]  # @hide
-    # Drawn with ten seeds, it was off by at most 3 %.
     assert all(math.isclose(w, f, rel_tol=0.05) for w, f in zip(walks, (2, 5, 10))), \
         "The backlog of a million prompts, as a random walk above its lowest point, gives 2, 5 and 10 prefill times, up to 5 %."  # @hide
     note(r"""
         With a prefill of `30` ms on average, that is `60` and `150` ms until the first token, and
-        `300` ms at a load of $90$ percent. So a service is not run at full load.
+        `300` ms at a load of $90$ percent. So the idle tenth is not waste: with half of it, users
+        would wait twice as long.
     """)
     assert [round(30 / idle) for idle in (0.5, 0.2, 0.1)] == [60, 150, 300], \
         "These are 2, 5 and 10 times 30 ms."  # @hide
@@ -347,9 +411,9 @@ def waiting_grows_with_the_load() -> None:
         return {"simulated": 30 * by_walk(load / 100), "formula": 30 / (1 - load / 100)}
 
     grid = explore(ttft, over={"load": [10, 20, 30, 40, 50, 60, 70, 80, 85, 90]}, at={"load": 50}, kind="curve",
-        unit="ms", limit=("patience", 200),
-        do="A user waits for `200` ms at most, on average. What is the largest load?",
-        see="At a load of `85` percent the first token comes after `200` ms on average.",
+        unit="ms", limit=("target", 200),
+        do="The mean time to first token shall be at most `200` ms. What is the largest load?",
+        see="By the formula, a load of `85` percent gives exactly `200` ms.",
         caption="Mean time to first token against the load in percent, for prefills of 30 ms on average.",
         alt="Two curves that nearly coincide. They are flat at first and rise steeply towards the right.")  # @hide
     assert all(math.isclose(*both.values(), rel_tol=0.08) for both in grid.values()), \
@@ -361,16 +425,9 @@ def waiting_grows_with_the_load() -> None:
         after {simulated[0]:.1f} prefill times at half load: half of that time is waiting.
     """)
     question(r"""
-        A service runs at a load of `80` percent. Its users grow in number by an eighth, so the load
-        is `90` percent. By what factor does the mean time to first token grow?
-    """, answer=(1 - 0.8) / (1 - 0.9), check=(1 / 0.1) / formula[1], unit="times",
-        hint="What share of the time is the GPU idle, before and after?",
-        wrong={"Look at the idle share, not at the busy one.": 9 / 8},
-        why="The idle share is halved, from `20` to `10` percent, and the time is proportional to one over it.")
-    question(r"""
-        Two services have a GPU each, with a load of `80` percent. They pool: one queue, and one GPU
-        that is twice as fast. What is the mean time to first token then, in prefill times of the
-        old GPU?
+        Two services have a GPU each, with a load of `80` percent. They merge: one queue for all
+        prompts, and one GPU that is twice as fast. What is the mean time to first token then, in
+        mean prefill times of the old GPU?
     """, answer=0.5 / (1 - 0.8), check=formula[1] / 2, unit="prefill times",
-        hint="Which quantities in the formula change, the load or the prefill time?",
-        why="Twice the prompts at twice the speed is the same load. Every time shrinks to half, waiting included.")
+        hint="Which of the two changes: the load, or the prefill time?",
+        why="Twice as many prompts at twice the speed is the same load. Every time is halved, waiting included.")

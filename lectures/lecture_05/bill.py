@@ -8,6 +8,7 @@ from units import HOUR
 
 from .llama import (
     PEAK,
+    WEIGHTS,
     prefill_flops,
     sequences_that_fit,
     step_seconds,
@@ -18,7 +19,7 @@ def the_bill() -> None:
     """The bill."""
     note(r"""
         A GPU costs the same in each hour, whatever it does. So the price of a token follows from
-        the number of tokens per hour, and all that this lecture has counted comes together here.
+        the number of tokens per hour. Here all that this lecture has counted comes together.
     """)
     a_generated_token_costs_more()
     a_batch_saves_energy()
@@ -26,95 +27,104 @@ def the_bill() -> None:
 
 
 def a_generated_token_costs_more() -> None:
-    """A generated token costs more than a token of the prompt."""
+    """A generated token costs more than a token of the prompt, above all in long sequences."""
     note(r"""
         Providers ask several times as much for a token that the model generates as for one that it
         is given. Both run through the same weights. Why the difference?
 
-        By hand: a GPU costs $3.60$ dollars per hour, which is $0.001$ dollars per second. If it
-        gives $1000$ tokens per second, $10^6$ tokens take $1000$ s and cost $1$ dollar. Twice the
-        tokens per second is half the price.
+        By hand: a GPU costs $3.60$ dollars per hour, which is $0.001$ dollars per second.
 
-        So the price is in the pace. Tokens of a prompt are prefilled at the pace of the arithmetic,
-        many in one pass. Generated tokens come one per sequence and step, and a step waits for
-        weights and caches. A generated token costs more, because the limit on the time per token
-        and the caches keep the batch too small to use the arithmetic.
+        - At $1000$ tokens per second, $10^6$ tokens take $1000$ s and cost $1$ dollar.
+        - At $2000$ tokens per second, they cost half a dollar.
+
+        So the price depends on the throughput. Prefill is compute-bound: all tokens of a prompt
+        share one pass, which keeps the arithmetic units busy. Decode runs over one token per
+        sequence and step, and waits for weights and caches. A generated token costs more, because
+        the latency target and the size of the caches both keep the batch small, and a small batch
+        leaves the GPU's arithmetic idle.
 
         Take `2` dollars per hour for an H100, an assumption, and a prefill at half of the peak.
-        `step_seconds` is the time of a decode step at best; its batch is
-        [what a limit of $20$ ms allows](#a_latency_limit_picks_the_batch):
+        `step_seconds` is the time of a decode step at best:
     """)
     per_second = 2 / HOUR  # dollars
     prefill = prefill_flops(2048) / (0.5 * PEAK)  # seconds for 2048 tokens
-    given = 1e6 * prefill / 2048 * per_second  # @inspect round(given, 3) as dollars
-    batches = {512: 568, 2048: 193, 8192: 48}  # by context
-    generated = {c: 1e6 * step_seconds(b, c) / b * per_second
-                 for c, b in batches.items()}
-    prices = {context: round(price, 3) for context, price in generated.items()}  # @inspect prices as dollars
-    assert round(given, 4) == 0.0163, \
-        "A million tokens of prompts cost 1.6 cents."
-    assert prices == {512: 0.02, 2048: 0.057, 8192: 0.23}, \
-        "A million generated tokens cost 2 cents after 512 tokens, 5.7 after 2048, and 23 after 8192."
-    alone = 1e6 * step_seconds(1, 2048) * per_second  # @inspect round(alone, 2) as dollars
-    assert 2.5 < alone < 2.6, \
-        "If one user has the GPU alone, a million tokens cost 2.53 dollars."
-    limited = [max(b for b in range(1, 999) if step_seconds(b, c) <= 0.020) for c in generated]  # @hide
-    assert limited == [568, 193, 48], \
-        "These are the batches that 20 ms allow."  # @hide
+    given = 1e8 * prefill / 2048 * per_second  # 10^6 tokens  # @inspect round(given, 2) as cents
+    # The largest batch within 20 ms, by tokens per sequence:
+    batches = {512: 568, 2048: 193, 8192: 48}
+    generated = {c: 1e8 * step_seconds(batch, c) / batch * per_second
+                 for c, batch in batches.items()}
+    prices = {c: round(price, 2) for c, price in generated.items()}  # @inspect prices as cents
+    assert round(given, 2) == 1.63, \
+        "A million tokens of prompts cost 1.63 cents."
+    assert prices == {512: 1.96, 2048: 5.74, 8192: 22.99}, \
+        "A million generated tokens cost 1.96 cents after 512 tokens, 5.74 after 2048, and 22.99 after 8192."
+    alone = 1e8 * step_seconds(1, 2048) * per_second  # @inspect round(alone) as cents
+    assert 253 < alone < 254, \
+        "If one user has the GPU alone, a million tokens cost 253 cents."
+    within = [max(b for b in range(1, 999) if step_seconds(b, c) <= 0.020) for c in generated]  # @hide
+    assert within == [568, 193, 48], \
+        "These are the largest batches within 20 ms."  # @hide
+    assert [round(1e3 * step_seconds(b, c), 1) for c, b in batches.items()] == [20, 19.9, 19.9], \
+        "All three steps take about 20 ms."  # @hide
     seconds, made = 0.0, 0  # @hide
     while made < 1_000_000:  # @hide
         seconds += step_seconds(193, 2048)
         made += 193
-    assert math.isclose(seconds * per_second, generated[2048], rel_tol=0.001), \
+    assert math.isclose(100 * seconds * per_second, generated[2048], rel_tol=0.001), \
         "Adding up the steps until a million tokens are there gives the same price."  # @hide
-    caches = (step_seconds(193, 2048) - step_seconds(193, 0)) / step_seconds(193, 2048)  # @hide
-    assert 0.77 < caches < 0.78, \
-        "With 193 sequences of 2048 tokens, 77 % of a step goes to reading caches."  # @hide
+    caches = (step_seconds(568, 512) - step_seconds(568, 0)) / step_seconds(568, 512)  # @hide
+    assert 0.56 < caches < 0.57, \
+        "With 568 sequences of 512 tokens, 57 % of a step goes to reading caches."  # @hide
+    used = 568 * 2 * WEIGHTS / PEAK / step_seconds(568, 512)  # @hide
+    assert 0.43 < used < 0.44, \
+        "The matmuls take the other 43 %, at peak."  # @hide
+    idle = 1 - 2 * WEIGHTS / PEAK / step_seconds(1, 2048)  # @hide
+    assert 0.99 < idle < 1, \
+        "For one user, the arithmetic units are idle for over 99 % of a step."  # @hide
     note(rf"""
-        At the same pace for the user, a token after `8192` others costs
-        {generated[8192] / generated[512]:.0f} times as much as one after `512`: the batch is
-        smaller, because most of a step goes to reading caches. And a user alone pays for a GPU that
-        hardly computes.
+        The [batches](#a_latency_limit_picks_the_batch) all have steps of nearly $20$ ms, so the
+        price is inversely proportional to the batch. After `8192` tokens a token costs
+        {generated[8192] / generated[512]:.0f} times as much as after `512`, because each cache is
+        {8192 / 512:.0f} times as long, and so the batch is a {568 / 48:.0f}th. (Not a
+        {8192 / 512:.0f}th: with the short sequences only {caches:.0%} of the step goes to caches.)
+
+        In short sequences a generated token costs little more than a token of the prompt: the large
+        batch keeps the arithmetic units busy for {used:.0%} of the time, the prefill for half of
+        it. And a user alone pays for a GPU whose arithmetic units are mostly idle.
     """)
 
     def price(batch: int, context: int) -> dict[str, float]:  # @hide
         if batch > sequences_that_fit(context):
-            raise ValueError("the caches do not fit beside the weights")
-        return {"generated": 1e6 * step_seconds(batch, context) / batch * per_second, "prompt": given}
+            raise ValueError("weights and caches do not fit in memory together")
+        return {"generated": 1e8 * step_seconds(batch, context) / batch * per_second, "prompt": given}
 
     grid = explore(price, over={"batch": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512], "context": [512, 2048, 8192]},
-        at={"batch": 64, "context": 2048}, kind="curve", unit="dollars",
-        do="Find the batch from which a doubling saves less than a quarter, for each context.",
+        at={"batch": 64, "context": 2048}, kind="curve", unit="cents",
+        do="For each context, find the batch from which doubling it saves less than a quarter of the price.",
         see=r"""
-            With `8192` tokens it is `16`, with `2048` it is `64`. With short contexts the price
-            falls until the arithmetic decides, and comes near the price of a prompt.
+            With `8192` tokens it is `16`, with `2048` it is `64`, and with `512` it is `256`. The
+            shorter the sequences, the nearer the price of a large batch comes to that of a prompt.
         """,
-        caption="Dollars for a million tokens of Llama-3-8B on an H100 at 2 dollars per hour, at best.",
+        caption="Cents for a million tokens of Llama-3-8B on an H100 at 2 dollars per hour, at best.",
         alt="A falling curve for generated tokens that levels off above a flat line, that of prompts.")  # @hide
     turn = {c: next(b for b, k in grid if k == c and (2 * b, c) in grid and grid[2 * b, c]["generated"] > 0.75 * grid[b, c]["generated"])
-            for c in (2048, 8192)}  # @hide
-    assert turn == {2048: 64, 8192: 16}, \
+            for c in (512, 2048, 8192)}  # @hide
+    assert turn == {512: 256, 2048: 64, 8192: 16}, \
         "From these batches on, twice the batch saves less than a quarter."  # @hide
     misbelief("A token costs the same, whether it is given or generated.", rf"""
-        Both take about the same arithmetic. But here a generated token after `2048` others costs
+        Both need about the same arithmetic. But here a generated token after `2048` others costs
         {generated[2048] / given:.1f} times as much as one of the prompt, and after `8192` it is
-        {generated[8192] / given:.0f} times, though prefill is counted at half of the peak and
+        {generated[8192] / given:.0f} times, even though prefill is counted at half of the peak and
         decode at its best.
     """)
     question(r"""
-        A GPU for `3` dollars per hour generates `5000` tokens per second for all users together.
-        What do $10^6$ tokens cost, in dollars?
-    """, answer=3 / 3600 * (1e6 / 5000), check=3 / (5000 * HOUR / 1e6), unit="dollars",
-        hint="How many seconds do $10^6$ tokens take?",
-        why="$10^6$ tokens take `200` s, and a second costs `3 / 3600` dollars.")
-    question(r"""
-        A provider promises a faster pace: `10` ms per token in place of `20`. Reading the weights
-        takes `4` ms and a cache takes `0.1` ms. By what factor does the price of a generated token
-        change?
+        A provider lowers its latency target from `20` ms to `10` ms per token. Reading the weights
+        takes `4` ms and a cache takes `0.1` ms. How many times as much as before does a generated
+        token cost?
     """, answer=(10 / ((10 - 4) / 0.1)) / (20 / ((20 - 4) / 0.1)), check=(16 / 20) / (6 / 10), unit="times",
         hint="How many sequences share a step in each case?",
-        wrong={"The batch shrinks by more than the step does.": 2.0, "Half the step does not mean the same price: look at the batch.": 1.0},
-        why="The step of `10` ms has `60` sequences, and that of `20` ms had `160`. So a token costs `1/6` ms of the GPU instead of `1/8` ms.")
+        wrong={"A step takes half the time; look at how many sequences share it.": 2.0, "Half the step does not mean the same price: look at the batch.": 1.0},
+        why="A step of `10` ms has `60` sequences, and a step of `20` ms had `160`. So a token costs `1/6` ms of the GPU instead of `1/8` ms.")
 
 
 @aside
@@ -123,30 +133,37 @@ def a_batch_saves_energy() -> None:
     note(r"""
         How much energy does a token cost?
 
-        A GPU has a power rating, in watts, joules per second. By hand: a GPU of $500$ W that
+        The power of a GPU is given in watts, joules per second. By hand: a GPU of $500$ W that
         generates $100$ tokens per second uses $500 / 100 = 5$ J per token. With $1000$ tokens per
         second it is $0.5$ J.
 
-        Energy per token falls with the batch just as the price does, because both pay for the time
-        of a step, which all sequences share. (A GPU draws less than its rating while it waits for
-        memory; the rating bounds what it draws.) An H100 is rated at `700` W [@nvidia-h100]:
+        The energy per token falls with the batch just as the price does, because a step needs power
+        for its whole time, and all sequences share that time. An H100 is rated at `700` W
+        [@nvidia-h100]. The estimate below multiplies the rating by the time of a step at best. A
+        GPU that waits for memory draws less, and a real step takes longer, so it may be off in both
+        directions:
     """)
     watts = 700
     alone = watts * step_seconds(1, 2048)  # @inspect round(alone, 2) as J
     shared = watts * step_seconds(64, 2048) / 64  # @inspect round(shared, 3) as J
     assert [round(alone, 2), round(shared, 3)] == [3.19, 0.105], \
-        "A token costs 3.19 J at most for one sequence, and 0.105 J in a batch of 64."
+        "A token costs about 3.19 J for one sequence, and 0.105 J in a batch of 64."
     prompt = watts * prefill_flops(2048) / PEAK / 2048  # @hide
     assert round(prompt, 2) == 0.01, "A token of a prompt costs 0.01 J at peak."  # @hide
-    answers = 600 * shared / HOUR  # watt hours  # @inspect round(answers, 4) as Wh
-    assert math.isclose(answers * HOUR, 600 * 0.105, rel_tol=0.001), \
-        "An answer of 600 tokens costs 600 times 0.105 J at most: 0.0175 watt hours."
+    answer = 600 * shared / HOUR  # watt hours  # @inspect round(answer, 4) as Wh
+    assert math.isclose(answer * HOUR, 600 * 0.105, rel_tol=0.001), \
+        "An answer of 600 tokens costs 600 times 0.105 J: 0.0175 watt hours."
     per_hour = 64 / step_seconds(64, 2048) * HOUR  # tokens  # @hide
     assert math.isclose(watts * HOUR / per_hour, shared), \
         "The energy of an hour, divided by its tokens, is the same."  # @hide
+    note(rf"""
+        In a batch of `64`, a token costs a {alone / shared:.0f}th of the energy that it costs alone,
+        and not a $64$th, because the step takes longer: it reads `64` caches instead of one.
+    """)
     question(r"""
-        Two requests could share a step, but run on two GPUs that each serve one user. Reading the
-        weights dominates. By what factor is the energy per token higher than on one shared GPU?
+        Two requests could share the steps of one GPU, but run on two GPUs that each serve one user.
+        Nearly all of a step goes to reading the weights. How many times as much energy does a token
+        cost as on one shared GPU?
     """, answer=2.0, check=(2 * 700 * 1.0) / (700 * 1.0), unit="times",
         hint="How often are the weights read for both tokens?",
         why="Both GPUs read all weights for a single token. Shared, one reading serves both tokens.")
@@ -157,22 +174,25 @@ def a_batch_reads_most_experts() -> None:
     """A batch of a mixture of experts reads most of its weights, not only the active ones."""
     note(r"""
         In a *mixture of experts* each token goes through a few of many feed-forward parts, the
-        experts. So decode for one user reads only few of the weights. Is that so for a batch?
+        experts. So decode for one user reads only few of the weights. Does that also hold for a
+        batch?
 
-        By hand: $4$ experts, and each token picks one. One token reads $1$ of $4$. A second token
-        picks another one in three of four cases, so both together read $1 + 3/4 = 1.75$ of them on
-        average.
+        By hand: $4$ experts, and each token picks one at random. One token reads $1$ of $4$. A
+        second token picks another one in three of four cases, so both together read
+        $1 + 3/4 = 1.75$ of them on average.
 
-        The tokens of a batch pick different experts, and a weight is read if any of them picks its
-        expert. An expert is left out only if all tokens leave it out, because each picks on its
-        own. If a token picks $k$ of $E$ experts evenly, the share that a batch of $B$ reads is
+        A batch reads most experts, because its tokens pick different ones, and an expert is read if
+        at least one token picks it. Let a token pick $k$ of $E$ experts, all equally often. It
+        leaves out a given expert with probability $1 - k/E$, and all $B$ tokens of a batch do with
+        probability $(1 - k/E)^B$. So the share of the experts that the batch reads is
 
         [@eq:experts_read]: $$
         1 - \left(1 - \frac{k}{E}\right)^B.
         $$
 
-        DeepSeek-V3 has `256` experts per layer, of which a token picks `8` [@deepseek-v3]. `topk`
-        picks those with the highest random scores:
+        By hand that is $1 - (3/4)^2 = 7/16$ of $4$ experts: $1.75$. DeepSeek-V3 has `256` experts
+        per layer, of which a token picks `8` [@deepseek-v3]. `topk` picks those with the highest
+        random scores:
     """)
     batches = [1, 8, 64, 256]
 
@@ -197,14 +217,14 @@ def a_batch_reads_most_experts() -> None:
         "From 22 tokens on, more than half of the experts are read."
     per_expert = 64 * 8 / 256  # @inspect per_expert as tokens
     assert per_expert == 2, \
-        "With 64 tokens in the batch, an expert gets two of them on average."
-    misbelief("A mixture of experts decodes as fast as a model of its active parameters.", rf"""
+        "With 64 tokens in the batch, each expert is picked by two of them on average."
+    misbelief("A mixture of experts decodes as fast as a dense model of its active parameters.", rf"""
         For one user it does: {formula[0]:.0%} of the experts are read. A batch of `64` reads
-        {formula[2]:.0%} of them, nearly the bytes of all, and uses each for few tokens.
+        {formula[2]:.0%} of them, nearly the bytes of all, and each of them for few tokens.
     """)
     question(r"""
-        A layer has `8` experts, and each token picks `2` of them, evenly. What share of the experts
-        does a batch of `4` tokens read, in percent?
+        A layer has `8` experts, and each token picks `2` of them, all equally often. What share of
+        the experts does a batch of `4` tokens read on average, in percent?
     """, answer=1 - (1 - 2 / 8) ** 4, check=1 - 3**4 / 4**4, unit="%",
         hint="With what probability does one token leave out a certain expert?",
         wrong={"Some tokens pick the same experts.": 1},

@@ -26,9 +26,8 @@ from .llama import (
 def the_cache_as_memory() -> None:
     """The cache as memory."""
     note(r"""
-        The KV cache is what grows while a service runs: each token of each sequence adds keys and
-        values. This part is about where they are kept, what can be shared, and how to make them
-        smaller.
+        The KV cache grows while a service runs: each token of each sequence adds keys and values.
+        This part is about where they are kept, what can be shared, and how to make them smaller.
     """)
     pages_waste_half_a_page()
     paged_attention_is_attention()
@@ -44,21 +43,23 @@ def pages_waste_half_a_page() -> None:
         When a request arrives, nobody knows how long its answer will become. How much memory should
         be set aside for its KV cache?
 
-        The simple way is to reserve the longest length allowed. By hand: sequences may have up to
-        $16$ tokens, and one stops after $9$. Room for $16 - 9 = 7$ tokens was never used.
+        The simple way is to reserve room for the longest length allowed. By hand: sequences may
+        have up to $16$ tokens, and one stops after $9$. Room for $16 - 9 = 7$ tokens was never
+        used.
 
-        The other way is to hand out memory in *pages* of a fixed number of tokens, say $4$. The
+        The other way is to allocate memory in *pages* of a fixed number of tokens, say $4$. The
         sequence gets its first page with its first token, the next one with the fifth token, and
-        the third one with the ninth. Three pages have room for $12$ tokens, so $3$ are unused.
+        the third one with the ninth. Three pages have room for $12$ tokens, so room for $3$ is
+        unused. The list of a sequence's pages is its *page table*.
 
-        The list of a sequence's pages is its *page table*. Only the last page can have unused room,
-        because a new page is handed out only when the one before is full. On average, half of the
-        last page is unused, however long the sequence is. This is how operating systems hand out
-        memory, and vLLM does it with the KV cache [@kwon2023]. Its `block_size` is the number of
-        tokens in a page [@vllm-args].
+        Only the last page can have unused room, because a new page is allocated only when the one
+        before is full. The last page of a sequence may hold $1$, $2$, $3$ or $4$ tokens. Then room
+        for $3$, $2$, $1$ or $0$ is unused, $1.5$ on average: nearly half a page, however long the
+        sequence is. Operating systems allocate memory in this way, and vLLM uses it for the KV
+        cache [@kwon2023]. Its `block_size` is the number of tokens in a page [@vllm-args].
 
         Draw the lengths of `20_000` sequences, `600` tokens on average, of at most `8192`. A page
-        has `16` tokens:
+        has room for `16` tokens:
     """)
     lengths = (600 * torch.empty(20_000).exponential_()).ceil().clamp(max=8192)
     page = 16  # tokens
@@ -66,7 +67,7 @@ def pages_waste_half_a_page() -> None:
     unused = (pages * page - lengths).mean().item()  # @inspect round(unused, 1) as tokens
     # Drawn with ten seeds, it was between 7.4 and 7.6.
     assert 7.3 < unused < 7.7, \
-        "On average 7.5 tokens are unused: half a page."
+        "On average room for 7.5 tokens is unused: half a page."
     share_used = (lengths.sum() / (pages * page).sum()).item()  # @inspect share_used as %
     assert 0.98 < share_used < 0.99, \
         "In pages, more than 98 % of the memory holds tokens."
@@ -87,10 +88,10 @@ def pages_waste_half_a_page() -> None:
     assert round(trace, 2) == 0.24, \
         "By the mean length of that trace, 24 % of the reserved memory holds tokens at the end."  # @hide
     note(rf"""
-        Published measurements agree. In systems that reserved room ahead, only `20.4` to `38.2`
-        percent of the cache's memory held tokens [@kwon2023]. Requests of that study had `161`
-        tokens of prompt and `338` of answer on average, in models for `2048` tokens [@kwon2023]:
-        {trace:.0%} of what is reserved.
+        A published measurement agrees. In systems that reserved room in advance, only `20.4` to
+        `38.2` percent of the cache's memory held tokens [@kwon2023]. Requests of that study had
+        `161` tokens of prompt and `338` of answer on average, in models for `2048` tokens
+        [@kwon2023]. Together the tokens fill {trace:.0%} of what is reserved.
     """)
     figure(plot_pages({"A": 9, "B": 6, "C": 3}, 4, order="ABACBA"),
         caption=r"""
@@ -117,23 +118,17 @@ def pages_waste_half_a_page() -> None:
     assert largest == {100: 4, 600: 16, 2400: 64}, \
         "These are the largest pages of the grid that waste less than 5 %."  # @hide
     misbelief("To be safe, a service has to reserve memory for the longest answer.", rf"""
-        In pages, nothing is reserved ahead: {share_used:.0%} of the memory held tokens, instead of
-        {share_reserved:.0%}. If all pages are taken, the service stops one sequence and computes it
-        again later.
+        In pages, nothing is reserved in advance: {share_used:.0%} of the memory held tokens,
+        instead of {share_reserved:.0%}. If all pages are in use, the service pauses a sequence,
+        gives its pages to others, and later computes its cache again.
     """)
     question(r"""
-        A sequence of `33` tokens is kept in pages of `16`. How many of its tokens are on its last
-        page, and how many pages does it have? Give two numbers.
-    """, answer=[33 - 2 * 16, 2 + 1], check=[(33 - 1) % 16 + 1, -(-33 // 16)],
-        hint="How many full pages does it have?",
-        why="Two full pages hold `32` tokens. The last token needs a third page, of which it uses one place of `16`.")
-    question(r"""
-        Somebody makes pages of `1` token, so that nothing is unused. What grows with smaller pages?
-        For a sequence of `600` tokens: how many entries does its table of pages have, compared with
-        pages of `16` tokens?
+        With pages of `1` token nothing would be unused. Why are pages not that small? For a
+        sequence of `600` tokens: how many times as many entries does its page table have with pages
+        of `1` token as with pages of `16`?
     """, answer=600 / 38, check=-(-600 // 1) / -(-600 // 16), unit="times", within=0.02,
         hint="The table has one entry per page.",
-        why="The table has an entry per page: `600` instead of `38`. And each page is read from another address.")
+        why="The table has an entry per page: `600` instead of `38`. And attention has to look up an address for every token.")
 
 
 PAGE = 4  # tokens
@@ -171,43 +166,42 @@ def new_pools(pages: int) -> list[tuple[Tensor, list[int]]]:
 
 @aside
 def paged_attention_is_attention() -> None:
-    """Attention over scattered pages gives the same result as over one piece of memory."""
+    """Attention over scattered pages gives the same result as over contiguous memory."""
     note(r"""
         The [pages](#pages_waste_half_a_page) of a sequence may be anywhere in memory, in any order.
-        Does attention still find the right keys?
+        Does attention still find the keys of every token?
 
         By hand: pages of $4$ tokens, and a sequence whose *page table* is `[7, 2]`. Its first page
         is number $7$, its second number $2$. Where is its sixth token, at position $5$? `5 // 4` is
-        $1$, so it is on the second page of the table, number $2$; and `5 % 4` is $1$, so at offset
-        $1$.
+        $1$, so it is on the page of entry $1$, number $2$; and `5 % 4` is $1$, so at offset $1$.
 
-        The place in memory does not matter, because the table says where each token is, and
-        attention gets the keys and values that the table leads to.
+        It does not matter where a page is, because the keys and values are collected through the
+        table, in the order of the tokens, before attention uses them.
 
         `PagedCache` does this, in place of the cache that a Transformer usually gets: `extended`
         adds the keys and values of new tokens, and returns those of all tokens. Two sequences take
         turns in one pool of pages, of which `new_pools` lists the free ones in random order. Each
-        step adds the token with the highest score:
+        step adds the token with the highest logit:
     """)
     model = Transformer(SMALL).double().requires_grad_(False)
     prompts = [torch.randint(100, (1, 7)), torch.randint(100, (1, 5))]  # @unnoticed: 100: any tokens do
     pools = new_pools(16)
     caches = [[PagedCache(pool, free) for pool, free in pools]
               for _ in prompts]
-    tokens, scores = list(prompts), [list[Tensor](), list[Tensor]()]
+    tokens, paged = list(prompts), [list[Tensor](), list[Tensor]()]
     for _ in range(12):
         for i in range(2):  # the sequences take turns
             logits = model(tokens[i], caches[i])[:, -1]
             tokens[i] = logits.argmax(dim=-1, keepdim=True)
-            scores[i].append(logits)
+            paged[i].append(logits)
     tables = [cache[0].table for cache in caches]  # of the first layer  # @inspect tables
-    for i, prompt in enumerate(prompts):
-        alone, token = model.caches(1), prompt
-        for score in scores[i]:  # in one piece of memory, alone
-            logits = model(token, alone)[:, -1]
+    for i, token in enumerate(prompts):
+        contiguous = model.caches(1)  # for this sequence alone
+        for expected in paged[i]:
+            logits = model(token, contiguous)[:, -1]
             token = logits.argmax(dim=-1, keepdim=True)
-            assert torch.allclose(score, logits), \
-                "Every score is the one of a sequence alone, in one piece of memory."
+            assert torch.allclose(logits, expected), \
+                "With contiguous caches, each sequence alone, every step gives the same logits."
     lengths = [cache[0].length for cache in caches]  # @hide
     assert lengths == [7 + 11, 5 + 11], \
         "The caches hold the prompts, and all new tokens but the last."  # @hide
@@ -222,21 +216,21 @@ def paged_attention_is_attention() -> None:
     for cache, other in zip(*caches):  # @hide
         cache.table[0] = other.table[0]
     wrong = model(tokens[0], caches[0])[:, -1]  # @hide
-    right = model(tokens[0], alone_cache(model, prompts[0], scores[0]))[:, -1]  # @hide
+    right = model(tokens[0], alone_cache(model, prompts[0], paged[0]))[:, -1]  # @hide
     assert not torch.allclose(wrong, right), \
-        "With a page of the other sequence in a table, the scores are different."  # @hide
+        "With a page of the other sequence in a table, the logits are different."  # @hide
     question(r"""
         Pages have `16` tokens. In which entry of its page table, counted from `0`, does a sequence
         find the token at position `100`, and at which offset of that page? Give two numbers.
     """, answer=[100 // 16, 100 % 16], check=[6, 100 - 6 * 16],
         hint="How many full pages come before it?",
-        why="Six pages hold positions `0` to `95`, so the token is on the seventh, entry `6`, four places after its beginning.")
+        why="Six pages hold positions `0` to `95`, so the token is on the seventh page, entry `6`, at offset `4`.")
 
 
-def alone_cache(model: Transformer, prompt: Tensor, scores: list[Tensor]) -> list[Cache]:  # @hide
-    """Caches in one piece of memory, after a prompt and the tokens with these scores, but the last."""
+def alone_cache(model: Transformer, prompt: Tensor, paged: list[Tensor]) -> list[Cache]:  # @hide
+    """Contiguous caches after a prompt and the tokens with these logits, but the last."""
     caches = model.caches(1)
-    new = torch.cat([score.argmax(dim=-1, keepdim=True) for score in scores], dim=1)
+    new = torch.cat([logits.argmax(dim=-1, keepdim=True) for logits in paged], dim=1)
     model(torch.cat([prompt, new[:, :-1]], dim=1), caches)
     return caches
 
@@ -248,16 +242,16 @@ def a_shared_prefix_is_computed_once() -> None:
         run over them again for every user?
 
         By hand, with [pages](#pages_waste_half_a_page) of $4$ tokens: instructions of $8$ tokens
-        take $2$ pages, and a question of $4$ tokens takes $1$. Two users need $3 + 3 = 6$ pages if
-        each has all of it, and $2 + 1 + 1 = 4$ if both page tables begin with the same two pages.
+        need $2$ pages, and a question of $4$ tokens needs $1$. Two users need $3 + 3 = 6$ pages if
+        each has all of them, and $2 + 1 + 1 = 4$ if both page tables begin with the same two pages.
 
-        A prefix can be shared, because no token looks ahead: keys and values of the instructions
-        depend only on the instructions, and not on the question that follows. This is *prefix
-        caching* [@zheng2024].
+        A prefix can be shared, because no token attends to later ones: the keys and values of the
+        instructions depend only on the instructions, and not on the question that follows. This is
+        *prefix caching* [@zheng2024].
 
         `PagedCache` is a small KV cache in pages: `table` lists the pages of a sequence. A small
         model runs over a prefix of `8` tokens once. For each of two questions, `share` makes caches
-        that begin with a copy of its tables:
+        that begin with a copy of its page tables:
     """)
     model = Transformer(SMALL).double().requires_grad_(False)
     prefix = torch.randint(100, (1, 8))
@@ -271,25 +265,25 @@ def a_shared_prefix_is_computed_once() -> None:
         logits = model(question_tokens, caches)
         whole = model(torch.cat([prefix, question_tokens], dim=1))
         assert torch.allclose(logits, whole[:, 8:]), \
-            "The scores are those of a pass over prefix and question together, up to rounding."
+            "The logits are those of a pass over prefix and question together, up to rounding."
     complete = flops(lambda: model(torch.cat([prefix, questions[0]], dim=1)))  # @inspect complete as FLOP
     assert 2.9 < complete / shared < 3.1, \
         "With the prefix in the cache, a third of the tokens cost about a third of the FLOPs."
     used = 16 - len(pools[0][1])  # @hide
     assert used == 2 + 1 + 1 + 1, \
-        "Three passes over questions, of 4 tokens each, have taken one page each beside the two of the prefix."  # @hide
+        "Three passes over questions, of 4 tokens each, use one page each, and the prefix uses two."  # @hide
     note(r"""
         For Llama-3-8B on an H100, take instructions of `1000` tokens and a question of `500`.
-        `prefill_seconds` is the time of a prefill at best, where so many earlier tokens are in the
-        cache:
+        `prefill_seconds` is the time of a prefill at best; `earlier` is the number of tokens that
+        are in the cache already:
     """)
     cold = prefill_seconds(1500)  # @inspect cold as s
     warm = prefill_seconds(500, earlier=1000)  # @inspect warm as s
     kept = 1000 * KV_BYTES  # @inspect kept as B
     assert math.isclose(cold - warm, prefill_seconds(1000), rel_tol=1e-3), \
-        "A user's first token comes earlier by the prefill of the instructions alone, up to a thousandth."
+        "What is saved is the prefill of the instructions alone, up to a thousandth."
     assert (round(1e3 * cold, 1), round(1e3 * warm, 1)) == (21.8, 7.4), \
-        "It comes after 7.4 ms instead of 21.8 ms."
+        "A user's first token comes after 7.4 ms instead of 21.8 ms."
     assert kept == 131_072_000, \
         "Each further user saves 131 MB of cache."  # @hide
     alone, together = (int((MEMORY - 2 * PARAMETERS - once) // (each * KV_BYTES))
@@ -299,25 +293,24 @@ def a_shared_prefix_is_computed_once() -> None:
     ratio = prefill_flops(1250) / prefill_flops(250, earlier=1000)  # @hide
     assert 4.8 < ratio < 5, "Attention included, 1250 tokens cost nearly 5 times the FLOPs of 250 after 1000."  # @hide
     note(rf"""
-        Memory has room for {together:,} such users instead of {alone}. Decode gains less: unless
-        its attention handles the users of a prefix together, it reads the shared pages once per
-        user. In vLLM, `enable_prefix_caching` switches this on [@vllm-args].
+        Memory has room for the caches of {together:,} such users instead of {alone}. Decode gains
+        less, because the usual attention reads the shared pages once per user. In vLLM,
+        `enable_prefix_caching` switches prefix caching on [@vllm-args].
     """)
     question(r"""
         A service puts the user's name *before* the instructions, to be friendly: name,
         instructions, question. The instructions have `1000` tokens, the names `2`, and all names
-        differ. How many of the tokens can different users share?
+        begin with different tokens. The keys and values of how many tokens can be shared?
     """, answer=0, check=len([t for t, (a, b) in enumerate(zip("ACCC", "BCCC")) if "ACCC"[: t + 1] == "BCCC"[: t + 1]]),
         unit="tokens", hint="On what do the keys of the instructions depend, if a name comes first?",
-        wrong={"The instructions are equal, but their keys have looked at the name.": 1000},
+        wrong={"The instructions are equal, but their tokens attend to the name.": 1000},
         why=r"""
             From the second layer on, the keys of a token depend on all tokens before it. With
             different names before them, equal instructions get different keys and values.
         """)
     question(r"""
-        Instructions have `1000` tokens, a question `250`, and attention is small beside the
-        weights. Both are prefilled at peak. By what factor does prefix caching reduce the FLOPs
-        until the first token?
+        Instructions have `1000` tokens and a question has `250`. Attention does few FLOPs compared
+        with the weights. By what factor does prefix caching reduce the FLOPs until the first token?
     """, answer=(1000 + 250) / 250, check=2 * WEIGHTS * 1250 / (2 * WEIGHTS * 250), unit="times",
         within=0.03, hint="Which tokens still have to run through the model?",
         why="Only the `250` tokens of the question still run. (Their attention to the instructions stays, which is little here.)")
@@ -339,18 +332,17 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
         Weights or keys and values: which of the two should be stored in $8$ bits first?
 
         That depends on what a decode step spends its time on. By hand: reading the weights takes
-        $10$ ms, reading one cache takes $1$ ms, and a step may take $20$ ms. So $10$ sequences fit
-        into a step.
+        $10$ ms, reading one cache takes $1$ ms, and the latency target is $20$ ms. So
+        $(20 - 10) / 1 = 10$ sequences meet it.
 
-        - With half the bytes for weights, $5$ ms are left over for caches: $15$ sequences.
-        - With half the bytes for caches, each takes $0.5$ ms: $10 / 0.5 = 20$ sequences. (If the
-          arithmetic is not the limit.)
+        - With half the bytes for weights, reading them takes $5$ ms: $(20 - 5) / 1 = 15$ sequences.
+        - With half the bytes for caches, each takes $0.5$ ms: $(20 - 10) / 0.5 = 20$ sequences.
 
-        In a large batch most bytes of a step are caches, because the weights are read once and a
-        cache per sequence. So halving them saves most.
+        In a large batch of long sequences most bytes of a step are caches, because the weights are
+        read once, and a cache is read per sequence. So halving the caches saves most.
 
-        Llama-3-8B on an H100, `2048` tokens in each cache, and
-        [a limit](#a_latency_limit_picks_the_batch) of $20$ ms. `step_seconds` also takes the bytes
+        Now Llama-3-8B on an H100, with `2048` tokens in each cache, and
+        [a target](#a_latency_limit_picks_the_batch) of $20$ ms. `step_seconds` also takes the bytes
         of a `weight` and of an `element` of the cache:
     """)
 
@@ -373,51 +365,49 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
              for weight, element in ((2, 2), (1, 2), (2, 1))]  # @hide
     assert [round(ms, 2) for ms in alone] == [4.56, 2.32, 4.52], \
         "For one sequence it is the other way round: 4.56 ms, 2.32 ms with smaller weights, 4.52 ms with a smaller cache."  # @hide
-    note(rf"""
-        Smaller weights do so little because in such batches the arithmetic takes longer than
-        reading them: with weights of one byte, from $148$ sequences on. With weights in half a byte
-        it would be the same {both} sequences. In vLLM, `kv_cache_dtype` is the format of keys and
-        values [@vllm-args].
-    """)
+    turn = next(b for b in range(1, 999) if step_seconds(b, 0, 1) > step_seconds(1, 0, 1))  # @hide
+    assert turn == 148, "With weights of one byte, the arithmetic takes longer from 148 sequences on."  # @hide
+    by_rule = int((0.020 - WEIGHTS / BANDWIDTH) / (2048 * KV_BYTES / BANDWIDTH))  # @hide
+    assert by_rule == 221, "By hand, smaller weights would allow 221 sequences."  # @hide
     half_a_byte = 1 / 2  # @hide
     assert largest_batch(half_a_byte, element=1) == both, \
         "Weights in 4 bits add nothing."  # @hide
-    turn = next(b for b in range(1, 999) if step_seconds(b, 0, 1) > step_seconds(1, 0, 1))  # @hide
-    assert turn == 148, "With weights of one byte, the arithmetic takes longer from 148 sequences on."  # @hide
+    note(rf"""
+        The rule by hand would allow {by_rule} sequences with smaller weights. It is only
+        {only_weights} because, from {turn} sequences on, their arithmetic takes longer than reading
+        weights of one byte. For the same reason, smaller weights add nothing to a smaller cache: a
+        batch of {both} is compute-bound in its matmuls even with weights of `2` bytes. In vLLM,
+        `kv_cache_dtype` is the format of keys and values [@vllm-args].
+    """)
     misbelief("A KV cache with half the bytes halves the latency.", rf"""
         For one sequence of `2048` tokens, a token takes {alone[2]:.2f} ms instead of {alone[0]:.2f}
-        ms: nearly all of the time goes to the weights. What a smaller cache changes is how many
-        sequences keep the promise together: {only_cache} instead of {neither}.
+        ms: nearly all of the time goes to reading the weights. What a smaller cache changes is how
+        many sequences meet the latency target together: {only_cache} instead of {neither}.
     """)
     question(r"""
-        A service decodes one short request at a time, and never more. Which should be stored in
-        fewer bits, and by what factor does a token get faster at most, if these have half the
-        bytes? Answer with the factor.
+        A service decodes one short request at a time, and never more. Either the weights or the
+        cache shall have half the bytes. By what factor does a token get faster, at most, with the
+        better choice?
     """, answer=2.0, check=step_seconds(1, 0) / step_seconds(1, 0, weight=1), unit="times",
         hint="What does a decode step read if there is one sequence with a short cache?",
-        why="Nearly all bytes of the step are weights, so halving them halves the time. A smaller cache changes nothing here.")
-    question(r"""
-        Reading the weights takes `4` ms, all caches of a batch together take `12` ms, and the
-        arithmetic is negligible. By what factor does a step get shorter if the caches have half the
-        bytes, and if the weights have? Give two numbers.
-    """, answer=[16 / (4 + 6), 16 / (2 + 12)], check=[1.6, 8 / 7], unit="times",
-        hint="Add up the step in each case.",
-        why="The step of `16` ms becomes `4 + 6` or `2 + 12` ms. The larger part is the one to shrink.")
+        why="Nearly all bytes of the step are weights, so halving these halves the time. A smaller cache changes nearly nothing here.")
 
 
 @aside
 def eight_bits_barely_change_attention() -> None:
-    """For normally distributed keys and values, one byte per element changes attention by a hundredth."""
+    """For normally distributed keys and values, one byte per element changes attention by about a hundredth."""
     note(r"""
-        Keys and values in $8$ bits take half the memory. How wrong does attention become?
+        Keys and values in $8$ bits use half the memory. How wrong does attention become?
 
-        By hand, round the key `[0.50, -1.27, 0.02]`. Its largest element, without the sign, becomes
-        $127$, so the *scale* is $1.27 / 127 = 0.01$. The integers are $50$, $-127$ and $2$. Times
-        the scale they give the key back, up to half a scale for each element.
+        By hand, round the key `[0.504, -1.27, 0.02]`. Its largest element, without the sign, shall
+        become $127$, so the *scale* is $1.27 / 127 = 0.01$. Divided by the scale and rounded, the
+        elements are the integers $50$, $-127$ and $2$. Times the scale they are $0.50$, $-1.27$ and
+        $0.02$: the first is off by $0.004$.
 
-        The error is small, because the scale follows the largest element of each key, so no element
-        is cut off, and $255$ steps divide its range. Each key and each value has a scale of its
-        own, in `4` bytes for `128` elements.
+        The error is small, because the integers from $-127$ to $127$ divide the range of each key
+        into $254$ steps, and rounding is off by at most half a step. Each key and each value has a
+        scale of its own, so its largest element always uses the whole range. The scale costs `4`
+        bytes for `128` elements.
 
         Draw `4096` keys and values of normally distributed elements, and `64` queries:
     """)
@@ -441,11 +431,12 @@ def eight_bits_barely_change_attention() -> None:
     assert 0.0085 < error < 0.0100, \
         "The output of attention is off by about 0.9 %."
     per_element = 1 + 4 / 128  # bytes  # @inspect per_element as B
-    assert per_element == 1.03125, \
-        "With its scale, an element has 1.03 bytes."
-    key = torch.tensor([0.50, -1.27, 0.02])  # @hide
-    assert torch.allclose(rounded(key), key), \
-        "The key by hand comes back."  # @hide
+    scales = keys.abs().amax(dim=-1, keepdim=True) / 127  # @hide
+    assert ((keys / scales).round().to(torch.int8).nbytes + scales.nbytes) / keys.numel() == per_element, \
+        "With its scale, an element uses 1.03 bytes, as in such tensors."  # @hide
+    key = torch.tensor([0.504, -1.27, 0.02])  # @hide
+    assert torch.allclose(rounded(key), torch.tensor([0.50, -1.27, 0.02])), \
+        "The key by hand comes back with 0.50 for 0.504."  # @hide
     gap = (rounded(keys) - keys).abs() / (keys.abs().amax(dim=-1, keepdim=True) / 127)  # @hide
     assert 0.49 < gap.max() < 0.501, \
         "No element is off by more than half a scale."  # @hide
@@ -456,18 +447,36 @@ def eight_bits_barely_change_attention() -> None:
     typical = 17.6  # @hide
     assert math.isclose(lost / plain, typical, rel_tol=0.05), \
         "If one element of each key is 50 times as large, the others lose 17.6 times as much, up to 5 %."  # @hide
+    largest, with_outlier = (x.abs().amax(dim=-1).square().mean().sqrt().item() for x in (keys, outlier))  # @hide
+    assert math.isclose(with_outlier / largest, lost / plain, rel_tol=0.02), \
+        "The error grows as the scale does, up to 2 %."  # @hide
+    element, by_keys, by_values = (((x - y).norm() / y.norm()).item() for x, y in (
+        (rounded(keys), keys), (attend(rounded(keys), values), exact), (attend(keys, rounded(values)), exact)))  # @hide
+    assert all(math.isclose(by, element, rel_tol=0.08) for by in (by_keys, by_values)), \
+        "Rounding the keys or the values changes the output by as much as the elements, up to 8 %."  # @hide
+    assert math.isclose(error, math.sqrt(2) * element, rel_tol=0.05), \
+        "Both together change it by the root of two times as much, up to 5 %."  # @hide
     note(rf"""
-        Real keys are less even. If one element of each key is `50` times as large, the scale
-        follows it, and the error of all other elements is {lost / plain:.0f} times as large. So
-        formats for caches keep such elements apart, or give each channel a scale [@liu2024kivi].
+        Why this much? Rounding changes the elements by {element:.2%} (root mean square). Rounded keys alone change the
+        output by about as much ({by_keys:.2%}), and rounded values alone, too ({by_values:.2%}).
+        Independent errors add up as squares do: the root of the sum of both squares is
+        {math.hypot(by_keys, by_values):.1%}.
+
+        Real keys are less even. Let one element of each key be `50` times as large. Then the error
+        of all other elements is {lost / plain:.0f} times as large, because they are rounded in
+        steps of the same scale, and the scale follows the largest element. The largest of `128`
+        normally distributed elements is about {largest:.1f}. With the outlier it is about
+        {with_outlier:.0f}, and {with_outlier:.0f} / {largest:.1f} is about {with_outlier / largest:.0f}.
+        So formats for caches store such elements separately, or give each channel a scale
+        [@liu2024kivi].
     """)
     question(r"""
         The scale is shared by a whole page: `16` keys of `128` elements have one scale of `4`
-        bytes. How many bytes does an element have, with its share of the scale?
+        bytes. How many bytes does an element use, with its share of the scale?
     """, answer=1 + 4 / (16 * 128), check=(16 * 128 * 1 + 4) / (16 * 128), unit="B", within=0.0005,
         hint="How many elements share the `4` bytes?",
         wrong={"That is with a scale for each key.": 1.03125},
-        why="`2048` elements share the scale. The price: the largest element of the page decides for all of its keys.")
+        why="`2048` elements share the scale. The price: the largest element of the page sets the step for all of its keys.")
 
 
 @aside
@@ -477,54 +486,62 @@ def a_state_can_replace_the_cache() -> None:
         A KV cache grows with each token. Can a model remember the past in a fixed number of bytes?
 
         It can, if attention leaves out the softmax. Then the output for a query $q$ is the sum of
-        $(q \cdot k)\, v$ over all earlier keys $k$ and values $v$. Take numbers instead of vectors,
+        $(q \cdot k)\, v$ over all keys $k$ and values $v$ so far. Take numbers instead of vectors,
         by hand: keys $1$ and $2$, values $10$ and $20$, query $3$. Term by term it is
         $3 \cdot 1 \cdot 10 + 3 \cdot 2 \cdot 20 = 150$. But $3$ is a common factor:
         $3 \cdot (1 \cdot 10 + 2 \cdot 20) = 3 \cdot 50 = 150$.
 
         So the sum of $k\,v$ can be kept in place of all keys and values, because without the
         softmax the query is a factor of every term. With vectors the sum is a matrix, the *state*,
-        to which each token adds $k v^\top$. This is *linear attention* [@katharopoulos2020]:
+        to which each token adds $k v^\top$. This is *linear attention* [@katharopoulos2020].
+
+        No query is in the sum. So query heads that share a KV head also share its state. Here are
+        `4` query heads and one KV head:
     """)
-    queries, keys, values = torch.randn(3, 40, 8).double()
+    queries = torch.randn(4, 40, 8).double()  # four heads, 40 tokens
+    keys, values = torch.randn(2, 40, 8).double()  # one head
     at_once = (queries @ keys.T).tril() @ values  # all pairs, masked
     state = torch.zeros(8, 8).double()
     outputs = []
-    for q, k, v in zip(queries, keys, values):
+    for token, (k, v) in enumerate(zip(keys, values)):
         state += torch.outer(k, v)
-        outputs.append(q @ state)
-    assert torch.allclose(torch.stack(outputs), at_once), \
+        outputs.append(queries[:, token] @ state)
+    assert at_once.shape == (4, 40, 8), "Four query heads share the state."  # @hide
+    assert torch.allclose(torch.stack(outputs, dim=1), at_once), \
         "One token at a time with a state gives the same as all pairs of tokens, up to rounding."
     note(r"""
-        In the sizes of Llama-3-8B, a layer would keep a state of `128` by `128` elements of `4`
-        bytes for each of `32` query heads. Its KV cache has a key and a value for each of `8` KV
+        With the dimensions of Llama-3-8B, a layer would keep a state of `128` by `128` elements of
+        `4` bytes for each of `8` KV heads. Its KV cache has a key and a value for each of these
         heads, of `128` elements of `2` bytes:
     """)
-    fixed = 32 * 128 * 128 * 4  # @inspect fixed as B
+    fixed = 8 * 128 * 128 * 4  # @inspect fixed as B
     per_token = 2 * 8 * 128 * 2  # @inspect per_token as B
     equal = fixed / per_token  # @inspect equal as tokens
-    assert equal == 512, \
-        "From 512 tokens on, the state is smaller than the cache."
+    assert equal == 128, \
+        "At 128 tokens both have the same size. From there on the state is smaller than the cache."
     assert 32 * per_token == KV_BYTES, \
         "In 32 layers, these are the bytes of a token in the KV cache."  # @hide
-    assert 131072 / equal == 256, \
-        "With 131,072 tokens it is 256 times smaller."  # @hide
+    assert 131072 / equal == 1024, \
+        "With 131,072 tokens it is 1024 times smaller."  # @hide
     whole = 131072 * KV_BYTES / BANDWIDTH  # @hide
     assert 5.1e-3 < whole < 5.2e-3, \
         "Reading the cache of 131,072 tokens takes 5.1 ms."  # @hide
-    with_one_head = torch.randn(4, 8, 128, 128).nbytes / 4  # @hide
-    assert with_one_head * 32 / 8 == fixed, \
+    assert torch.zeros(8, 128, 128).nbytes == fixed, \
         "These are the bytes of such tensors."  # @hide
     note(r"""
-        The price is that the state cannot hold everything: more than `128` keys cannot be kept
-        apart in `128` dimensions. So recent models mix some layers of each kind.
+        The price is that the state cannot hold everything. Take one of the stored keys as query:
+        every value comes back, times $q \cdot k$. Its own value comes back alone only if all other
+        keys are orthogonal to it. But `128` dimensions have room for `128` orthogonal keys. With more
+        tokens, reading one value also returns parts of others. So recent models mix both kinds of
+        layers: in MiniMax-01, one layer in eight uses softmax attention [@minimax-01].
     """)
     many, width = torch.randn(200, 128).double(), 128  # @hide
     assert torch.linalg.matrix_rank(many) == width, \
         "Of 200 random keys in 128 dimensions, only 128 are linearly independent."  # @hide
     question(r"""
-        A service decodes chats of `256` tokens with the sizes above. How many times as many bytes
-        per layer does it read for a state as for a KV cache?
-    """, answer=32 * 128 * 128 * 4 / (256 * 2 * 8 * 128 * 2), check=512 / 256, unit="times",
+        A service decodes chats of `64` tokens with the dimensions above. How many times as many
+        bytes per layer does a step read for a state as for a KV cache?
+    """, answer=8 * 128 * 128 * 4 / (64 * 2 * 8 * 128 * 2), check=128 / 64, unit="times",
         hint="At how many tokens are both equal?",
-        why="Both are equal at `512` tokens. For shorter sequences the fixed state is the larger of the two.")
+        wrong={"That is with a state for each of 32 query heads. They share those of their KV heads.": 8},
+        why="Both are equal at `128` tokens. For shorter sequences the fixed state is the larger of the two.")

@@ -7,7 +7,7 @@ from plots import BLUE, GOLD, GREEN, GREY, RED, blank
 
 
 def plot_limit(curves: Mapping[int, Sequence[tuple[float, float]]], limit: float) -> Figure:
-    """Throughput against milliseconds per token, a curve for each context, and the promised limit."""
+    """Throughput against milliseconds per token, a curve for each context, and the latency target."""
     fig, axes = blank(7, 3.4)
     for color, (context, points) in zip((BLUE, GREEN, RED), curves.items()):
         waits, paces = zip(*points)

@@ -1,4 +1,4 @@
-"""The running example: the sizes of Llama-3-8B, an H100, and the seconds of a pass at best."""
+"""The running example: the dimensions of Llama-3-8B, an H100, and the seconds of a pass at best."""
 from hardware import CARDS
 from lecture_03.counts import Config, block_weights
 from lecture_03.published import LLAMA_3_8B
@@ -19,7 +19,7 @@ def prefill_flops(
     """FLOPs of a prefill of `tokens` tokens that come after `earlier` ones in the cache.
 
     Two per weight and token, but the head only for the last token. In attention, each pair of a token and one that it
-    looks at costs 4 FLOPs per element of a query and layer: score and weighted sum.
+    attends to costs 4 FLOPs per element of a query and layer: score and weighted sum.
     """
     pairs = tokens * (tokens + 1) // 2 + tokens * earlier
     blocks = 2 * tokens * model.layers * block_weights(model)
@@ -47,6 +47,6 @@ def step_seconds(
 
 
 def sequences_that_fit(context: int, element: float = 2) -> int:
-    """How many KV caches of `context` tokens fit beside the weights."""
+    """How many KV caches of `context` tokens fit in memory together with the weights."""
     left = MEMORY - 2 * PARAMETERS
     return int(left // (context * KV_BYTES * element / 2))
