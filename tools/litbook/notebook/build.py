@@ -397,9 +397,9 @@ except ImportError:
 """
 _WITHIN = re.compile(r"^\s*(?:from|import)\s+litbook\.\w", re.MULTILINE)
 _HOW = gettext_noop(
-    "Run it from top to bottom, then change a line and see what follows: `show(…)` prints a value, and an `assert` is "
-    "a claim, which stops its cell if it does not hold. The outputs below are those of the book's own run on "
-    "{machine}; where a value was *measured*, yours differs. Annotations such as "
+    "Run it from top to bottom, then change a line and see what follows: `show(…)` prints a value, and an "
+    "`assert` is a claim, which stops its cell if it does not hold. The outputs below are those of the "
+    "book's own run on {machine}; where a value was *measured*, yours differs. Annotations such as "
     '`Float[Tensor, "row col"]` were checked in that run; here they only say what is meant.'
 )
 
@@ -486,7 +486,10 @@ class _NotebookBuilder:
                 mark = note.text[citation.at : note.text.index("]", citation.at) + 1]
                 wordings[mark] = f"({'; '.join(map(escape_markdown, words))})"
         self._helpers(modules, wordings)
-        first = next((i for i, cell in enumerate(body) if isinstance(cell, CodeCell)), len(body))
+        # Its imports come right before its first code.
+        first = next((i for i, cell in enumerate(body) if isinstance(cell, CodeCell)), None)
+        if first is not None:
+            body[first:first] = self._setup()
 
         # For what stands in another notebook: the title of its part.
         levels = {i.function: i.level for i in reversed(layout.items) if isinstance(i, cells.SectionStart)}
@@ -501,9 +504,7 @@ class _NotebookBuilder:
         return Notebook(
             record.lecture,
             root.name,
-            (*self.made, *body[:first], *self._setup(), *body[first:])
-            if body[first:]
-            else (*self.made, *body),
+            (*self.made, *body),
             shelf.bibliography,
             levels,
             {section.name: section.heading or section.name for section in here},

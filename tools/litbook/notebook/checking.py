@@ -1,4 +1,4 @@
-"""What a workbook's cells call. The text of this file is packed into each: it needs the standard library alone.
+"""What a workbook's cells call. The text of this file is packed into each: it needs the standard library.
 
 It judges as `html/assets/answers.js` does: `tests/answers.py` has the cases that both are held against.
 """
@@ -119,7 +119,7 @@ class Workbook:
         size, base = unit(asked, True)
         of_bytes = re.search(r"^b|/b", base) is not None
         many, its = unit(word, of_bytes)
-        if its and its != base and f"{its}/s" != base and (PHYSICAL.match(its) or PHYSICAL.match(base)):
+        if its and base not in (its, f"{its}/s") and (PHYSICAL.match(its) or PHYSICAL.match(base)):
             raise _Refusal(self.say("unit" if asked else "plain", unit=asked, word=word))
         shown = (unit(name, of_bytes)[0] / size for name in question["shown"])
         given = [many / size] if word else [1.0, 1 / size, *shown]
@@ -201,7 +201,8 @@ def unit(text: str, of_bytes: bool) -> tuple[float, str]:
         return (1024.0 if found[2] else 1000.0) ** " kmgtpe".index(found[1] or " "), found[3] + per
     if time := TIMES.get(name) or TIMES.get(one):
         return time, f"s{per}"
-    times, word = re.match(rf"(?:([a-z0-9_]+illion|thousand|[kmgbt])(?![^\s\ufeff]))?{S}*(.*)", one).groups()  # type: ignore[union-attr]
+    many = re.match(rf"(?:([a-z0-9_]+illion|thousand|[kmgbt])(?![^\s\ufeff]))?{S}*", one)
+    times, word = (many[1], one[many.end() :]) if many else ("", one)
     return MANY.get(times, 1.0), word + per
 
 

@@ -1,4 +1,4 @@
-"""Python text -> the folded cell that runs it: a few lines to look at, whatever comes along with a notebook."""
+"""Python text -> the folded cell that runs it: a few lines to look at, whatever comes with a notebook."""
 
 from __future__ import annotations
 

@@ -1,13 +1,17 @@
 """A lecture's questions -> its workbook: each with a cell to answer in, and a cell that checks.
 
-In go a lecture's pages; out comes a notebook whose helpers hold what the record has of the answers. The main path alone
-asks here. The site draws it as a page: formulas in its prose are MathML, which asks for no script.
+In go a lecture's pages; out comes a notebook whose helpers hold what the record has of the answers. Asides
+do not ask here. The site draws it as a page, with formulas as MathML, which needs no script; JupyterLab takes
+MathML out of a cell, so there they are LaTeX.
 """
 
 from __future__ import annotations
 
+import contextlib
+import html
 import inspect
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urljoin
 
@@ -35,6 +39,12 @@ WORDS = script_words.ANSWERS | {
         "This is no answer ({value}): give a number, several as (1, 2), or a text such as '2 GiB'."
     ),
 }
+HOW = gettext_noop(
+    "Run its cells in Jupyter. Answer in place of the `...`: with a number, with Python that computes one, "
+    "or with a text such as `'2 GiB'`. Then `check(1)` says whether it is right, how far off it is and which "
+    "mistake leads to it. `reveal(1)` shows the answer and why it is so, `tally()` how many you have. It "
+    "installs nothing and needs no network."
+)
 OPEN = """\
 try:  # litbook's own, where it is installed
     from litbook.notebook.checking import open_workbook
@@ -54,6 +64,13 @@ class _Asked(Struct, frozen=True):
     key: questions.TypedAnswer | None
 
 
+class WorkbookFile(Struct, frozen=True):
+    """A workbook as Jupyter keeps it; by their source, the formulas of its prose as MathML."""
+
+    text: str
+    formulas: dict[str, str]
+
+
 def file_name(book: Sitemap) -> str:
     """What the lecture's workbook is called; its page lies beside those of the lecture."""
     return "workbook.ipynb" if "workbook.md" not in book.pages else "workbook-of-the-lecture.ipynb"
@@ -64,9 +81,17 @@ def has_questions(book: Sitemap) -> bool:
     return any(asked.key for asked in _asked(book))
 
 
-def text(book: Sitemap, address: str = "") -> str:
-    """The workbook of a lecture as Jupyter keeps it, its links from `address`, where the site has its page."""
-    return ipynb.text(_WorkbookBuilder(book, address).notebook())
+def write_workbook(book: Sitemap, address: str = "") -> WorkbookFile:
+    """The workbook of a lecture; the site has its page at `address`, if that is known."""
+    builder = _WorkbookBuilder(book, address)
+    return WorkbookFile(ipynb.text(builder.notebook()), builder.prose.formulas)
+
+
+def draw_formulas(page: str, formulas: Mapping[str, str]) -> str:
+    """The page of a workbook with formulas in the place of their source: no script draws them."""
+    drawn = {html.escape(source, quote=False): formula for source, formula in formulas.items()}
+    sources = "|".join(map(re.escape, sorted(drawn, key=len, reverse=True)))
+    return re.sub(sources, lambda match: drawn[match[0]], page) if drawn else page
 
 
 def _asked(book: Sitemap) -> Iterator[_Asked]:
@@ -87,7 +112,7 @@ class _WorkbookBuilder:
         every = [*_asked(book)]
         self.asked = [it for it in every if it.key]
         self.left = [it for it in every if not it.key]
-        self.prose, self.later = _WorkbookMarkdown(self), _LinkedMarkdown(self)
+        self.prose, self.later = _WorkbookMarkdown(self), _WorkbookMarkdown(self)
 
     def link(self, page: str, anchor: str = "") -> str:
         """The address of a page of the lecture, or of a section there."""
@@ -107,14 +132,8 @@ class _WorkbookBuilder:
         lecture = f"[{escape_markdown(record.title)}]({self.link(sitemap.INDEX)})"
         opening = [
             "# " + _("Workbook · {lecture}", lecture=escape_markdown(record.title)),
-            _("{count} from the main path of {lecture}, in its order.", count=count, lecture=lecture)
-            + " "
-            + _(
-                "Download this workbook and run its cells. Answer in place of the `...`: with a number, with Python that "
-                "computes one, or with a text such as `'2 GiB'`. Then `check(1)` says whether it is right, how far "
-                "off it is, and which mistake leads to it. `reveal(1)` shows the answer and why it is so, `tally()` how many "
-                "you have. Nothing is installed for it, and no network is used."
-            ),
+            _("{count} from the main path of {lecture}, in its order.", count=count, lecture=lecture),
+            _(HOW),
         ]
         cells: list[Cell] = [self.told("opening", *opening), self.helpers()]
         part = ""
@@ -140,7 +159,7 @@ class _WorkbookBuilder:
         place = self.link(self.book.place[it.section.key], self.book.anchor(it.section))
         where = f"[{_('This section in the book')}]({place})"
         hint = it.question.hint and ipynb.FOLDED.format(_("Hint"), self.prose.note(it.question.hint))
-        yield self.told("question", head, self.prose.note(it.question.text), hint, f"<small>{where}</small>")
+        yield self.told("question", head, self.prose.note(it.question.text), hint, where)
         unit = it.question.answer and it.question.answer.unit
         asked = "  # " + _("in {unit}", unit=unit) if unit else ""
         yield CodeCell("answer", f"answers[{n}] = ...{asked}")
@@ -151,7 +170,8 @@ class _WorkbookBuilder:
         if self.left:
             count = ngettext("{n} question is", "{n} questions are", len(self.left))
             yield _(
-                "{count} not asked here, whose answer cannot be typed or has not been recorded yet:", count=count
+                "{count} not asked here: no answer to type, or none recorded yet.",
+                count=count,
             )
             yield "\n".join(f"- {self.section_link(it.section)}" for it in self.left)
 
@@ -173,7 +193,8 @@ class _WorkbookBuilder:
     def data(self, it: _Asked) -> dict[str, Any]:
         """A question as `checking` judges it."""
         key, answer = it.key, it.question.answer
-        assert key is not None and answer is not None, "it is asked"
+        assert key, "it is asked"
+        assert answer, "it has a key"
         return {
             "values": key.values,
             "unit": key.unit,
@@ -185,43 +206,34 @@ class _WorkbookBuilder:
         }
 
 
-class _LinkedMarkdown(NotebookMarkdown):
-    """Prose of a workbook that its cells show: a link to a section leads to the book's page."""
+class _WorkbookMarkdown(NotebookMarkdown):
+    """Prose of a workbook: links to sections lead to the book's pages. It keeps the formulas it meets."""
 
     def __init__(self, workbook: _WorkbookBuilder) -> None:
         book = workbook.book
         numbers = {label: item.number for label, item in book.numbers.items()}
         super().__init__(book.bibliography, {}, {}, {}, numbers)
-        self.workbook = workbook
+        self.workbook, self.formulas = workbook, dict[str, str]()
 
     def link(self, link: nodes.Link) -> str:
         name = link.address.removeprefix("#")
         if name != link.address:
-            book = self.workbook.book
-            address = sitemap.resolve_name(book, sitemap.INDEX, name)
+            address = sitemap.resolve_name(self.workbook.book, sitemap.INDEX, name)
             words = self.line(link.children)
             return f"[{words}]({self.workbook.link(sitemap.INDEX)}{address})" if address else words
         return super().link(link)
 
-
-class _WorkbookMarkdown(_LinkedMarkdown):
-    """Prose of a workbook that the site shows, too: formulas are MathML."""
-
     def block(self, block: nodes.BlockNode) -> str:
         if isinstance(block, nodes.DisplayMath):
-            return _formula(block.latex, "block")
+            self._keep(block.latex, "block")
         return super().block(block)
 
     def inline(self, node: nodes.Inline) -> str:
         if isinstance(node, nodes.Math):
-            return _formula(node.latex, "block" if node.display else "inline")
+            self._keep(node.latex, "block" if node.display else "inline")
         return super().inline(node)
 
-
-def _formula(latex: str, display: str) -> str:
-    """A formula that Markdown takes as it is; where it cannot be drawn, a rule says so, and its source is shown."""
-    try:
-        made = str(mathml.mathml(latex, display)[0])
-    except ValueError:
-        return f"`{latex}`"
-    return "".join(f"&#{ord(c)};" if c in "\\`*_[]$|" else c for c in made)
+    def _keep(self, latex: str, display: str) -> None:
+        marks = "$$" if display == "block" else "$"
+        with contextlib.suppress(ValueError):  # a rule says that it cannot be drawn
+            self.formulas[f"{marks}{latex}{marks}"] = mathml.mathml(latex, display)[0]

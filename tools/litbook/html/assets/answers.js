@@ -13,11 +13,11 @@
 
   // "GiB" is [2 ** 30, "b"]. Where no bytes are asked for, "70B" is 70 billion.
   const unit = (text, bytes) => {
-    const [name, per = ""] = text.toLowerCase().replace(/bytes?/g, "b").replace(/seconds?/g, "s").split(/(\/.*)/);
+    const [name, per = ""] = text.toLowerCase().replace(/bytes?/g, "b").replace(/seconds?/g, "s").split(/(\/.*)/s);
     const one = name.replace(/s$/, ""), found = /^([kmgtpe]?)(i?)(b|flop|wh?|bit)$/.exec(one), time = TIMES[name] ?? TIMES[one];
     if (name === "%") return [0.01, ""];
     if (found && (bytes || name !== "b")) return [(found[2] ? 1024 : 1000) ** " kmgtpe".indexOf(found[1] || " "), found[3] + per];
-    const [, many, word] = /^(?:(\w+illion|thousand|[kmgbt])(?!\S))?\s*(.*)/.exec(one);
+    const [, many, word] = /^(?:(\w+illion|thousand|[kmgbt])(?!\S))?\s*(.*)/s.exec(one);
     return time ? [time, `s${per}`] : [MANY[many] ?? 1, word + per];
   };
 
