@@ -157,7 +157,7 @@ class _WorkbookBuilder:
         """Its text, with its section and a hint to open; the cell to answer in; the cell that checks."""
         head = f"### {n}. {escape_markdown(sitemap.plain_title(it.section))}"
         place = self.link(self.book.place[it.section.key], self.book.anchor(it.section))
-        where = f"[{_('This section in the book')}]({place})"
+        where = "[" + _("This section in the book") + f"]({place})"
         hint = it.question.hint and ipynb.FOLDED.format(_("Hint"), self.prose.note(it.question.hint))
         yield self.told("question", head, self.prose.note(it.question.text), hint, where)
         unit = it.question.answer and it.question.answer.unit
