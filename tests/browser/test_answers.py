@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
 AT = "https://book.example/part/"
+
+
 @pytest.fixture(scope="module")
 def html(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A page with all of these questions, in that order, and one whose answer nobody types."""
