@@ -407,7 +407,7 @@ def test_where_litbook_is_installed_a_notebook_uses_it(made, monkeypatch, tmp_pa
     monkeypatch.setitem(sys.modules, "litbook.notebook.runtime", None)
     monkeypatch.delitem(sys.modules, "litbook")
     exec(helpers, {})
-    assert Path(sys.modules["litbook"].__file__).parent == Path.cwd()
+    assert Path(str(sys.modules["litbook"].__file__)).parent == Path.cwd()
 
 
 def test_constants_are_folded(tmp_path):

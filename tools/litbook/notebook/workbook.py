@@ -101,7 +101,8 @@ def _asked(book: Sitemap) -> Iterator[_Asked]:
         if not section.aside and section.key in book.place:
             for block in document.blocks(book, section):
                 if isinstance(block, blocks.Question):
-                    yield _Asked(block, section, block.answer and questions.typed_answer(block.answer))
+                    key = questions.typed_answer(block.answer) if block.answer else None
+                    yield _Asked(block, section, key)
 
 
 class _WorkbookBuilder:

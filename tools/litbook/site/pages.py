@@ -151,9 +151,9 @@ class Pages:
             there = f"{place.removesuffix('.ipynb')}/"
             book = replace(edition.sitemap, bibliography=self.bibliography)
             book.others = self.others
-            made = workbook.write_workbook(book, self.address and urljoin(self.address, there))
-            self.formulas[place] = made.formulas
-            yield place, made.text
+            asked = workbook.write_workbook(book, self.address and urljoin(self.address, there))
+            self.formulas[place] = asked.formulas
+            yield place, asked.text
         yield from self.pictures(edition.folder)
 
     def judge(
