@@ -11,7 +11,7 @@ from counters import Alive, Watching, flops, flops_by_operation, saved_bytes_of
 from einops import rearrange
 from hardware import CARDS
 from jaxtyping import Float
-from napkin import RECIPES, device_hours, kept_activations, memory_per_device
+from napkin import RECIPES, RESERVE, device_hours, kept_activations, logits_bytes, memory_per_device, room
 from napkin import days as training_days
 from timing import one_thread
 from torch import Tensor, nn
@@ -551,9 +551,10 @@ def checkpointing_lets_a_large_model_fit() -> None:
         activations. Without checkpointing a GPU keeps `10 + 10` GB. With it, it keeps both inputs
         and one block's activations: `1 + 1 + 10` GB.
 
-        Now the real size. `activation_bytes` gives the bytes that a block keeps per token. An input
-        is `8192` elements of `2` bytes per token (by chance, the model dimension is `8192` as
-        well):
+        Now the real size. A tenth of a GPU's memory is kept free, for buffers and for what an
+        operation needs for a moment, so `72` of `80` GB may be planned for. `activation_bytes`
+        gives the bytes that a block keeps per token. An input is `8192` elements of `2` bytes per
+        token (by chance, the model dimension is `8192` as well):
     """)
     config, tokens = LLAMA_3_70B, 8192
     of_a_block = tokens * activation_bytes(config, tokens) / GB  # @inspect round(of_a_block, 1) as GB
@@ -572,13 +573,16 @@ def checkpointing_lets_a_large_model_fit() -> None:
     state = 16 * parameter_count(config) / GB  # @inspect round(state) as GB
     needs = {gpus: state / gpus + checkpointed for gpus in (8, 16, 32, 64)}
     needed = {gpus: round(need) for gpus, need in needs.items()}  # @inspect needed as GB
-    enough = [gpus for gpus, need in needs.items() if need < 80]
+    enough = [gpus for gpus, need in needs.items() if need < 72]
     assert enough == [32, 64], \
-        "Of 8, 16, 32 and 64 GPUs, 32 and 64 hold state and activations in 80 GB each."
+        "Of 8, 16, 32 and 64 GPUs, 32 and 64 hold state and activations in 72 GB each."
+    planned = room(CARDS["H100 SXM"].memory, RESERVE, 0)  # @hide
+    assert planned == 72 * GB, \
+        "Nine tenths of the memory of an H100 are 72 GB."  # @hide
     logits = 2 * config.vocabulary * tokens * 2 / GB  # logits and softmax in bfloat16  # @hide
     assert 4 < logits < 4.3, \
         "The logits and their softmax, which the table leaves out, add 4 GB in bfloat16."  # @hide
-    assert needs[32] + logits < 80 < activations, \
+    assert needs[32] + logits < 72 < activations, \
         "With 32 GPUs they fit as well."  # @hide
     without = state / 1024, activations  # @hide
     assert round(without[0], 1) == 1.1, \
@@ -597,6 +601,7 @@ def checkpointing_lets_a_large_model_fit() -> None:
             "state": memory_per_device(weights, recipes[recipe], cards, sharded=True),
             "activations": kept_activations(
                 activation_bytes(shape, context), shape.layers, shape.width, context, again),
+            "softmax": logits_bytes(shape.vocabulary, context),
             "days": days, "gpu_hours": device_hours(days, cards),
         }
 
@@ -616,12 +621,13 @@ def checkpointing_lets_a_large_model_fit() -> None:
             More GPUs shrink the state, and the activations not at all. A shorter sequence helps,
             and so does keeping only the inputs of blocks.
         """, caption=r"""
-            What one GPU holds in data parallelism: its slice of the state, and the activations of
-            one sequence. Below, how long training on `15e12` tokens takes at half of the peak,
-            counted as `6` FLOPs for each parameter and token.
+            What one GPU holds in data parallelism: its slice of the state, the activations of one
+            sequence, and the softmax [of its logits](#logits_weigh_as_much_as_layers); the dashed
+            tenth is kept free. Below, how long training on `15e12` tokens takes at half of the
+            peak, counted as `6` FLOPs for each parameter and token.
         """, alt=r"""
             A frame, the memory of one H100, and a bar that runs out of it to nearly three times its
-            length: a sliver of state, and activations.
+            length: a sliver of state, activations, and the softmax of the logits.
         """)  # @hide
     note(rf"""
         So in data parallelism without checkpointing, no number of GPUs is enough, because each

@@ -96,7 +96,7 @@ def a_head_has_a_size_of_its_own() -> None:
 
 @aside
 def a_token_meets_a_few_of_many_experts() -> None:
-    """With experts, memory follows all parameters, and FLOPs those that a token meets."""
+    """In a mixture of experts, memory follows all parameters, FLOPs the active ones."""
     note(r"""
         Can a model have more parameters without computing more for a token? Yes, if a token is not
         multiplied by all of them. A *mixture of experts* has several feed-forward parts in each
