@@ -318,7 +318,7 @@ def test_in_another_language_a_number_is_written_as_that_has_it(
     monkeypatch.setattr(workbook, "number", lambda value, places: "10.000,5")
     made = record(tmp_path, section("question('?', answer=10)"))
     book = checking.Workbook(_WorkbookBuilder(sitemap_of(made), "").helpers_data())
-    assert [book.format(value) for value in (1234.5, 2.226, 20.0)] == ["1.230", "2,23", "20"]
+    assert [book.format_factor(value) for value in (1234.5, 2.226, 20.0)] == ["1.230", "2,23", "20"]
 
 
 # ---------------------------------------------------------------------------- the lectures

@@ -69,10 +69,10 @@ class Workbook:
         if not (question := self._question(number)):
             return False, self.say("none", n=number)
         try:
-            why = self.mistake(question, as_text(self.answers.get(number)))
+            why = self.judge_text(question, as_text(self.answers.get(number)))
         except UnreadableAnswer as problem:
             return False, self.say("unusable", value=problem)
-        except _Refusal as problem:
+        except UnjudgedAnswer as problem:
             return False, str(problem)
         except Exception:  # of what a reader has made, whatever it does when it is asked
             return False, str(self.words["unread"])
@@ -88,21 +88,21 @@ class Workbook:
 
     # -- as the script of a page
 
-    def mistake(self, question: dict[str, Any], text: str) -> str:
-        """What is wrong with an answer; "" for nothing. Raises `_Refusal` where it cannot be judged."""
+    def judge_text(self, question: dict[str, Any], text: str) -> str:
+        """What is wrong with an answer; "" for nothing. Raises `UnjudgedAnswer` where it cannot be judged."""
         values, count = question["values"], len(question["values"])
         bare = re.sub(r"^[\[({]|,?[\])}]\Z", "", _trim(re.sub(FORMAT, "", text)))
         if not bare:
-            raise _Refusal(self.words["first"])
+            raise UnjudgedAnswer(self.words["first"])
         # A common mistake, by the number that comes of it.
         wrong = question["wrong"] if count < 2 else ()
-        known = next((said for said, value in wrong if not self.part(bare, value, question)), "")
+        known = next((said for said, value in wrong if not self.judge_part(bare, value, question)), "")
         parts = [bare] if count < 2 else _split(bare, count)
         if not parts:
-            raise _Refusal(self.say("many", n=count))
+            raise UnjudgedAnswer(self.say("many", n=count))
         last = re.search(r"[^0-9\s\ufeff]*\Z", bare)[0]  # type: ignore[index]  # "40, 80 GB" is GB twice
         parts = [f"{part} {last}" if re.search(rf"[0-9]{S}*\Z", part) else part for part in parts]
-        found = [self.part(part, value, question) for part, value in zip(parts, values, strict=True)]
+        found = [self.judge_part(part, value, question) for part, value in zip(parts, values, strict=True)]
         if known and found[0]:
             return f"{found[0]}. {known.removesuffix('.')}"
         if count < 2 or not any(found):
@@ -110,27 +110,27 @@ class Workbook:
         told = (verdict or self.words["right"] for verdict in found)
         return ", ".join(self.say("part", n=i, verdict=verdict) for i, verdict in enumerate(told, 1))
 
-    def part(self, text: str, value: float | str, question: dict[str, Any]) -> str:
+    def judge_part(self, text: str, value: float | str, question: dict[str, Any]) -> str:
         """What is wrong with one part of an answer; "" for nothing."""
         if isinstance(value, str):
-            return "" if _plain(text) == _plain(value) else str(self.words["notIt"])
+            return "" if _normalize(text) == _normalize(value) else str(self.words["notIt"])
         asked = question["unit"]
-        number, word = self.read(text)
-        size, base = unit(asked, True)
+        number, word = self.read_number(text)
+        size, base = read_unit(asked, True)
         of_bytes = re.search(r"^b|/b", base) is not None
-        many, its = unit(word, of_bytes)
+        many, its = read_unit(word, of_bytes)
         if its and base not in (its, f"{its}/s") and (PHYSICAL.match(its) or PHYSICAL.match(base)):
-            raise _Refusal(self.say("unit" if asked else "plain", unit=asked, word=word))
-        shown = (unit(name, of_bytes)[0] / size for name in question["shown"])
+            raise UnjudgedAnswer(self.say("unit" if asked else "plain", unit=asked, word=word))
+        shown = (read_unit(name, of_bytes)[0] / size for name in question["shown"])
         given = [many / size] if word else [1.0, 1 / size, *shown]
         ratio = min((_ratio(it * number, value) for it in given), key=_distance)
         if not (value or number) or (ratio > 0 and max(ratio, 1 / ratio) <= 1 + question["within"]):
             return ""
         if not ratio > 0:
             return str(self.words["sign"])
-        return self.say("small" if ratio < 1 else "large", n=self.format(max(ratio, 1 / ratio)))
+        return self.say("small" if ratio < 1 else "large", n=self.format_factor(max(ratio, 1 / ratio)))
 
-    def read(self, text: str) -> tuple[float, str]:
+    def read_number(self, text: str) -> tuple[float, str]:
         """`1,024`, `3 × 10^8`, `1/64`, `2 GiB` as a number and a unit."""
         bare = re.sub(rf"^(about|[~≈=$\s\ufeff])+|\.?{S}*\Z", "", text, flags=re.IGNORECASE)
         bare = re.sub(r"^(-?0),", r"\1.", re.sub("[−–]", "-", bare).replace("**", "^"))
@@ -144,10 +144,10 @@ class Workbook:
                 power = _power(base, power)
             value = _ratio(value, power) if sign == "/" else value * power
         if not math.isfinite(value):
-            raise _Refusal(self.words["unread"])
+            raise UnjudgedAnswer(self.words["unread"])
         return value, _trim(found[2]) if found else ""
 
-    def format(self, value: float) -> str:
+    def format_factor(self, value: float) -> str:
         """A number with three digits that count."""
         if math.isinf(value):
             return "∞"
@@ -158,7 +158,7 @@ class Workbook:
         return whole.replace(",", group) + (point + rest if rest else "")
 
 
-class _Refusal(Exception):
+class UnjudgedAnswer(Exception):
     """Why an answer cannot be judged, in the words of the page."""
 
 
@@ -189,7 +189,7 @@ def as_text(value: Any, depth: int = 0) -> str:
     raise UnreadableAnswer(kind)
 
 
-def unit(text: str, of_bytes: bool) -> tuple[float, str]:
+def read_unit(text: str, of_bytes: bool) -> tuple[float, str]:
     """`GiB` as 2 ** 30 and `b`. Where no bytes are asked for, `70B` is 70 billion."""
     text = re.sub("seconds?", "s", re.sub("bytes?", "b", text.lower()))
     name, slash, per = text.partition("/")
@@ -220,7 +220,7 @@ def _trim(text: str) -> str:
     return re.sub(rf"^{S}+|{S}+\Z", "", text)
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     return re.sub(r"^torch\.|[\"'`]", "", _trim(text).lower())
 
 

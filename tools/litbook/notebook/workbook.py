@@ -56,7 +56,7 @@ answers, check, reveal, tally = open_workbook({data!r})
 """
 
 
-class _Asked(Struct, frozen=True):
+class _AskedQuestion(Struct, frozen=True):
     """A question, where it stands, and how an answer is judged; None where nobody can type it."""
 
     question: blocks.Question
@@ -78,7 +78,7 @@ def file_name(book: Sitemap) -> str:
 
 def has_questions(book: Sitemap) -> bool:
     """Whether a workbook has anything to ask."""
-    return any(asked.key for asked in _asked(book))
+    return any(asked.key for asked in _find_questions(book))
 
 
 def write_workbook(book: Sitemap, address: str = "") -> WorkbookFile:
@@ -94,7 +94,7 @@ def draw_formulas(page: str, formulas: Mapping[str, str]) -> str:
     return re.sub(sources, lambda match: drawn[match[0]], page) if drawn else page
 
 
-def _asked(book: Sitemap) -> Iterator[_Asked]:
+def _find_questions(book: Sitemap) -> Iterator[_AskedQuestion]:
     """The questions of the main path, in the order of the book."""
     record = book.record
     for section in {section.key: section for section in record.tree(record.main)}.values():
@@ -102,7 +102,7 @@ def _asked(book: Sitemap) -> Iterator[_Asked]:
             for block in document.blocks(book, section):
                 if isinstance(block, blocks.Question):
                     key = questions.typed_answer(block.answer) if block.answer else None
-                    yield _Asked(block, section, key)
+                    yield _AskedQuestion(block, section, key)
 
 
 class _WorkbookBuilder:
@@ -110,10 +110,10 @@ class _WorkbookBuilder:
 
     def __init__(self, book: Sitemap, address: str) -> None:
         self.book, self.address = book, address
-        every = [*_asked(book)]
-        self.asked = [it for it in every if it.key]
-        self.left = [it for it in every if not it.key]
-        self.prose, self.later = _WorkbookMarkdown(self), _WorkbookMarkdown(self)
+        every = [*_find_questions(book)]
+        self.questions = [it for it in every if it.key]
+        self.omitted = [it for it in every if not it.key]
+        self.prose, self.explanations = _WorkbookMarkdown(self), _WorkbookMarkdown(self)
 
     def link(self, page: str, anchor: str = "") -> str:
         """The address of a page of the lecture, or of a section there."""
@@ -129,54 +129,54 @@ class _WorkbookBuilder:
     def notebook(self) -> build.Notebook:
         """All of it: what can be done here, the helpers, the questions, a tally."""
         book, record = self.book, self.book.record
-        count = ngettext("{n} question", "{n} questions", len(self.asked))
+        count = ngettext("{n} question", "{n} questions", len(self.questions))
         lecture = f"[{escape_markdown(record.title)}]({self.link(sitemap.INDEX)})"
         opening = [
             "# " + _("Workbook · {lecture}", lecture=escape_markdown(record.title)),
             _("{count} from the main path of {lecture}, in its order.", count=count, lecture=lecture),
             _(HOW),
         ]
-        cells: list[Cell] = [self.told("opening", *opening), self.helpers()]
+        cells: list[Cell] = [self.prose_cell("opening", *opening), self.helpers_cell()]
         part = ""
-        for n, it in enumerate(self.asked, 1):
+        for n, it in enumerate(self.questions, 1):
             page = book.place[it.section.key]
             if book.parts and page != part:
                 titles = {book.page(p): sitemap.plain_title(p) for p in book.parts}
-                cells.append(self.told("part", f"## {escape_markdown(titles.get(page, record.title))}"))
+                cells.append(self.prose_cell("part", f"## {escape_markdown(titles.get(page, record.title))}"))
                 part = page
-            cells += self.question(n, it)
-        cells.append(self.told("end", "## " + _("Tally"), *self.left_out()))
+            cells += self.question_cells(n, it)
+        cells.append(self.prose_cell("end", "## " + _("Tally"), *self.omission_note()))
         cells.append(CodeCell("tally", "tally()"))
         name = file_name(book).removesuffix(".ipynb")
         return build.Notebook(record.lecture, name, tuple(cells), book.bibliography, {}, {}, {}, {}, {})
 
-    def told(self, role: str, *texts: str) -> ProseCell:
+    def prose_cell(self, role: str, *texts: str) -> ProseCell:
         """A cell of prose."""
         return ProseCell(role, tuple(map(Remark, filter(None, texts))))
 
-    def question(self, n: int, it: _Asked) -> Iterator[Cell]:
+    def question_cells(self, n: int, it: _AskedQuestion) -> Iterator[Cell]:
         """Its text, with its section and a hint to open; the cell to answer in; the cell that checks."""
         head = f"### {n}. {escape_markdown(sitemap.plain_title(it.section))}"
         place = self.link(self.book.place[it.section.key], self.book.anchor(it.section))
         where = "[" + _("This section in the book") + f"]({place})"
         hint = it.question.hint and ipynb.FOLDED.format(_("Hint"), self.prose.note(it.question.hint))
-        yield self.told("question", head, self.prose.note(it.question.text), hint, where)
+        yield self.prose_cell("question", head, self.prose.note(it.question.text), hint, where)
         unit = it.question.answer and it.question.answer.unit
         asked = "  # " + _("in {unit}", unit=unit) if unit else ""
         yield CodeCell("answer", f"answers[{n}] = ...{asked}")
         yield CodeCell("check", f"check({n})")
 
-    def left_out(self) -> Iterator[str]:
+    def omission_note(self) -> Iterator[str]:
         """What the lecture asks and the workbook cannot, counted and named."""
-        if self.left:
-            count = ngettext("{n} question is", "{n} questions are", len(self.left))
+        if self.omitted:
+            count = ngettext("{n} question is", "{n} questions are", len(self.omitted))
             yield _(
                 "{count} not asked here: no answer to type, or none recorded yet.",
                 count=count,
             )
-            yield "\n".join(f"- {self.section_link(it.section)}" for it in self.left)
+            yield "\n".join(f"- {self.section_link(it.section)}" for it in self.omitted)
 
-    def helpers(self) -> CodeCell:
+    def helpers_cell(self) -> CodeCell:
         """One folded cell: `check` and its like, and what the record has of the answers."""
         source = OPEN.format(source=inspect.getsource(checking), data=self.helpers_data())
         what = _("`check`, `reveal` and `tally`, and the answers of the book's own run.")
@@ -188,10 +188,10 @@ class _WorkbookBuilder:
         return {
             "words": {name: _(text) for name, text in WORDS.items()},
             "marks": [ten[2], ten[-2]],
-            "questions": [self.data(it) for it in self.asked],
+            "questions": [self.question_data(it) for it in self.questions],
         }
 
-    def data(self, it: _Asked) -> dict[str, Any]:
+    def question_data(self, it: _AskedQuestion) -> dict[str, Any]:
         """A question as `checking` judges it."""
         key, answer = it.key, it.question.answer
         assert key, "it is asked"
@@ -203,7 +203,7 @@ class _WorkbookBuilder:
             "wrong": key.wrong,
             "shown": key.shown,
             "reply": formatting.line(answer.value, answer.unit),
-            "why": self.later.note(it.question.why),
+            "why": self.explanations.note(it.question.why),
         }
 
 
