@@ -6,10 +6,12 @@ each is executed with nothing of the one before in its namespace, its folder or 
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
 import sys
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -80,6 +82,12 @@ def run(texts: Mapping[str, str], folder: Path) -> dict[str, Any]:
         )
         client.execute()
     return notebooks
+
+
+def helpers(text: str) -> str:
+    """The Python that a notebook's folded cell unpacks."""
+    (packed,) = re.findall(r'b85decode\(\\"([^"\\]+)\\"\)', text)
+    return zlib.decompress(base64.b85decode(packed)).decode()
 
 
 _MEASURED = re.compile(r"^.* = .*\(measured .*\)$", re.MULTILINE)

@@ -16,7 +16,7 @@ NOTEBOOK = """{"cells": [{"cell_type": "code", "id": "a", "metadata": {}, "sourc
  "execution_count": null}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}"""
 PLUGINS = {  # module -> what stands below `plugins:`, a page of the author's, and what it then shows
     "mkdocs_jupyter": (
-        'litbook\n  - mkdocs-jupyter: {ignore: ["lectures/*/notebooks/*.ipynb"]}',
+        'litbook: {workbook: true}\n  - mkdocs-jupyter: {ignore: ["*.md", "*.py"]}',
         "",
         "",
     ),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import re
+import sys
 from collections import deque
 from pathlib import Path
 from textwrap import dedent
@@ -361,24 +362,60 @@ def test_hidden_lines_are_folded_and_definitions_are_marked(made):
     assert "definition" in helper.metadata.tags
 
 
-def test_imports_are_folded(made):
-    imported = 0
+FOLDED = {"source_hidden": True}, "form"  # in JupyterLab, and on Colab
+
+
+def folded(cell):
+    return cell.metadata.get("jupyter"), cell.metadata.get("cellView")
+
+
+def test_a_notebook_begins_with_the_lesson(made):
+    for text in made.values():
+        cells = nbformat.reads(text, as_version=4).cells
+        assert len(cells[1].source.splitlines()) <= 5 and folded(cells[1]) == FOLDED
+        assert cells[1].source.startswith("# @title Helpers: run once\n")
+
+
+def test_imports_stand_folded_right_before_the_first_code(made):
     for name in (it for it in made if it.startswith("tour/")):
         cells = nbformat.reads(made[name], as_version=4).cells
-        folded = ["hide-input" in c.metadata.get("tags", ()) for c in cells]
-        for i, cell in enumerate(cells):
-            if cell.source.startswith(("import ", "from ", "# Imports\n")):
-                imported += 1
-                assert folded[i] and cell.source.startswith("# Imports\n")
-    assert imported
+        imports, *_ = (i for i, cell in enumerate(cells) if cell.cell_type == "code" and i > 1)
+        assert cells[imports].source.startswith("# @title Imports\n") and folded(cells[imports]) == FOLDED
+
+
+def test_an_answer_is_folded_with_its_code_wherever_one_opens_the_notebook(made):
+    cells = nbformat.reads(made["future/index.ipynb"], as_version=4).cells
+    (cell,) = (cell for cell in cells if "show_answer(" in cell.source)
+    assert cell.source == 'show_answer(n + 1, "calls")' and folded(cell) == FOLDED
+    (output,) = cell.outputs
+    assert output.data["text/markdown"] == (
+        "<details><summary>Answer, computed</summary>\n\n    answer = 4 calls\n\n</details>"
+    )
+
+
+def test_where_litbook_is_installed_a_notebook_uses_it(made, monkeypatch, tmp_path):
+    helpers = nbformat.reads(made["future/index.ipynb"], as_version=4).cells[1].source
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name in ("litbook", "asyncio"):
+        monkeypatch.setitem(sys.modules, name, sys.modules[name])
+    monkeypatch.setattr(asyncio, "run", asyncio.run)
+    monkeypatch.setattr(runtime, "SEED", 7)
+    exec(helpers, {})
+    assert sys.modules["litbook"] is runtime and runtime.SEED == 0
+    assert not Path("litbook.py").exists()
+    monkeypatch.setitem(sys.modules, "litbook.notebook.runtime", None)
+    monkeypatch.delitem(sys.modules, "litbook")
+    exec(helpers, {})
+    assert Path(str(sys.modules["litbook"].__file__)).parent == Path.cwd()
 
 
 def test_constants_are_folded(tmp_path):
     it = record(tmp_path, section("a = WIDE  # @inspect a", "WIDE = 10\n"))
     cells = nbformat.reads(ipynb.files(it)["index.ipynb"], as_version=4).cells
     (constant,) = [c for c in cells if "WIDE = 10" in c.source]
-    assert constant.source == "# Constants\nWIDE = 10"
-    assert constant.metadata.jupyter == {"source_hidden": True}
+    assert constant.source == "# @title Constants\nWIDE = 10"
+    assert folded(constant) == FOLDED
 
 
 def test_a_measured_value_says_where_and_when(made):
@@ -396,7 +433,7 @@ def test_a_gpu_section_is_guarded_and_says_that_no_gpu_was_here(made):
     for name, text in made.items():
         if name.startswith("tour/") and "Only where there is a GPU" in text:
             cell = next(s for s in sources(text) if "on the device" in s)
-            assert cell.startswith("if has_cuda():\n")
+            assert cell.startswith('if has_device("cuda"):\n')
             assert "It is not recorded on a GPU yet." in "\n".join(sources(text, "markdown"))
             return
     pytest.fail("no notebook has the GPU section")
@@ -539,7 +576,10 @@ def test_every_page_of_a_lecture_links_to_the_file_of_its_notebook(site, name, l
     for file in lecture:
         page = (folder / file.removesuffix(".ipynb") / "index.html").read_text(encoding="utf-8")
         assert f'href="../notebooks/{file}" download="{name}-{file}"' in page
-        assert json.loads(lecture[file])["nbformat"] == 4
+        cells = nbformat.reads(lecture[file], as_version=4).cells[1:]
+        first = next(i for i, cell in enumerate(cells) if cell.cell_type == "markdown")
+        before = [cell.source for cell in cells[:first] if folded(cell) != FOLDED or cell is cells[0]]
+        assert len("\n".join(before).splitlines()) <= 10, "the lesson begins below one folded cell"
 
 
 def test_the_formatting_of_values_is_that_of_the_stand_in():

@@ -27,6 +27,7 @@ PAGES = (
     "lectures/lecture_02/",
     "lectures/lecture_02/number-formats/",
     "lectures/lecture_02/tensors-on-a-gpu/",
+    "lectures/lecture_02/workbook/",
     "lectures/ledger/",
     "lectures/ledger/lecture_02/storage-and-views/",
     "lectures/misbeliefs/",

@@ -27,7 +27,10 @@ def test_no_page_weighs_more_than_250_kilobytes_or_has_more_than_5000_elements(s
     for it in pages:
         text = it.read_text(encoding="utf-8")
         size, elements = len(text.encode()), len(re.findall(r"<[a-zA-Z]", text))
-        if size > 250_000 or elements > 5000:
+        limit = (
+            1_300_000 if it.parent.name == "workbook" else 250_000
+        )  # most of it is mkdocs-jupyter's styles
+        if size > limit or elements > 5000:
             heavy[str(it.relative_to(site))] = size, elements
     assert heavy == {}
 

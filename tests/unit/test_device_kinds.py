@@ -80,7 +80,7 @@ def test_a_kind_of_one_row_waits_where_none_is_here(tmp_path: Path, tpu: Callabl
     assert margin.not_run("tpu") == "Not run (needs a TPU)"
     assert margin.not_run("tpu, ranks=2") == "Not run (needs 2 ranks on TPUs)"
     text = "".join(ipynb.files(made).values())
-    assert "if False:  # no notebook has tpu" in text and "This section needs tpu" in text
+    assert r"if has_device(\"tpu\"):" in text and "This section needs tpu" in text
 
 
 def test_a_kind_of_one_row_runs_where_one_is_here(tmp_path: Path, tpu: Callable[[int], DeviceKind]) -> None:
@@ -164,11 +164,17 @@ def test_in_plain_python_a_section_says_what_it_lacks(
     assert called == [1]
 
 
-def test_every_device_of_the_table_is_asked_for_in_a_notebook() -> None:
+def test_every_device_of_the_table_is_asked_for_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setattr(runtime, "DEVICES", {kind.name for kind in device_kinds.devices()})
     for kind in device_kinds.devices():
-        assert callable(getattr(runtime, kind.notebook_test))
+        assert runtime.has_device(kind.name) == bool(kind.count())
         if not kind.count():
             assert runtime.requires(f"{kind.name}, ranks=2")(lambda: 1)() is None
+    assert runtime.requires("slow")(lambda: 1)() == 1
+    with standin(Card(count=1)):
+        assert torch.cuda.is_available() and runtime.requires("cuda")(lambda: 1)() == 1
 
 
 def test_a_row_finds_what_torch_has_for_it() -> None:

@@ -402,7 +402,7 @@ def test_a_book_in_words_that_nobody_knows_is_refused(tmp_path: Path) -> None:
 def test_a_site_in_other_words_has_no_notebooks_and_names_the_words_there_are() -> None:
     site = plugin.LitbookPlugin()
     assert site.load_config({"words": "edtrace"}) == ([], [])
-    assert site.choices().without == {"notebooks"}
+    assert site.choices().without == {"notebooks", "workbook"}
     [(name, error)] = plugin.LitbookPlugin().load_config({"words": "edtrase"})[0]
     assert name == "words" and "('', 'edtrace', 'lectrace')" in str(error)
 

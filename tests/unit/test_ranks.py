@@ -300,10 +300,11 @@ def test_a_notebook_prints_in_the_order_of_each_rank(tmp_path: Path) -> None:
     made = of(tmp_path, body, 2)
     files = ipynb.files(ranks.join_ranks(made[0], made, ["one"]))
     call = nbformat.reads(files["index.ipynb"], as_version=4).cells[-1]
-    names = ("first", "second", "answer", "last")
+    names = ("first", "second", "last")
     assert call.outputs[0].text.splitlines() == [
         f"rank {rank}: {name} = {rank}" for rank in range(2) for name in names
     ]
+    assert "answer = 0\n" in call.outputs[-1].data["text/markdown"], "folded, and said by one"
 
 
 # ------------------------------------------------------------------------ not launched

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
+
+from msgspec import Struct
 
 from litbook.html import elements
 from litbook.html.elements import Html, tag
@@ -15,7 +18,7 @@ from litbook.i18n import _
 from litbook.lecture.author_words import ASKED
 from litbook.markdown import to_html
 from litbook.markdown.links import NoteContext
-from litbook.page.blocks import Question
+from litbook.page.blocks import Answer, Question
 from litbook.record.model import WITHIN, Number, Scalar, Section, Sequence, Snapshot, Tensor
 from litbook.values import cards, formatting, units
 from litbook.values.drawable import has_card
@@ -55,27 +58,48 @@ def box(question: Question, section: Section, setting: NoteContext, paper: list[
         wrong = tag("ul", *items, class_="lb-mistakes") if items else elements.NOTHING
         parts.append(_opening("answer", _("Answer"), tag("p", reply, class_="lb-reply"), why, drawn, wrong))
         attributes = {"id": f"question-{n}"}
-        # What a script needs to judge what a reader types; nothing where there is no typing the answer.
-        several: list[Snapshot | Number] = [answer.value]
-        if isinstance(answer.value, Tensor) and (not answer.value.shape or formatting.is_short(answer.value)):
-            several = [*answer.value.values]
-        elif isinstance(answer.value, Sequence) and answer.value.length <= MOST:
-            several = [*answer.value.items]
-        typed = [_json_answer(part) for part in several]
-        if typed and None not in typed:
-            attributes["data_answer"] = json.dumps(typed)
-            if answer.unit not in (None, "", "%"):  # a share is a plain number
-                attributes["data_unit"] = answer.unit
-            if answer.within != WITHIN:
-                attributes["data_within"] = f"{answer.within:g}"
-            if answer.wrong:  # what each mistake is stands below the answer
-                attributes["data_wrong"] = json.dumps([value for _mistake, value in answer.wrong])
+        if key := typed_answer(answer):  # what a script needs to judge what a reader types
+            attributes["data_answer"] = json.dumps(key.values)
+            if key.unit:
+                attributes["data_unit"] = key.unit
+            if key.within != WITHIN:
+                attributes["data_within"] = f"{key.within:g}"
+            if key.wrong:  # what each mistake is stands below the answer
+                attributes["data_wrong"] = json.dumps([value for _mistake, value in key.wrong])
         title.append(tag("a", " · ", _("answer {n}", n=n), href=f"#answer-{n}", class_="lb-onpaper"))
         heading = tag("a", to_html.inline(section.heading, setting), href=f"#question-{n}")
         paper.append(tag("li", tag("p", heading, ": ", reply), why, id=f"answer-{n}"))
     name = _("Check yourself, line {n}", n=question.line)
     head = tag("p", *title, class_="lb-asktitle")
     return tag("div", head, *parts, class_="lb-ask", role="group", aria_label=name, **attributes)
+
+
+class TypedAnswer(Struct, frozen=True):
+    """What it takes to judge an answer that a reader types.
+
+    `values` are its numbers or texts, `shown` the units that it is shown in, `wrong` the known mistakes.
+    """
+
+    values: list[float | str]
+    unit: str
+    within: float
+    wrong: tuple[tuple[str, float], ...]
+    shown: list[str]
+
+
+def typed_answer(answer: Answer) -> TypedAnswer | None:
+    """How the answer is judged; None where nobody types such an answer."""
+    several: list[Snapshot | Number] = [answer.value]
+    if isinstance(answer.value, Tensor) and (not answer.value.shape or formatting.is_short(answer.value)):
+        several = [*answer.value.values]
+    elif isinstance(answer.value, Sequence) and answer.value.length <= MOST:
+        several = [*answer.value.items]
+    values = [value for value in map(_json_answer, several) if value is not None]
+    if not values or len(values) < len(several):
+        return None
+    unit = "" if answer.unit in (None, "%") else answer.unit or ""  # a share is a plain number
+    shown = re.findall(r"[0-9] ([^\s0-9,\])]+)", formatting.line(answer.value, answer.unit))
+    return TypedAnswer(values, unit, answer.within, answer.wrong, shown)
 
 
 def answers(paper: list[Html]) -> Html:

@@ -31,7 +31,7 @@ from litbook.markdown import grammar
 from litbook.markdown.bibliography import Bibliography, names
 from litbook.markdown.nodes import Citation, label_text, walk
 from litbook.markdown.to_markdown import escape_markdown
-from litbook.notebook import cells, runtime
+from litbook.notebook import cells, packing, runtime
 from litbook.notebook.lines import CellCode
 from litbook.notebook.runtime import by_rank, cut_text, one_line
 from litbook.notebook.value_text import explore_text, in_words
@@ -44,7 +44,13 @@ from litbook.values import formatting, units
 ON_COLAB = ("torch", "numpy", "matplotlib")  # what https://colab.research.google.com has installed
 ENDS = ("exception", "exit", "author")  # errors that end a section
 FIRST = 3  # turns of a loop that a notebook's `show` prints
-OURS = ("has_cuda", "reseed", "section", "show")  # what a notebook's cells call, besides the author's words
+OURS = (
+    "has_device",
+    "reseed",
+    "section",
+    "show",
+    "show_answer",
+)  # what a notebook's cells call, besides the author's words
 
 
 # ---------------------------------------------------------------------------- what a notebook holds
@@ -104,7 +110,7 @@ class CodeCell(Struct, frozen=True):
     role: str
     text: str
     results: tuple[CellOutput, ...] = ()
-    tags: tuple[str, ...] = ()  # "hide-input", "hide-cell": folded, alone or with what it put out
+    tags: tuple[str, ...] = ()  # "hide-input": folded
 
 
 Cell = ProseCell | CodeCell
@@ -287,11 +293,11 @@ def _with_sections(record: model.Record, section: model.Section) -> list[model.S
 
 
 def _answer_output(piece: model.Piece, seen: view.SectionView) -> list[CellOutput]:
-    """What computing a question's answer prints."""
+    """What computing a question's answer shows, folded."""
     if piece.answer is None:
         return []
     text = cut_text(in_words(seen.snapshot(piece.answer), piece.unit or ""))
-    return [PrintedText(_("answer") + f" = {text}\n")]
+    return [PieceOutput(blocks.Prose(piece.line, runtime.folded_answer(text)))]
 
 
 def format_piece(block: blocks.PieceBlock) -> Iterator[str | blocks.Figure]:
@@ -369,12 +375,32 @@ def _files_of(shelf: sitemap.Sitemap) -> dict[str, str]:
     return {key: page.removesuffix(".md") + ".ipynb" for key, page in pages.items()}
 
 
+# The text of a notebook's helpers. Figures are kept and shown once.
+UNPACK = """\
+import os, pathlib, sys, tempfile
+FILES = {files!r}
+OURS = {ours!r}
+os.chdir(tempfile.mkdtemp(prefix="notebook-"))
+sys.path.insert(0, os.getcwd())
+if {figures}:
+    os.environ["MPLBACKEND"] = "Agg"
+def write(files):
+    for name, text in files.items():
+        pathlib.Path(name).parent.mkdir(parents=True, exist_ok=True)
+        pathlib.Path(name).write_text(text, encoding="utf-8")
+write(FILES)
+try:  # litbook's own, where it is installed
+    from litbook.notebook.runtime import start
+except ImportError:
+    write(OURS)
+    from litbook import start
+"""
 _WITHIN = re.compile(r"^\s*(?:from|import)\s+litbook\.\w", re.MULTILINE)
 _HOW = gettext_noop(
-    "The outputs below are those of the book's own run on {machine}. `show(…)` prints a value; an `assert` "
-    "is a claim, and stops the notebook if it does not hold. Where a value was *measured*, yours differs. "
-    'Annotations such as `Float[Tensor, "row col"]` were checked in that run; here they only say what is '
-    "meant."
+    "Run it from top to bottom, then change a line and see what follows: `show(…)` prints a value, and an "
+    "`assert` is a claim, which stops its cell if it does not hold. The outputs below are those of the "
+    "book's own run on {machine}; where a value was *measured*, yours differs. Annotations such as "
+    '`Float[Tensor, "row col"]` were checked in that run; here they only say what is meant.'
 )
 
 
@@ -395,8 +421,7 @@ class _NotebookBuilder:
 
     def guard(self, device: str) -> str:
         """The line above code that needs a device of this kind."""
-        test = KINDS[device].notebook_test
-        return f"if {self.word(test)}():" if test else f"if False:  # no notebook has {device}"
+        return f'if {self.word("has_device")}("{device}"):'
 
     def prose(self, role: str, *parts: ProsePart, function: int | None = None) -> None:
         """A cell of prose."""
@@ -434,7 +459,7 @@ class _NotebookBuilder:
         if missing := [name for name in strangers if name not in ON_COLAB]:
             needs += " " + _("On Colab, run `{command}` first.", command=f"%pip install {' '.join(missing)}")
         what = _(
-            "{place}. This notebook runs on its own, from top to bottom. {needs}", place=place, needs=needs
+            "{place}. This notebook runs on its own, without a network. {needs}", place=place, needs=needs
         )
         how = _(_HOW, machine=escape_markdown(record.environment.machine_name))
         self.prose("opening", Title(title, 1, root.name), Remark(what), Remark(how))
@@ -460,7 +485,11 @@ class _NotebookBuilder:
                 words = [f"{names(work)} {work.year}".strip() if work else f"@{key}?" for key, work in works]
                 mark = note.text[citation.at : note.text.index("]", citation.at) + 1]
                 wordings[mark] = f"({'; '.join(map(escape_markdown, words))})"
-        self._setup(modules, wordings)
+        self._helpers(modules, wordings)
+        # Its imports come right before its first code.
+        first = next((i for i, cell in enumerate(body) if isinstance(cell, CodeCell)), None)
+        if first is not None:
+            body[first:first] = self._setup()
 
         # For what stands in another notebook: the title of its part.
         levels = {i.function: i.level for i in reversed(layout.items) if isinstance(i, cells.SectionStart)}
@@ -484,13 +513,9 @@ class _NotebookBuilder:
             wordings,
         )
 
-    def _setup(self, modules: Mapping[str, str], wordings: Mapping[str, str]) -> None:
-        """The files that come along, the lecture's imports and constants."""
-        layout, fold = self.layout, ("hide-input",)
-        # What stands in for the engine, and what is so in this notebook alone.
-        ours = inspect.getsource(runtime)
-        ours += f"\nSEED = {self.run.record.environment.seed}\nSAID.update({dict(wordings)!r})"
-        files = {"litbook_amounts.py": inspect.getsource(units), "litbook.py": ours}
+    def _helpers(self, modules: Mapping[str, str], wordings: Mapping[str, str]) -> None:
+        """One folded cell: the files that come along, and what stands in for the engine."""
+        layout, files = self.layout, dict[str, str]()
         # The modules beside the lecture that the notebook imports, and those that they import.
         waiting = list(layout.modules)
         while waiting:
@@ -499,22 +524,32 @@ class _NotebookBuilder:
                 if _top(name) == top and name not in files:
                     files[name] = text
                     waiting += cells.imported_modules(text)
-        why = _("A folder of its own, for the files that come along and for what the cells write")
-        lines = [f"# {why}", "import os", "import sys", "import tempfile", ""]
-        lines += ['os.chdir(tempfile.mkdtemp(prefix="notebook-"))', "sys.path.insert(0, os.getcwd())"]
-        folders = sorted({file.rpartition("/")[0] for file in files} - {""})
-        lines += [f"os.makedirs({folder!r})" for folder in folders]
-        if "matplotlib" in layout.modules:
-            lines.append('os.environ["MPLBACKEND"] = "Agg"  # ' + _("figures are kept and shown once"))
-        self.code("setup", lines, tags=fold)
-        for name, text in files.items():
-            self.code("module", [f"%%writefile {name}", text], [PrintedText(f"Writing {name}\n")], fold)
+        ours = {"litbook_amounts.py": inspect.getsource(units), "litbook.py": inspect.getsource(runtime)}
+        devices = [kind.name for kind in KINDS.values() if kind.is_device]
+        figures = "matplotlib" in layout.modules
+        text = UNPACK.format(files=files, ours=ours, figures=figures)
+        text += f"start({self.run.record.environment.seed}, {dict(wordings)!r}, {devices!r})\n"
+        what = _("What the cells below call, unpacked into a folder of its own.")
+        if files:
+            what = _(
+                "What the cells below call, and {modules}, unpacked into a folder of its own.",
+                modules=", ".join(dict.fromkeys(map(_top, files))),
+            )
+        cell = packing.helpers_cell(text, what, self.word("HELPERS"), "{}")
+        self.made.append(CodeCell("helpers", cell, tags=("hide-input",)))
+
+    def _setup(self) -> list[Cell]:
+        """The lecture's imports and constants, right before its first code."""
+        layout, before = self.layout, self.made
+        self.made = []
         words = [word if self.word(word) == word else f"{word} as {self.word(word)}" for word in OURS]
         future = [line for line in layout.imports if line.startswith("from __future__")]
-        lines = ["# " + _("Imports"), *future, f"from litbook import {', '.join(words)}"]
+        lines = [packing.title_line(_("Imports")), *future, f"from litbook import {', '.join(words)}"]
         lines += [*layout.imports[len(future) :], f"{self.word('reseed')}()"]
-        self.code("imports", lines, tags=fold)
-        self._cells(layout.setting, "constants", ["# " + _("Constants")], folded=True)
+        self.code("imports", lines, tags=("hide-input",))
+        self._cells(layout.setting, "constants", [packing.title_line(_("Constants"))], folded=True)
+        made, self.made = self.made, before
+        return made
 
     def _items(self) -> None:
         """Sections in order: headings, prose, cells of code."""
@@ -629,10 +664,11 @@ class _NotebookBuilder:
                 why = snapshot.why if isinstance(snapshot, model.Opaque) and not snapshot.text else ""
                 if why := value.error or why:
                     return "pass  # " + _("{name} is not shown: {why}", name=watch.text, why=one_line(why))
-        name = _("answer") if watch.kind == "answer" else watch.text
         unit = f", {_string_literal(watch.unit)}" if watch.unit else ""
+        if watch.kind == "answer":
+            return f"{self.word('show_answer')}({watch.text}{unit})"
         measured = ", measured=True" if watch.kind == "measure" else ""
-        return f"{self.word('show')}({_string_literal(name)}, {watch.text}{unit}{measured})"
+        return f"{self.word('show')}({_string_literal(watch.text)}, {watch.text}{unit}{measured})"
 
     def _tell(self, item: cells.PieceStatement) -> None:
         """Prose, pictures and links of one statement; of a note that never ran, what it says anyway."""
@@ -654,7 +690,7 @@ class _NotebookBuilder:
                 lines, device = self._text(item.answer), item.answer.device
                 if device:
                     lines = [self.guard(device), *lines]
-                tags = ["hide-cell", *([f"needs-{device}"] if device else [])]
+                tags = ["hide-input", *([f"needs-{device}"] if device else [])]
                 results = [] if piece.frame < 0 else _answer_output(piece, seen)
                 self.code(name, lines, results, tags)
 

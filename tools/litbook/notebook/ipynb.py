@@ -17,7 +17,7 @@ from litbook.lecture.author_words import ASKED
 from litbook.markdown.escape import encodable_text, one_line
 from litbook.markdown.to_markdown import escape_markdown
 from litbook.notebook import build as document
-from litbook.notebook import runtime
+from litbook.notebook import packing, runtime
 from litbook.notebook.markdown import NotebookMarkdown
 from litbook.page import blocks, pieces
 from litbook.record.model import Record
@@ -80,9 +80,8 @@ class _IpynbWriter:
                 return made
             case document.CodeCell(role, text, results, tags):
                 metadata: dict[str, Any] = {"tags": list(tags)} if tags else {}
-                if {"hide-input", "hide-cell"} & {*tags}:
-                    hidden = {"outputs_hidden": True} if "hide-cell" in tags else {}
-                    metadata["jupyter"] = {"source_hidden": True, **hidden}
+                if "hide-input" in tags:
+                    metadata |= packing.FOLDED
                 return _node(
                     cell_type="code",
                     id=self.id(role),

@@ -1,7 +1,7 @@
 """What stands in for litbook inside a notebook: the text of this file is the notebook's own `litbook.py`.
 
-A notebook must run where litbook is not. The book says its recorded values with the same functions, so that a
-run of the notebook prints the same text.
+A notebook must run where litbook is not; where it is installed, this module itself is used. The book says its
+recorded values with the same functions, so that a run of the notebook prints the same text.
 """
 
 from __future__ import annotations
@@ -248,6 +248,17 @@ def section(function: Callable[[], Any]) -> Callable[[], Any]:
     return run
 
 
+def show_answer(value: Any, unit: str = "") -> None:
+    """What a question's answer is computed as, to be opened."""
+    note(folded_answer(cut_text(format_value(value, unit))))
+
+
+def folded_answer(text: str) -> str:
+    """An answer as Markdown that stays closed until somebody opens it."""
+    inside = f"answer = {text}".replace("\n", "\n    ")
+    return f"<details><summary>Answer, computed</summary>\n\n    {inside}\n\n</details>"
+
+
 def display(*pieces: tuple[str, str]) -> None:
     """Show texts and pictures below the cell: of each its kind of `IPython.display`, and what it is."""
     if HANDED:  # on a rank, whose launcher shows it
@@ -283,7 +294,7 @@ def misbelief(said: str, run: str) -> None:
 def question(text: str, *, answer: object, unit: str | None = None, **_: object) -> None:
     """A question with its answer."""
     note(f"**Check yourself.** {cleandoc(text)}")
-    print(f"answer = {cut_text(format_value(answer, unit or ''))}")
+    note(folded_answer(cut_text(format_value(answer, unit or ""))))
 
 
 def figure(fig: Any, *, caption: str, alt: str) -> None:
@@ -389,10 +400,13 @@ def recording() -> bool:
     return False
 
 
-def has_cuda() -> bool:
-    """Whether there is a GPU that torch can use: some sections need one."""
-    torch = sys.modules.get("torch")
-    return bool(torch and torch.cuda.is_available())
+DEVICES: set[str] = set()  # what a section may need that torch may not have here
+
+
+def has_device(name: str) -> bool:
+    """Whether torch has such a device here: some sections need one."""
+    module: Any = getattr(sys.modules.get("torch"), name, None)
+    return bool(module and module.is_available())
 
 
 def aside(function: Any) -> Any:
@@ -405,10 +419,10 @@ word = aside  # nor does what an author declares a word do anything else here
 
 def requires(need: str) -> Callable[[Any], Any]:
     """A section that needs a device does nothing where there is none; one on ranks is launched."""
-    ranks = re.search(r"(simulated )?ranks=(\d+)", need)
+    ranks, device = re.search(r"(simulated )?ranks=(\d+)", need), need.partition(",")[0]
 
     def wrap(function: Callable[[], Any]) -> Callable[[], Any]:
-        if need.startswith("cuda") and not has_cuda():
+        if device in DEVICES and not has_device(device):
             return lambda: None
         if ranks is None:
             return function
@@ -501,11 +515,19 @@ def run_coroutine(coroutine: Any, **options: Any) -> Any:
         return pool.submit(lambda: asyncio.runners.run(coroutine, **options)).result()
 
 
-if __name__ == "litbook":  # in a notebook
-    asyncio.run = run_coroutine  # type: ignore[assignment]  # any coroutine, as there
+def say_word(word: str) -> Callable[..., None]:
+    """A word for which nothing stands here hands over a text: the notebook says it."""
+    if word.startswith("_"):
+        raise AttributeError(word)
+    return lambda text, *_, **__: note(text)
 
-    def __getattr__(word: str) -> Callable[..., None]:
-        """A word for which nothing stands here hands over a text: the notebook says it."""
-        if word.startswith("_"):
-            raise AttributeError(word)
-        return lambda text, *_, **__: note(text)
+
+def start(seed: int, said: dict[str, str], devices: list[str]) -> None:
+    """Be what a notebook's cells import as litbook, with what is so in that notebook alone."""
+    global SEED
+    SEED = seed
+    SAID.update(said)
+    DEVICES.update(devices)
+    asyncio.run = run_coroutine  # type: ignore[assignment]  # any coroutine, as there
+    globals()["__getattr__"] = say_word
+    sys.modules["litbook"] = sys.modules[__name__]

@@ -33,7 +33,6 @@ class DeviceKind:
     backend: str = "gloo"  # what its tensors are sent by, of torch.distributed
     hidden_by: str = ""  # the variable that says which devices a process sees; none where it is ""
     driver: tuple[str, ...] = ()  # a command that prints the driver's version
-    notebook_test: str = ""  # a function of `notebook.runtime`; without one no notebook runs such a cell
 
     @property
     def is_device(self) -> bool:
@@ -64,7 +63,6 @@ KINDS = {
             backend="nccl",
             hidden_by="CUDA_VISIBLE_DEVICES",
             driver=("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
-            notebook_test="has_cuda",
         ),
         DeviceKind(
             "slow", gettext_noop("minutes"), gettext_noop("{ranks} and minutes"), lambda: 1, on_request=True

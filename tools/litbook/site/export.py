@@ -40,6 +40,7 @@ def pages(config_file: Path, folder: Path) -> list[str]:
         ours = config.plugins.get("litbook")
         if not isinstance(ours, LitbookPlugin):
             raise LitbookError(f"{CONFIG} has no plugin litbook\n    plugins: [search, litbook]")
+        ours.config["workbook"] = False  # a plugin draws them
         ours.on_startup(command="build", dirty=False)
         try:
             ours.on_config(config)

@@ -5,11 +5,11 @@ In go editions, out come pages and other files as text, by their addresses below
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urljoin
 
 from msgspec import Struct
 
@@ -20,7 +20,7 @@ from litbook.html.elements import Html, Page, tag
 from litbook.i18n import _, gettext_noop
 from litbook.markdown import mathml
 from litbook.markdown.bibliography import Bibliography
-from litbook.notebook import build, ipynb
+from litbook.notebook import build, ipynb, workbook
 from litbook.page import other_lectures, sitemap
 from litbook.page.runs import LectureRuns
 from litbook.project import Project
@@ -39,7 +39,7 @@ NavEntry = str | dict[str, Any]  # MkDocs: a page, or a title with pages below i
 
 
 class Choices(Struct, frozen=True):
-    """What an author has chosen: which of `ENDS` and "notebooks" not to have, and of rules the severity."""
+    """What an author has chosen: which of `ENDS`, "notebooks", "workbook" not to have; rules' severities."""
 
     without: frozenset[str] = frozenset()
     severities: dict[str, Severity] = {}
@@ -50,7 +50,8 @@ class Choices(Struct, frozen=True):
 class Pages:
     """Every page of the lectures that have a record.
 
-    `book` is the whole's title, which notebooks name; `colab` is where GitHub has the built site, if it has.
+    `book` is the whole's title, which notebooks name; `colab` is where GitHub has the built site, if it has;
+    `address` is that of the site, if it is known.
     Without a bibliography, since it cannot be read, nothing is said of citations.
     """
 
@@ -60,8 +61,10 @@ class Pages:
     book: str = ""
     colab: str = ""
     choices: Choices = field(default_factory=Choices)
+    address: str = ""
 
     def __post_init__(self) -> None:
+        self.formulas = dict[str, dict[str, str]]()  # of each workbook that was made, by its place
         self.others = other_lectures.sitemap_finder(self.project.folder)
         self.bibliography = self.works or sitemap.NOTHING_CITED
 
@@ -85,6 +88,8 @@ class Pages:
             places = [(f"{PLACE}/{folder}/{name}", title) for name, title in titles]
             index = f"{PLACE}/{folder}/{sitemap.INDEX}"
             entries = [place if place == index else {title: place} for place, title in places]
+            if place := self.workbook_place(edition):
+                entries.append({_("Workbook"): place})
             lectures.append({edition.record.title: entries})
         ends = [{_(ENDS[Path(place).stem]): place} for place in self._ends()]
         return [f"{PLACE}/{sitemap.INDEX}", *lectures, *ends]
@@ -141,6 +146,14 @@ class Pages:
         for name, text in (made | player.data(edition.record, edition.recordings)).items():
             yield f"{PLACE}/{edition.folder}/{name}", text
         yield from notebooks.items()
+        if place := self.workbook_place(edition):
+            # Its page is a folder.
+            there = f"{place.removesuffix('.ipynb')}/"
+            book = replace(edition.sitemap, bibliography=self.bibliography)
+            book.others = self.others
+            asked = workbook.write_workbook(book, self.address and urljoin(self.address, there))
+            self.formulas[place] = asked.formulas
+            yield place, asked.text
         yield from self.pictures(edition.folder)
 
     def judge(
@@ -189,28 +202,23 @@ class Pages:
             f"{PLACE}/{edition.folder}/{FOLDER}/{name}": ipynb.text(whole) for name, whole in made.items()
         }
 
+    def workbook_place(self, edition: LectureRuns) -> str:
+        """Where the lecture's workbook is; "" where it has none."""
+        if "workbook" in self.choices.without or not workbook.has_questions(edition.sitemap):
+            return ""
+        return f"{PLACE}/{edition.folder}/{workbook.file_name(edition.sitemap)}"
+
     def _ways(self, edition: LectureRuns) -> dict[str, Html]:
         """For every page that has a notebook the links to it: its file, and who runs it from GitHub."""
         ways = dict[str, Html]()
         record, where = edition.record, edition.record.environment
         book, held, of = sitemap.outline(record), record.peak / 2**30, where.memory / 2**30
-        repository, _blob, branch = self.colab.removeprefix("https://github.com/").partition("/blob/")
-        branch, _slash, folder = branch.strip("/").partition("/")
         for name, file in build.pages(record).items():
             place = f"{PLACE}/{edition.folder}/{FOLDER}/{file}"
             up = "" if name == sitemap.INDEX else "../"
             saved = f"{edition.folder}.ipynb" if file == "index.ipynb" else f"{edition.folder}-{file}"
             label = _("Run it yourself: this page as a notebook")
-            links = [tag("a", label, href=f"{up}{FOLDER}/{file}", download=saved)]
-            if self.colab:
-                path = "/".join(filter(None, [folder, place]))
-                colab = f"https://colab.research.google.com/github/{repository}/blob/{branch}/{path}"
-                binder = f"https://mybinder.org/v2/gh/{repository}/{branch}?urlpath=lab%2Ftree%2F"
-                links += [elements.text(" · "), tag("a", _("Open in Colab"), href=colab)]
-                links += [
-                    elements.text(" · "),
-                    tag("a", _("Open in Binder"), href=binder + quote(path, safe="")),
-                ]
+            links = notebook_links(label, f"{up}{FOLDER}/{file}", saved, place, self.colab)
             # What it took to run the page: time, on which machine, memory, and packages.
             part = next((part for part in book.parts if book.page(part) == name), None)
             seconds = f"{max(1, (part or record).seconds):.0f}"
@@ -229,3 +237,27 @@ class Pages:
         """The ledger's pages below its first; no menu has them."""
         there = () if "ledger" in self.choices.without else self.editions
         return [f"{PLACE}/ledger/{e.folder}/{name}" for e in there for name, _ in ledger.titles(e)]
+
+
+def workbook_page(drawn: str, place: str, formulas: Mapping[str, str], colab: str) -> str:
+    """The page of a workbook as mkdocs-jupyter has drawn it, its file linked above it."""
+    folder, name = place.split("/")[-2:]
+    links = notebook_links(_("Download this workbook"), name, f"{folder}-{name}", place, colab)
+    return tag("p", *links, class_="lb-nb-way lb-workbook") + workbook.draw_formulas(drawn, formulas)
+
+
+def notebook_links(label: str, href: str, saved: str, place: str, colab: str) -> list[Html]:
+    """Links to a notebook: to its file, which is `saved` under a name, and to who runs it from GitHub.
+
+    `place` is where the site has it, `colab` where GitHub has the site, if it has.
+    """
+    links = [tag("a", label, href=href, download=saved)]
+    if colab:
+        repository, _blob, branch = colab.removeprefix("https://github.com/").partition("/blob/")
+        branch, _slash, folder = branch.strip("/").partition("/")
+        path = "/".join(filter(None, [folder, place]))
+        there = f"https://colab.research.google.com/github/{repository}/blob/{branch}/{path}"
+        binder = f"https://mybinder.org/v2/gh/{repository}/{branch}?urlpath=lab%2Ftree%2F"
+        links += [elements.text(" · "), tag("a", _("Open in Colab"), href=there)]
+        links += [elements.text(" · "), tag("a", _("Open in Binder"), href=binder + quote(path, safe=""))]
+    return links

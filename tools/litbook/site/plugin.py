@@ -40,6 +40,8 @@ from litbook.html.elements import Page, PageHeading, tag
 from litbook.i18n import _
 from litbook.markdown.bibliography import Bibliography
 from litbook.markdown.bibliography import read as read_bibliography
+from litbook.markdown.to_markdown import escape_markdown
+from litbook.notebook.workbook import HIDDEN
 from litbook.page import sitemap
 from litbook.page.runs import LectureRuns
 from litbook.page.search import SearchPassage
@@ -51,7 +53,7 @@ from litbook.rules.recorded import MAY_BE_OLDER
 from litbook.rules.registry import SEVERITIES, severities
 from litbook.run import process
 from litbook.site import search
-from litbook.site.pages import ENDS, PLACE, Choices, NavEntry, Pages
+from litbook.site.pages import ENDS, FOLDER, PLACE, Choices, NavEntry, Pages, workbook_page
 
 Records = Generator[Callable[[], model.Record], None, None]
 Runner = Callable[[Sequence[Path]], Records]  # as `process.records_of`
@@ -76,6 +78,11 @@ EXTENSIONS: dict[str, dict[str, Any]] = {  # of Markdown, with their settings wh
     },
 }
 GISCUS = "giscus.app"  # comments, kept as discussions of a repository on GitHub
+# What of ours mkdocs-jupyter neither reads nor draws.
+NOT_ITS_PAGES = [f"{PLACE}/*/{FOLDER}/*.ipynb", f"{PLACE}/*.md", f"{PLACE}/*/*.md", f"{PLACE}/*/*/*.md"]
+NO_JUPYTER = """workbook: true needs a plugin that draws it
+    pip install mkdocs-jupyter
+    plugins: [search, litbook: {workbook: true}, mkdocs-jupyter: {ignore: ["*.md", "*.py"]}]"""
 _IS_TABLE = re.compile(rf"{PLACE}/(ledger|devices)")  # pages that nobody discusses
 # Where GitHub has the files of the built site: a repository, and in it a branch, perhaps a folder.
 GITHUB = r"https://github\.com/[\w.-]+/[\w.-]+/blob/[\w./-]+"
@@ -121,6 +128,7 @@ class Options(base.Config):
     misbeliefs = kinds.Type(bool, default=True)
     devices = kinds.Type(bool, default=True)
     notebooks = kinds.Type(bool, default=True)
+    workbook = kinds.Optional(kinds.Type(bool))  # by default where mkdocs-jupyter draws it
     synonyms = kinds.DictOfItems(kinds.Type(str), default={})  # words for which the search finds others, too
     # In whose words the lectures are written; "": in ours. Where no others are here, a run says so.
     words = kinds.Choice(("", *WORDS), default="") if WORDS else kinds.Type(str, default="")
@@ -152,10 +160,12 @@ class LitbookPlugin(BasePlugin[Options]):
         self.site = ""  # where the site is built
         self.doing = ""  # what a build is at, which it says while it takes its time
         self.telling = contextlib.ExitStack()  # until the build ends
+        self.draws_workbooks = False
         self.command = ""  # `build` or `serve`: what MkDocs was started for
         self.editions: list[LectureRuns] = []  # what the last build has shown: the front page counts it
         self.entries: list[NavEntry] = []
         self.made: dict[str, Page] = {}  # the lectures' pages by their place, as they were drawn
+        self.workbooks: dict[str, dict[str, str]] = {}  # by their place, the formulas of each
         self.passages: dict[
             str, Sequence[SearchPassage]
         ] = {}  # what a search finds of them, by their address
@@ -188,6 +198,7 @@ class LitbookPlugin(BasePlugin[Options]):
         i18n.use(str(config["theme"].get("language") or "en"))
         self._add_assets(config)
         self._check_colab(config)
+        self.draws_workbooks = self._find_jupyter(config) and not self.preview
         if self.preview:
             self.entries = self.preview.pages().entries()
         else:
@@ -207,7 +218,8 @@ class LitbookPlugin(BasePlugin[Options]):
             self.telling.enter_context(freeze_garbage())
             colab = config["extra"].get("colab") or ""
             try:
-                self.entries = self.build(project, process.records_of, config["site_name"], colab)
+                address = config["site_url"] or ""
+                self.entries = self.build(project, process.records_of, config["site_name"], colab, address)
             except LitbookError as error:  # of the book as a whole
                 raise Abort(str(error)) from None
         for path in filter(Path.is_file, ASSETS.iterdir()):
@@ -272,15 +284,21 @@ class LitbookPlugin(BasePlugin[Options]):
         }
         return PLACES.sub(lambda place: make[place[1]](place[2] or ""), markdown)
 
-    def on_page_content(self, html: str, *, page: Any, **_options: Any) -> str:
+    def on_page_content(self, html: str, *, page: Any, config: Any, **_options: Any) -> str:
         """The blocks take the place of their comments, and links may lead to what they hold."""
         parts: list[str] = []
         made = self.made.get(page.file.src_uri)
         for i, block in enumerate(made.blocks if made else ()):
             if not isinstance(block, PageHeading):
-                before, _, html = html.partition(f"<!--litbook {i}-->")
+                before, _mark, html = html.partition(f"<!--litbook {i}-->")
                 parts += before, block
                 page.present_anchor_ids.update(block.ids)
+        if (formulas := self.workbooks.get(page.file.src_uri)) is not None:
+            page.meta["title"], page.title = (
+                page.title,
+                _("Workbook"),
+            )  # in the menu it stands below its lecture
+            return workbook_page(html, page.file.src_uri, formulas, config["extra"].get("colab") or "")
         if self.config.comments and parts and not self.preview and not _IS_TABLE.match(page.file.src_uri):
             of = {"mapping": "pathname", "theme": "preferred_color_scheme", "loading": "lazy"}
             names = {f"data_{name}": value for name, value in (self.config.comments | of).items()}
@@ -295,6 +313,9 @@ class LitbookPlugin(BasePlugin[Options]):
         if made := self.made.get(page.file.src_uri):
             page.meta["search"] = {"exclude": True}  # what Material would read of it is known already
             self.passages[page.url] = made.passages
+        elif page.file.src_uri in self.workbooks:  # its questions stand in the lecture, too
+            page.meta["search"] = {"exclude": True}
+            self.passages[page.url] = [SearchPassage("", escape_markdown(page.meta["title"]))]
         else:
             page.content = search.exclude_from_index(page.content)
         return context
@@ -344,6 +365,7 @@ class LitbookPlugin(BasePlugin[Options]):
         """Which pages exist, and how severe a number is that nothing backs."""
         without = frozenset(name for name in (*ENDS, "notebooks") if not self.config[name])
         without |= {"notebooks"} if self.config.words else set()  # they know none of these words
+        without |= set() if self.draws_workbooks else {"workbook"}
         chosen = {name: value for name, value in self.config.items() if value is not None}
         try:
             levels, self.renamed = severities(chosen)
@@ -351,10 +373,13 @@ class LitbookPlugin(BasePlugin[Options]):
             raise Abort(f"{CONFIG}: {error}") from None
         return Choices(without, levels, self.config.words)
 
-    def build(self, project: Project, run: Runner, book: str = "", colab: str = "") -> list[NavEntry]:
+    def build(
+        self, project: Project, run: Runner, book: str = "", colab: str = "", address: str = ""
+    ) -> list[NavEntry]:
         """Write the pages of every lecture of the project; the nav's entries come back.
 
-        `book` is the title of the whole, which the notebooks name, `colab` where GitHub has the built site.
+        `book` is the title of the whole, which the notebooks name, `colab` where GitHub has the built site,
+        `address` the site's own.
         """
         self.editions = []
         works: Bibliography | None = sitemap.NOTHING_CITED
@@ -363,7 +388,7 @@ class LitbookPlugin(BasePlugin[Options]):
                 works = read_bibliography(project.bibliography)
         except LitbookError:  # a rule says so
             works = None
-        pages = Pages(project, self.editions, works, book, colab, self.choices())
+        pages = Pages(project, self.editions, works, book, colab, self.choices(), address)
         for text in self.renamed:
             log.info("%s: %s", CONFIG, text)
         files: dict[str, str | bytes] = {}
@@ -377,6 +402,7 @@ class LitbookPlugin(BasePlugin[Options]):
             for finding in findings.errors:
                 self.report(finding)
             warnings += findings.warnings
+        self.workbooks = pages.formulas
         files |= pages.ends()
         written = {_write(project.docs / place, content) for place, content in files.items()}
         self.made = {place: content for place, content in files.items() if isinstance(content, Page)}
@@ -463,6 +489,22 @@ class LitbookPlugin(BasePlugin[Options]):
             what = f"{CONFIG}: extra.colab is {given!r}; expected {expected}. {without}"
             self.report(Finding("colab", what))
             config["extra"]["colab"] = ""
+
+    def _find_jupyter(self, config: Any) -> bool:
+        """Whether the book has workbooks, which mkdocs-jupyter draws; it gets what they need for that."""
+        plugins_ = {name.rpartition("/")[2]: plugin for name, plugin in config["plugins"].items()}
+        drawing = plugins_.get("mkdocs-jupyter")
+        if drawing is None and self.config.workbook:
+            raise Abort(f"{CONFIG}: {NO_JUPYTER}")
+        if drawing is None:
+            return False
+        options, mine = drawing.config, self.config.workbook is not False
+        options["ignore"] = [*options["ignore"], *NOT_ITS_PAGES]
+        if mine:
+            options["include_source"] = True
+            options["execute_ignore"] = [*options["execute_ignore"], f"{PLACE}/*/*.ipynb"]
+            options["remove_tag_config"] = {"remove_cell_tags": [HIDDEN]} | options["remove_tag_config"]
+        return mine
 
     def _end(self) -> None:
         """Let go of what one build holds."""

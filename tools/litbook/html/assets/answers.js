@@ -3,8 +3,8 @@
   const boxes = [...document.querySelectorAll(".lb-ask[data-answer]")], key = `litbook ${location.pathname}`, right = new Set();
   const { lang, answers: words } = JSON.parse(document.getElementById("lb-words")?.dataset.words ?? "{}");
   const say = (name, its) => words[name].replace(/{(\w+)}/g, (_, it) => its[it]);
-  const TIMES = { ns: 1e-9, us: 1e-6, µs: 1e-6, ms: 1e-3, s: 1, min: 60, minute: 60, h: 3600, hour: 3600, day: 86400, week: 604800, year: 31557600 };
-  const MANY = { k: 1e3, m: 1e6, g: 1e9, b: 1e9, t: 1e12, thousand: 1e3, million: 1e6, billion: 1e9, trillion: 1e12 };
+  const TIMES = { __proto__: null, ns: 1e-9, us: 1e-6, µs: 1e-6, ms: 1e-3, s: 1, min: 60, minute: 60, h: 3600, hour: 3600, day: 86400, week: 604800, year: 31557600 };
+  const MANY = { __proto__: null, k: 1e3, m: 1e6, g: 1e9, b: 1e9, t: 1e12, thousand: 1e3, million: 1e6, billion: 1e9, trillion: 1e12 };
   const N = "[-+]?(?:\\d+\\.?\\d*|\\.\\d+)(?:e[-+]?\\d+)?", FORMULA = RegExp(`^(${N}(?:\\s*[*×·/^x]\\s*${N})*)\\s*(\\D*)$`, "i");
   const plain = (it) => it.trim().toLowerCase().replace(/^torch\.|["'`]/g, ""), far = (it) => Math.abs(Math.log(Math.abs(it)));
   let kept = {};
@@ -13,11 +13,11 @@
 
   // "GiB" is [2 ** 30, "b"]. Where no bytes are asked for, "70B" is 70 billion.
   const unit = (text, bytes) => {
-    const [name, per = ""] = text.toLowerCase().replace(/bytes?/g, "b").replace(/seconds?/g, "s").split(/(\/.*)/);
+    const [name, per = ""] = text.toLowerCase().replace(/bytes?/g, "b").replace(/seconds?/g, "s").split(/(\/.*)/s);
     const one = name.replace(/s$/, ""), found = /^([kmgtpe]?)(i?)(b|flop|wh?|bit)$/.exec(one), time = TIMES[name] ?? TIMES[one];
     if (name === "%") return [0.01, ""];
     if (found && (bytes || name !== "b")) return [(found[2] ? 1024 : 1000) ** " kmgtpe".indexOf(found[1] || " "), found[3] + per];
-    const [, many, word] = /^(?:(\w+illion|thousand|[kmgbt])(?!\S))?\s*(.*)/.exec(one);
+    const [, many, word] = /^(?:(\w+illion|thousand|[kmgbt])(?!\S))?\s*(.*)/s.exec(one);
     return time ? [time, `s${per}`] : [MANY[many] ?? 1, word + per];
   };
 

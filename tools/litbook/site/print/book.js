@@ -27,7 +27,7 @@
   }
   for (const path of new Set(paths)) {
     const article = (await read(path)).querySelector("article.md-content__inner");
-    if (article) pages.set(path, { article, name: `p${pages.size + 1}` });
+    if (article && !article.querySelector(".lb-workbook")) pages.set(path, { article, name: `p${pages.size + 1}` });
   }
 
   const make = (tag, text, attributes = {}) => {
