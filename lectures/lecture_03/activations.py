@@ -619,9 +619,10 @@ def checkpointing_lets_a_large_model_fit() -> None:
             What one GPU holds in data parallelism: its slice of the state, and the activations of
             one sequence. Below, how long training on `15e12` tokens takes at half of the peak,
             counted as `6` FLOPs for each parameter and token.
-        """, alt=r"""
-            A frame, the memory of one H100, and a bar that runs out of it to nearly three times its
-            length: a sliver of state, and activations.
+        """, alt=rf"""
+            A frame, the memory of one H100, and a bar that runs out of it to
+            {sum(in_picture) * GB / card.memory:.1f} times its length: a sliver of state, and
+            activations.
         """)  # @hide
     note(rf"""
         So in data parallelism without checkpointing, no number of GPUs is enough, because each

@@ -310,7 +310,7 @@ def a_latent_replaces_keys_and_values() -> None:
         A token of DeepSeek-V3 keeps `576` elements of `2` bytes in each of `61` layers. How many
         tokens fit into one GiB of cache?
     """, answer=GiB // token, check=2**30 // (61 * (512 + 64) * 2), unit="tokens", within=0.02, wrong={
-            "A GiB is 2**30 bytes, not 10**9.": 10**9 // (61 * 576 * 2),
+            "A GiB has more bytes than a GB.": 10**9 // (61 * 576 * 2),
             "Each number takes two bytes.": 2**30 // (61 * 576),
         }, hint="First the bytes of one token.",
         why="A token takes `61 * 576 * 2` bytes, and a GiB has `2**30`. In a GiB, Llama-3-8B, a much smaller model, keeps only `8192` tokens.")

@@ -350,7 +350,7 @@ def waiting_grows_with_the_load() -> None:
         unit="ms", limit=("patience", 200),
         do="A user waits for `200` ms at most, on average. What is the largest load?",
         see="At a load of `85` percent the first token comes after `200` ms on average.",
-        caption="Mean time to first token against the load in percent, for prefills of 30 ms on average.",
+        caption="Mean time to first token against the load in percent, for prefills of `30` ms on average.",
         alt="Two curves that nearly coincide. They are flat at first and rise steeply towards the right.")  # @hide
     assert all(math.isclose(*both.values(), rel_tol=0.08) for both in grid.values()), \
         "Both curves agree within 8 %."  # @hide

@@ -89,7 +89,7 @@ def a_generated_token_costs_more() -> None:
             With `8192` tokens it is `16`, with `2048` it is `64`. With short contexts the price
             falls until the arithmetic decides, and comes near the price of a prompt.
         """,
-        caption="Dollars for a million tokens of Llama-3-8B on an H100 at 2 dollars per hour, at best.",
+        caption="Dollars for `1e6` tokens of Llama-3-8B on an H100 at `2` dollars per hour, at best.",
         alt="A falling curve for generated tokens that levels off above a flat line, that of prompts.")  # @hide
     turn = {c: next(b for b, k in grid if k == c and (2 * b, c) in grid and grid[2 * b, c]["generated"] > 0.75 * grid[b, c]["generated"])
             for c in (2048, 8192)}  # @hide

@@ -100,8 +100,8 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
         at={"batch": 1, "guesses": 4}, kind="curve", unit="times", limit=("no gain", 1),
         do="For each number of guesses, from what batch size on do they no longer pay?",
         see=r"""
-            With `4` guesses it is `256` sequences if they are right in 80 % of the cases, and `128`
-            if in 60 %. One guess at a time still pays a little there.
+            With `4` guesses it is `256` sequences if a share of `0.8` of them is right, and `128`
+            if it is `0.6`. One guess at a time still pays a little there.
         """,
         caption="By what factor guesses make decode faster, against the batch, at best.",
         alt="Two falling curves and a line at one. Both cross the line, the lower one at a smaller batch.")  # @hide

@@ -438,6 +438,20 @@ class Assert(JsonObject, frozen=True):
     nothing: str = ""  # why it holds and says nothing
 
 
+class Wording(JsonArray, frozen=True):
+    """A text that a word was given for readers, with U+E000 for each hole of its own f-string.
+
+    `key` is that of the section or definition in which the word stands, from whose first line `line` counts;
+    `column` counts the bytes before the call in its line.
+    """
+
+    key: str
+    line: int
+    column: int
+    word: str
+    text: str
+
+
 class Error(JsonObject, frozen=True):
     """Something that went wrong while a section ran.
 
@@ -514,6 +528,7 @@ class Section(JsonObject, frozen=True, dict=True):
     series: tuple[Series, ...] = ()
     claims: tuple[Claim, ...] = ()
     errors: tuple[Error, ...] = ()
+    wordings: tuple[Wording, ...] = ()  # each once; a recording has none
     snapshots: tuple[Snapshot, ...] = ()
     shares: tuple[Share, ...] = ()  # of a section that ran on several ranks: what each of them left, in order
 

@@ -123,7 +123,10 @@ def _failures(subject: Subject) -> Iterable[Finding]:
 
 
 def _unbacked(subject: Subject) -> Iterable[Finding]:
-    return unbacked_number.find_unbacked(subject.lecture)
+    # Other tools' words compute their texts elsewhere.
+    runs = (subject.edition or subject.run) and not subject.foreign
+    record = subject.record if runs else None
+    return filter(subject.was_asked, unbacked_number.find_unbacked(subject.lecture, record))
 
 
 def _find_unchecked(subject: Subject) -> Iterable[Finding]:
@@ -206,8 +209,9 @@ register(
     Rule("never-ran", _never_ran, lenient=True),
     Rule("waits", _never_ran, "off"),
     Rule("vacuous", lambda subject: vacuous.find_vacuous(subject.record), lenient=True),
-    Rule("unbacked", _unbacked, reads="text"),
-    Rule("forgotten-f", _unbacked, reads="text"),
+    Rule("unbacked", _unbacked),
+    Rule("forgotten-f", _unbacked),
+    Rule("unbacked-label", _unbacked, "warn"),
     Rule("unchecked", _find_unchecked, "off", reads="text"),
     Rule("unbounded", lambda subject: measures.find_unclaimed(subject.lecture), "off", reads="text"),
     Rule("unknown-allow", _find_nothing, reads="text"),  # these two: see `judge`
