@@ -33,6 +33,7 @@ __all__ = ["aside", "explore", "figure", "image", "link", "misbelief", "note", "
 P = ParamSpec("P")
 R = TypeVar("R")
 
+WIDEST = 9  # `within` of a question: a factor of ten, beyond which nearly any answer is right
 LONGEST_ANSWER = 400  # characters of an answer that plain Python prints
 # What a string without `r` makes of `\frac`, `\neq`: a control in a formula. Wrapping ends lines, too.
 _EATEN = re.compile(
@@ -113,7 +114,7 @@ def question(
     the number that comes of it: `{"That is half of it.": 5}`. `check` is the answer computed a second way,
     which no page shows; the two have to agree, fractions but for what adding up in another order changes.
     Raises `AuthorError` for a blank text, for an answer that is no value yet (a function, a generator), for
-    one that its `check` disagrees with, for a `within` that is no number from 0 on, and for a `wrong` that is
+    one that its `check` disagrees with, for a `within` that is no number from 0 to 9, and for a `wrong` that is
     no number, or right.
     """
     asked, helped, because = (_text("question", words) for words in (text, hint, why))
@@ -121,8 +122,8 @@ def question(
         raise AuthorError("question() needs a text: ask something that this section answers")
     if unit is not None and not _plain("question", unit).strip():
         raise AuthorError("question() has a blank unit: leave it out, or write one such as unit='B'")
-    if isinstance(within, bool) or not isinstance(within, int | float) or not 0 <= within < math.inf:
-        forms = "within=0.05 for five percent, 1 for a factor of two"
+    if isinstance(within, bool) or not isinstance(within, int | float) or not 0 <= within <= WIDEST:
+        forms = f"within=0.05 for five percent, 1 for a factor of two, at most {WIDEST}"
         raise AuthorError(f"question() takes {forms}, not {within!r:.60}")
     # What would have to run before it is an answer.
     kind = type(answer)

@@ -506,12 +506,15 @@ class _ProbeWriter:
                 if isinstance(call.func, ast.Attribute):
                     call.func.value = self._watch_elements(call.func.value, statement, f".{named}")
             first = _CLOSE.get(named, len(call.args))
-            call.args[first : first + 2] = (
-                self._watch_tolerance(value, statement) for value in call.args[first : first + 2]
+            call.args[first : first + 2] = (  # first the relative one
+                self._watch_tolerance(value, statement, relative=not place)
+                for place, value in enumerate(call.args[first : first + 2])
             )
             for keyword in call.keywords:
                 if keyword.arg in _TOLERANCES:
-                    keyword.value = self._watch_tolerance(keyword.value, statement)
+                    keyword.value = self._watch_tolerance(
+                        keyword.value, statement, relative=keyword.arg.startswith("r")
+                    )
         numbers = {copies.get(id(operand), operand): i for i, operand in enumerate(operands)}
         return self._watch_operands(test, statement, numbers, claim)
 
@@ -521,8 +524,10 @@ class _ProbeWriter:
         name = _place(node, ast.Constant(named))
         return self._call("watch_elements", node, statement, next(self.parts), node, name)
 
-    def _watch_tolerance(self, node: ast.expr, statement: int) -> ast.expr:
-        return node if isinstance(node, ast.Starred) else self._call("tolerance", node, statement, node)
+    def _watch_tolerance(self, node: ast.expr, statement: int, *, relative: bool) -> ast.expr:
+        if isinstance(node, ast.Starred):
+            return node
+        return self._call("tolerance", node, statement, node, int(relative))
 
     def _watch_operands(
         self,

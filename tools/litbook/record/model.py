@@ -23,6 +23,7 @@ import msgspec
 #   2  a statement's lines are counted from the statement before it; claims leave out what they say anyway
 #   1  first published form
 SCHEMA = 5
+COMPARABLE = (4, 5)  # of these the values are still read, so that `--approve` can say what changes
 
 Number = int | float | bool | str
 """A number as JSON holds it; `"nan"`, `"inf"`, `"-inf"` and integers beyond 2**53 are text."""
