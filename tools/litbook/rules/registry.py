@@ -21,7 +21,7 @@ from litbook.errors import LitbookError, NotFound
 from litbook.finding import Finding
 from litbook.lecture.model import Lecture
 from litbook.markdown.refusals import KINDS, RefusalKind
-from litbook.rules import never_ran, recorded, run, unbacked_number, unchecked_answer, vacuous
+from litbook.rules import leaning, never_ran, recorded, run, unbacked_number, unchecked_answer, vacuous
 from litbook.rules import unclaimed_measure as measures
 from litbook.rules.subject import Subject
 
@@ -202,6 +202,7 @@ register(
     Rule("large-picture", lambda subject: run.large_pictures(subject.record), "warn"),
     Rule("shown-nowhere", lambda subject: run.shown_nowhere(subject.record), "warn"),
     Rule("uncalled", _find_uncalled, "warn"),
+    Rule("leans", lambda subject: leaning.find_leaning(subject.lecture), "warn", reads="text"),
     Rule("bibliography", _bibliography),
     *(Rule(code, _prose) for code in PROSE),
     *(Rule(kind.code, _prose, doc=_of_note(kind)) for kind in KINDS),
