@@ -19,8 +19,8 @@ from litbook.python import scopes
 from litbook.python.nodes import FunctionNode, parameters
 
 CHANGES = frozenset(  # methods that change what they are called on; torch's end in `_`
-    "add append appendleft clear discard extend fit insert load_state_dict partial_fit pop popitem popleft remove"
-    " reverse setdefault sort step train_step update".split()
+    "add append appendleft clear discard extend fit insert load_state_dict partial_fit pop popitem popleft"
+    " remove reverse setdefault sort step train_step update".split()
 )
 GlobalName = tuple[int, str]
 """A file's number and a name at its top."""
@@ -70,7 +70,11 @@ class Leanings:
             return found
         for index in self.lecture.order:
             spec, node = self.lecture.functions[index], self.lecture.node_of[index]
-            if spec.kind != "section" or not isinstance(node, FunctionNode) or "ranks" in (spec.requires or ""):
+            if (
+                spec.kind != "section"
+                or not isinstance(node, FunctionNode)
+                or "ranks" in (spec.requires or "")
+            ):
                 continue
             summary = self._summary(node, spec.file)
             for name, read in summary.read.items():
@@ -95,44 +99,32 @@ class Leanings:
         return [index for index in order if index in needed]
 
     def _summary(self, node: FunctionNode, file: int) -> _Summary:
-        if node in self._summaries:
-            return self._summaries[node]
-        summary = self._summaries[node] = _Summary()
-        local, given = scopes.local_names(node), [name for _, name in parameters(node)]
-        roots: dict[str, set[str]] = {name: {name} for name in given}
-        inside = [*ast.walk(node)]
+        if node not in self._summaries:
+            summary = self._summaries[node] = _Summary()  # before it is filled: it may call itself
+            given, inside = [name for _, name in parameters(node)], [*ast.walk(node)]
+            origins = _Origins(node, inside, self._values[file])
+            for base, at in _changes(inside):
+                for name in origins.of(base):
+                    self._note(summary, name, given, file, at)
+            for call in inside:
+                for helper, home in self._called(call, file, origins.local):
+                    self._take(summary, self._summary(helper, home))
+                    for argument in _given(call, helper, self._summary(helper, home).parameters):
+                        for name in origins.of(argument):
+                            self._note(summary, name, given, file, call)
+            for name in inside:
+                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load):
+                    key = None if name.id in origins.local else self._key(file, name.id)
+                    if key is not None:
+                        summary.read.setdefault(key, (file, name))
+        return self._summaries[node]
 
-        def of(base: ast.expr) -> set[str]:
-            """The names of the module, and parameters, whose objects an expression is part of."""
-            name = _root(base)
-            return roots.get(name, set[str]()) if name in local else {name} - {""}
-
-        for _ in range(2):  # what is got of what was got
-            for target, value in _bindings(inside):
-                got = of(value)
-                if isinstance(value, ast.Call) and not got & {*roots, *self._values[file]}:
-                    got = set[str]().union(*(of(one) for one in value.args if _root(one) and _is_part(one)))
-                for name in (n.id for n in ast.walk(target) if isinstance(n, ast.Name)):
-                    roots.setdefault(name, set()).update(got)
-        for base, at in _changes(inside, node):
-            for name in of(base) if not isinstance(base, ast.Name) or base.id in roots or base.id not in local else ():
-                self._note(summary, name, given, file, at)
-        for call in inside:
-            for helper, home in self._called(call, file, local):
-                theirs = self._summary(helper, home)
-                for name, where in theirs.changed.items():
-                    summary.changed.setdefault(name, where)
-                for name, where in theirs.read.items():
-                    summary.read.setdefault(name, where)
-                for argument in _given(call, helper, theirs.parameters):
-                    for name in of(argument):
-                        self._note(summary, name, given, file, call)
-        for name in inside:
-            if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load) and name.id not in local:
-                key = self._key(file, name.id)
-                if key is not None:
-                    summary.read.setdefault(key, (file, name))
-        return summary
+    def _take(self, summary: _Summary, called: _Summary) -> None:
+        """What a helper does is done by who calls it."""
+        for key, where in called.changed.items():
+            summary.changed.setdefault(key, where)
+        for key, where in called.read.items():
+            summary.read.setdefault(key, where)
 
     def _note(self, summary: _Summary, name: str, given: Sequence[str], file: int, at: ast.AST) -> None:
         if name in given:
@@ -146,9 +138,7 @@ class Leanings:
         inside = 0 <= home < len(self._values) and source in self._values[home]
         return (home, source) if inside else None
 
-    def _called(
-        self, call: ast.AST, file: int, local: frozenset[str]
-    ) -> Iterator[tuple[FunctionNode, int]]:
+    def _called(self, call: ast.AST, file: int, local: frozenset[str]) -> Iterator[tuple[FunctionNode, int]]:
         """The helper of the lecture that a call calls by its name; no section."""
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id not in local:
             binding = self.calls.program.binding(file, call.func.id)
@@ -158,24 +148,45 @@ class Leanings:
                     yield binding.node, self.lecture.functions[index].file
 
 
+class _Origins:
+    """Of which names the objects in a function are part: parameters, and names of the module."""
+
+    def __init__(self, node: FunctionNode, inside: Sequence[ast.AST], values: set[str]) -> None:
+        self.local = scopes.local_names(node)
+        self._names: dict[str, set[str]] = {name: {name} for _, name in parameters(node)}
+        for _ in range(2):  # what is got of what was got
+            for target, value in _bindings(inside):
+                got = self.of(value)
+                if isinstance(value, ast.Call) and not got & {*self._names, *values}:
+                    parts = (
+                        one for one in value.args if isinstance(one, ast.Attribute | ast.Subscript | ast.Call)
+                    )
+                    got = set[str]().union(*map(self.of, parts))
+                for name in (inner.id for inner in ast.walk(target) if isinstance(inner, ast.Name)):
+                    self._names.setdefault(name, set()).update(got)
+
+    def of(self, base: ast.expr) -> set[str]:
+        """The names of whose objects an expression is part."""
+        name = _root(base)
+        return self._names.get(name, set[str]()) if name in self.local else {name} - {""}
+
+
 def _root(node: ast.expr) -> str:
-    """The name that an expression takes a part of: `MODEL` of `MODEL.layers[0].parameters()`; "" for others."""
+    """The name that an expression takes a part of, `MODEL` of `MODEL.layers[0].parameters()`; else ""."""
     while True:
         match node:
             case ast.Attribute(value=inner) | ast.Subscript(value=inner) | ast.Starred(value=inner):
                 node = inner
             case ast.Call(func=ast.Attribute(value=inner)):
                 node = inner
-            case ast.Call(func=ast.Name("enumerate" | "zip" | "list" | "iter" | "reversed"), args=[inner, *_]):
+            case ast.Call(
+                func=ast.Name("enumerate" | "zip" | "list" | "iter" | "reversed"), args=[inner, *_]
+            ):
                 node = inner
             case ast.Name(name):
                 return name
             case _:
                 return ""
-
-
-def _is_part(node: ast.expr) -> bool:
-    return isinstance(node, ast.Attribute | ast.Subscript | ast.Call)
 
 
 def _copies(node: ast.expr) -> bool:
@@ -205,12 +216,14 @@ def _bindings(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.expr, ast.expr]]:
                 yield target, value
 
 
-def _changes(nodes: Iterable[ast.AST], function: FunctionNode) -> Iterator[tuple[ast.expr, ast.AST]]:
+def _changes(nodes: Sequence[ast.AST]) -> Iterator[tuple[ast.expr, ast.AST]]:
     """The expressions whose objects are changed, each with where."""
     shared = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
     for node in nodes:
         match node:
-            case ast.Attribute(value=value) | ast.Subscript(value=value) if not isinstance(node.ctx, ast.Load):
+            case ast.Attribute(value=value) | ast.Subscript(value=value) if not isinstance(
+                node.ctx, ast.Load
+            ):
                 yield value, node
             case ast.Call(func=ast.Attribute(attr=attr, value=value)):
                 if attr in CHANGES or (attr.endswith("_") and not attr.endswith("__")):

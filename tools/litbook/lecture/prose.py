@@ -153,7 +153,10 @@ def _words(
     """
     if alone:
         for call in calls(statement):
-            yield call, call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+            yield (
+                call,
+                call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", ""),
+            )
         return
     words = words_in(file.tree)
     if not words or isinstance(statement, DefinitionNode):

@@ -11,6 +11,7 @@ import contextlib
 import functools
 import os
 import re
+import sys
 import tokenize
 from collections.abc import Iterable, Sequence
 from hashlib import file_digest, sha256
@@ -42,6 +43,35 @@ def modules(lecture: Lecture, folder: Path) -> list[File]:
     return files
 
 
+def modules_above(name: str, folder: Path) -> list[Path]:
+    """The files and folders of the repository around `folder` that an import of `name` finds.
+
+    They are looked for in the folders above, and in `src` there, and so is what they import in turn; what is
+    installed is none of them.
+    """
+    around, at = list[Path](), folder.resolve()
+    while at != at.parent and not any((at / mark).exists() for mark in _ROOT):
+        at = at.parent
+        around += [at, at / "src"]
+    if at == at.parent:
+        return []  # no repository
+    found, todo, tried = dict[Path, None](), [name], {*sys.stdlib_module_names}
+    while todo:
+        top = todo.pop()
+        if top in tried or not top.isidentifier():
+            continue
+        tried.add(top)
+        for place in (place / inside for place in around for inside in (f"{top}.py", top)):
+            if place.is_file():
+                with contextlib.suppress(OSError, ValueError, SyntaxError, RecursionError):
+                    todo += modules_in(_parsed(normalize_newlines(place.read_text(encoding="utf-8"))))
+            elif not any(place.glob("*.py")):
+                continue
+            found[place] = None
+    return sorted(found)
+
+
+_ROOT = (".git", "mkdocs.yml", "pyproject.toml")  # what stands where a repository begins
 _parsed = functools.lru_cache(maxsize=64)(ast.parse)  # a save changes one of them
 
 

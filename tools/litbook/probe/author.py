@@ -114,8 +114,8 @@ def question(
     the number that comes of it: `{"That is half of it.": 5}`. `check` is the answer computed a second way,
     which no page shows; the two have to agree, fractions but for what adding up in another order changes.
     Raises `AuthorError` for a blank text, for an answer that is no value yet (a function, a generator), for
-    one that its `check` disagrees with, for a `within` that is no number from 0 to 9, and for a `wrong` that is
-    no number, or right.
+    one that its `check` disagrees with, for a `within` that is no number from 0 to 9, and for a `wrong` that
+    is no number, or right.
     """
     asked, helped, because = (_text("question", words) for words in (text, hint, why))
     if not asked.strip():

@@ -1,4 +1,4 @@
-"""What a hole of a word's own f-string puts into its text is marked on its way to readers, and told apart there.
+"""What a hole of a word's own f-string puts into its text is marked on its way to readers.
 
 `mark_holes` changes an instrumented word's call so that its f-strings put two noncharacters around what they
 compute. The word takes them out again before it looks at its text (`without_marks`), and the record keeps the
@@ -33,40 +33,39 @@ def mark_holes(call: ast.Call, words: Mapping[str, str]) -> None:
 def _mark(node: ast.expr | None) -> None:
     match node:
         case ast.JoinedStr(values):
-            marked = list[ast.expr]()
-            for value in values:
-                inner = value.value if isinstance(value, ast.FormattedValue) else value
-                plain = isinstance(value, ast.FormattedValue) and value.conversion == -1 and not value.format_spec
-                if plain and isinstance(inner, ast.JoinedStr):
-                    _mark(inner)
-                if inner is value or (plain and isinstance(inner, ast.JoinedStr)) or is_literal(inner):
-                    marked.append(value)
-                else:
-                    begin, end = (ast.copy_location(ast.Constant(mark), value) for mark in (OPENS, CLOSES))
-                    marked += [begin, value, end]
-            node.values = marked
-        case ast.BinOp(left, ast.Add(), right):
-            _mark(left)
-            _mark(right)
-        case ast.IfExp(_, yes, no):
-            _mark(yes)
-            _mark(no)
-        case ast.BoolOp(_, several) | ast.Tuple(several) | ast.List(several):
-            for item in several:
-                _mark(item)
-        case ast.Dict(keys):
-            for key in keys:
-                _mark(key)
-        case ast.GeneratorExp(item) | ast.ListComp(item) | ast.Starred(item):
-            _mark(item)
-        case ast.Call(ast.Attribute(literal, name), given) if name in _BLIND:
-            _mark(literal)
-            for item in given:
-                _mark(item)
+            node.values = [part for value in values for part in _marked(value)]
         case ast.Call(ast.Attribute(literal, "replace"), [*given]) if all(map(_is_blank, given)):
             _mark(literal)  # it is dedented
+        case _:
+            for part in _parts(node):
+                _mark(part)
+
+
+def _marked(value: ast.expr) -> list[ast.expr]:
+    """A part of an f-string, between marks where it computes something."""
+    if not isinstance(value, ast.FormattedValue) or is_literal(value.value):
+        return [value]
+    if isinstance(value.value, ast.JoinedStr) and value.conversion == -1 and not value.format_spec:
+        _mark(value.value)
+        return [value]
+    begin, end = (ast.copy_location(ast.Constant(mark), value) for mark in (OPENS, CLOSES))
+    return [begin, value, end]
+
+
+def _parts(node: ast.expr | None) -> list[ast.expr | None]:
+    """The expressions whose texts come whole into that of `node`."""
+    match node:
+        case ast.BinOp(left, ast.Add(), right) | ast.IfExp(_, left, right):
+            return [left, right]
+        case ast.BoolOp(_, several) | ast.Tuple(several) | ast.List(several) | ast.Dict(several):
+            return [*several]
+        case ast.GeneratorExp(item) | ast.ListComp(item) | ast.Starred(item):
+            return [item]
+        case ast.Call(ast.Attribute(literal, name), given) if name in _BLIND:
+            return [literal, *given]
         case ast.Call(ast.Name("dedent" | "cleandoc"), [given]):
-            _mark(given)
+            return [given]
+    return []
 
 
 def _is_blank(node: ast.expr) -> bool:

@@ -162,7 +162,9 @@ class Recorder(Judge):
         function = self.lecture.statements[number].function
         at = next(itertools.islice(called.f_code.co_positions(), called.f_lasti // 2, None))
         line = self.numbering.line(function, at[0] or called.f_lineno)
-        said = model.Wording(self.numbering.keys[function], line, at[2] or 0, word, cleandoc(with_holes(text)))
+        said = model.Wording(
+            self.numbering.keys[function], line, at[2] or 0, word, cleandoc(with_holes(text))
+        )
         self.making(self.log.function).say(said)
 
     def question(self, asked: model.Piece, answer: object) -> None:

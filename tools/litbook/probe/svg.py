@@ -49,7 +49,13 @@ def labels(figure: Any) -> list[str]:
     texts = [getattr(figure, "_suptitle", None), *figure.texts]
     for axes in figure.axes:
         legend = axes.get_legend()
-        texts += [axes.title, axes.xaxis.label, axes.yaxis.label, *axes.texts, *(legend.texts if legend else ())]
+        texts += [
+            axes.title,
+            axes.xaxis.label,
+            axes.yaxis.label,
+            *axes.texts,
+            *(legend.texts if legend else ()),
+        ]
     return [text.get_text() for text in texts if text is not None]
 
 

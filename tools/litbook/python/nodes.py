@@ -135,7 +135,7 @@ _CONVERSIONS = ("str", "int", "float", "repr", "format", "round", "bool", "ascii
 
 
 def is_literal(node: ast.expr) -> bool:
-    """Whether the value of an expression stands in the source as it is: `4096`, `-1`, `"4,096"`, `str(4096)`."""
+    """Whether the value of an expression stands in the source as it is: `-1`, `"4,096"`, `str(4096)`."""
     match node:
         case ast.Constant():
             return True

@@ -1,4 +1,4 @@
-"""Whether a recording agrees with itself: what no run writes is refused, as it was changed by hand or by a merge.
+"""Whether a recording agrees with itself: what no run writes was changed by hand, or by a merge.
 
 In go a recording's text and the record that was read of it; `check` raises a `RecordError` for marks of a
 merge, keys that stand twice, dates that are none or lie ahead, numbers that are not what their text says, and
@@ -15,9 +15,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from litbook.errors import RecordError
-from litbook.record.model import Claim, Environment, Record, Section, Snapshot, python_number
+from litbook.record.model import (
+    Claim,
+    Environment,
+    Record,
+    Scalar,
+    Section,
+    Sequence,
+    Snapshot,
+    python_number,
+)
 from litbook.record.model import Mapping as MappingSnapshot
-from litbook.record.model import Scalar, Sequence
 from litbook.record.ranks import ranks_of
 
 MERGE = "has marks of a merge"
@@ -132,7 +140,7 @@ def _truth(claim: Claim, snapshots: tuple[Snapshot, ...]) -> bool | None:
 
 
 def _value(shot: Snapshot, texts: bool) -> Any:
-    """The value of a snapshot that holds all of it, of Python's own types; of `texts` what stands for them."""
+    """The value of a snapshot that holds it whole, of Python's own types; of `texts` a stand-in."""
     match shot:
         case Scalar(type="int" | "float" | "bool" | "NoneType", text=text, cut=False):
             number = _WORDS[text] if text in _WORDS else python_number(text)

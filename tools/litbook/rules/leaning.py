@@ -8,7 +8,9 @@ from litbook.finding import Finding, Place
 from litbook.lecture.leaning import Leanings
 from litbook.lecture.model import Lecture
 
-WAY_OUT = "make it in a helper that both call; until then the other one runs first, also when this one is run alone"
+WAY_OUT = (
+    "make it in a helper that both call; until then the other section runs first, whichever is asked for"
+)
 
 
 def find_leaning(lecture: Lecture) -> list[Finding]:

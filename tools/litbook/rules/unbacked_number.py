@@ -12,20 +12,23 @@ together elsewhere is in its record, with a hole where the word's own f-string h
                  question it is what the exercise gives, and that needs no backing.
 
 What is left is *unbacked*. Digits always count; so do number words with a unit behind them ("two weeks"), a
-dozen, and what compares ("twice as fast", "half of the time"), which the section's code may hold as 2 or 0.5:
-that is how a number looks that somebody looked up. In titles and labels inside a figure it is a remark. A heading cannot have holes, so a number in it is
-backed where the section's code holds it. `docs/write-a-lecture.md` tells authors the same.
+dozen, and what compares ("twice as fast", "half of the time") where the section's code neither multiplies
+with that number nor asserts something of it: that is how a number looks that somebody looked up. In titles
+and labels inside a figure it is a remark. A heading cannot have holes, so a number in it is backed where the
+section's code holds it, and so is one in the sentence of a wrong answer, which is plain text.
+`docs/write-a-lecture.md` tells authors the same.
 
-What compares is let be in a question, which may give it. Listed too is a number that was meant to be computed: `{name}` in a string without its `f`, where the section
-or the module knows the name. Readers would see the braces. In code and formulas they are let be.
+What compares is let be in a question, which may give it. Listed too is a number that was meant to be
+computed: `{name}` in a string without its `f`, where the section or the module knows the name. Readers would
+see the braces. In code and formulas they are let be.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import replace
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import cast
 
 from litbook.finding import Finding
@@ -41,7 +44,7 @@ _WAY_OUT = "compute it in an f-string's {…}, cite its source with [@key], or s
 # Ways out that are short, by what stands around the number.
 _FORMULA = "put the formula in $…$, as in $B = 1$"
 _NAME = "join what is a name with a hyphen, as in Name-2-13B"
-_DETOUR = "write what is computed as a hole of the word's own f-string, f\"… {x} …\""
+_DETOUR = 'write what is computed as a hole of the word\'s own f-string, f"… {x} …"'
 WAYS_OUT = {
     "wrong": "let the section's code hold it, or compute it in an f-string's {…}",
     "words": _WAY_OUT,
@@ -82,7 +85,9 @@ _UNIT = re.compile(rf"\s?(?:%|(?:{'|'.join(_UNITS.split())})s?\b)")
 # What compares, with the numbers of which code holds one where it is computed.
 _PARTS = {"half": (2, 0.5), "twice": (2,), "thrice": (3,), "third": (3,), "quarter": (4, 0.25),
           "fifth": (5, 0.2), "tenth": (10, 0.1)}  # fmt: skip
-_COMPARED = """time bytes memory cost price energy power FLOPs? parameters tokens traffic speed bandwidth rate"""
+_COMPARED = (
+    """time bytes memory cost price energy power FLOPs? parameters tokens traffic speed bandwidth rate"""
+)
 _COMPARING = re.compile(
     rf"""\b(?:(?P<as>twice|thrice|half)\s+as\s+[a-z]+
     |(?P<of>half|third|quarter|fifth|tenth)s?\s+of\s+the\s+(?:{"|".join(_COMPARED.split())}))\b""",
@@ -98,7 +103,7 @@ _CITED = "\ue001"  # a private character, which stands for a citation
 _BARE = re.compile(rf"[-−+±~]?(?:{_DIGITS})(?:[ ]?[A-Za-z%/]+)?(?:,[ ]*[-−+±~]?(?:{_DIGITS}))*")
 # A rank has its number for a name: "rank 0", "ranks 0, 1 and 3".
 _RANKS = re.compile(r"\branks?\s(\d+(?:(?:,\s|\s(?:and|or)\s)\d+)*)\b(?!\.\d)", re.IGNORECASE)
-# So have standards, tables, and what has its version and size in its name: "IEEE 754", "Table 8", "Name 2 13B".
+# So have standards, tables, and what has version and size in its name: "IEEE 754", "Table 8", "Name 2 13B".
 _NAMED = re.compile(
     r"""\b(?:(?:IEEE|ISO|IEC|ANSI|ECMA|RFC|DIN|NIST|POSIX)(?:[ ]Std)?
     |(?:Table|Figure|Fig\.|Section|Sec\.|Chapter|Equation|Eq\.|Appendix|Algorithm|Theorem|Lemma|Listing|Lecture|Part)s?
@@ -153,7 +158,9 @@ def find_unbacked(lecture: Lecture, record: Record | None = None) -> list[Findin
                 where = {"heading": "a heading", "label": "a figure"}.get(text.kind, "prose")
                 what = f"unbacked: the number {number!r} in {where}"
                 code = "unbacked-label" if text.kind == "label" else "unbacked"
-                problem = Finding(code, what, text.file.place(*place), _way_out(line[max(0, at - 60) : at], number, text))
+                problem = Finding(
+                    code, what, text.file.place(*place), _way_out(line[max(0, at - 60) : at], number, text)
+                )
                 first = found.setdefault((text.file.number, *place), problem)
                 if text.made and first is not problem:
                     more.setdefault((text.file.number, *place), []).append(repr(number))

@@ -47,7 +47,9 @@ def find_unchecked(lecture: Lecture) -> list[Finding]:
                 function = lecture.statements[number].function
                 known = _bound_once(lecture.node_of[function])
                 once_more = check is not None and _same(answer, check, known)
-                sides = (several for several in compared[function] if any(_same(answer, one) for one in several))
+                sides = (
+                    several for several in compared[function] if any(_same(answer, one) for one in several)
+                )
                 elsewhere = any(not _same(answer, one, known) for several in sides for one in several)
                 if not once_more and (check is not None or elsewhere):
                     continue

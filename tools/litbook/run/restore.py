@@ -136,8 +136,11 @@ _SIGNALS = [signal.Signals[n] for n in ("SIGINT", "SIGTERM", "SIGALRM") if hasat
 # ---------------------------------------------------------------------------- a section's own
 
 
+_LOCALE = partial(locale.setlocale, locale.LC_ALL), partial(locale.setlocale, locale.LC_ALL)
+
+
 def settings() -> list[StateEntry]:
-    """What a section may set for itself: what runs after it finds what was set before it, as a run alone does.
+    """What a section may set for itself; what runs after it finds what was set before it.
 
     Of libraries those that are there when it begins.
     """
@@ -148,8 +151,8 @@ def settings() -> list[StateEntry]:
         StateEntry("digits of integers", sys.get_int_max_str_digits, sys.set_int_max_str_digits),
         StateEntry("warning filters", lambda: list(warnings.filters), _set_filters),
         StateEntry("decimal arithmetic", lambda: decimal.getcontext().copy(), decimal.setcontext),
-        StateEntry("locale", lambda: locale.setlocale(locale.LC_ALL), partial(locale.setlocale, locale.LC_ALL)),
-        StateEntry("level of the log", lambda: logging.root.level, lambda level: logging.root.setLevel(level)),
+        StateEntry("locale", *_LOCALE),
+        StateEntry("level of the log", lambda: logging.root.level, logging.root.setLevel),
     ]
     if matplotlib := sys.modules.get("matplotlib"):
         values = matplotlib.rcParams  # as it is: asking for the backend would choose one

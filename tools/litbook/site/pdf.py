@@ -1,8 +1,9 @@
 """A book as one PDF: the pages of its site, gathered and printed by the browser that is there.
 
 In goes a site that was built, out comes a file: a title, the contents with the numbers of pages, every page
-of the build's own navigation, which a theme may show in part. The browser puts the pages together (`print/book.js`), and prints twice: where things begin is
-read from the first print, and stands in the second one's contents.
+of the build's own navigation, of which a theme may show a part. The browser puts the pages together
+(`print/book.js`), and prints twice: where things begin is read from the first print, and stands in the second
+one's contents.
 """
 
 from __future__ import annotations
