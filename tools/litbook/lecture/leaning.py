@@ -112,11 +112,11 @@ class Leanings:
                     for argument in _given(call, helper, self._summary(helper, home).parameters):
                         for name in origins.of(argument):
                             self._note(summary, name, given, file, call)
-            for name in inside:
-                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load):
-                    key = None if name.id in origins.local else self._key(file, name.id)
+            for inner in inside:
+                if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
+                    key = None if inner.id in origins.local else self._key(file, inner.id)
                     if key is not None:
-                        summary.read.setdefault(key, (file, name))
+                        summary.read.setdefault(key, (file, inner))
         return self._summaries[node]
 
     def _take(self, summary: _Summary, called: _Summary) -> None:

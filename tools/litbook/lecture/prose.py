@@ -251,8 +251,8 @@ class _LiteralFinder:
         for hole, at in reversed([*zip(holes, places, strict=True)]):
             if is_literal(hole.value):
                 with contextlib.suppress(ValueError, TypeError, SyntaxError):
-                    typed = str(ast.literal_eval(hole.value))
-                    typed = Passage(typed, passage.places[at : at + 1] * len(typed))
+                    text = str(ast.literal_eval(hole.value))
+                    typed = Passage(text, passage.places[at : at + 1] * len(text))
                     passage = passage[:at] + typed + passage[at + 1 :]
         return passage
 

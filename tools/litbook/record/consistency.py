@@ -85,6 +85,10 @@ def _section(section: Section) -> str:
                 return f"a value of {section.key!r} says {scalar.text:.60} and is {scalar.number!r:.60}"
     for entry in ranks_of(section):
         for claim in entry.claims:
+            for side in claim.operands:
+                shot = None if side.value is None else entry.snapshots[side.value]
+                if shot and not _is_literal(side.text, shot):
+                    return f"a claim of {section.key!r} has {side.text:.60}, which is another value there"
             if (true := _truth(claim, entry.snapshots)) is not None and true != (claim.verdict == "holds"):
                 is_true = "true" if true else "false"
                 return f"a claim of {section.key!r} {claim.verdict}, and is {is_true}: {claim.text:.100}"
@@ -137,6 +141,17 @@ def _truth(claim: Claim, snapshots: tuple[Snapshot, ...]) -> bool | None:
         return all(_OPERATORS[sign](a, b) for sign, a, b in zip(signs, sides, sides[1:], strict=False))
     except (_Unknown, TypeError):
         return None
+
+
+def _is_literal(text: str, shot: Snapshot) -> bool:
+    """Whether a snapshot is what its text says, where this is a number, or a list of these."""
+    said = _WORDS[text] if text in _WORDS else python_number(text)
+    try:
+        if text.startswith("["):
+            said = json.loads(text)
+        return said is None or said == _value(shot, texts=False) or said != said
+    except (ValueError, _Unknown):
+        return True
 
 
 def _value(shot: Snapshot, texts: bool) -> Any:

@@ -161,13 +161,13 @@ def find_unbacked(lecture: Lecture, record: Record | None = None) -> list[Findin
                 problem = Finding(
                     code, what, text.file.place(*place), _way_out(line[max(0, at - 60) : at], number, text)
                 )
-                first = found.setdefault((text.file.number, *place), problem)
-                if text.made and first is not problem:
+                before = found.setdefault((text.file.number, *place), problem)
+                if text.made and before is not problem:
                     more.setdefault((text.file.number, *place), []).append(repr(number))
-    for at, numbers in more.items():
+    for call, numbers in more.items():
         details = (f"and {', '.join(numbers[:_LISTED])}{', …' * (len(numbers) > _LISTED)}",)
-        found[at] = replace(found[at], details=details)
-    return [found[place] for place in sorted(found)]
+        found[call] = replace(found[call], details=details)
+    return [found[call] for call in sorted(found)]
 
 
 def _plain(text: ProseText) -> tree.Note:

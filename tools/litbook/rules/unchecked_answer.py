@@ -98,15 +98,15 @@ def _bound_once(function: ast.AST) -> dict[str, ast.expr]:
         pairs = list[tuple[ast.expr, ast.expr]]()
         match node:
             case ast.Assign(targets, value):
-                pairs = [(target, value) for target in targets]
+                pairs += ((target, value) for target in targets)
             case ast.AnnAssign(target, value=ast.expr() as value) | ast.NamedExpr(target, value):
-                pairs = [(target, value)]
-        for target, value in pairs:
-            match target, value:
+                pairs.append((target, value))
+        for named, given in pairs:
+            match named, given:
                 case ast.Tuple(names), ast.Tuple(several) if len(names) == len(several):
                     pairs += zip(names, several, strict=True)
                 case ast.Name(name), _:
-                    values[name] = value
+                    values[name] = given
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             often[node.id] += 1
     return {name: value for name, value in values.items() if often[name] == 1}
