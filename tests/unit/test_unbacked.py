@@ -484,7 +484,7 @@ PLACES = {  # each text says 71 where its word stands
     "a constant of the module": "note(TEXT)",
     "an item": "note(TEXTS[0])",
     "an attribute": "note(Shapes.text)",
-    "a helper": "helper()",
+    "a helper": 'def helper():\n    note("It takes 71 bytes.")\nhelper()',
     "a helper that is given it": 'say("It takes 71 bytes.")',
     "a helper that returns it": "note(made())",
     "a hole that is a literal": 'note(f"It takes {71} bytes.")',
@@ -508,10 +508,6 @@ TEXTS = ["It takes 71 bytes."]
 
 class Shapes:
     text = "It takes 71 bytes."
-
-
-def helper():
-    note("It takes 71 bytes.")
 
 
 def say(text):
