@@ -52,7 +52,7 @@ from litbook.lecture.author_words import HOMES
 from litbook.lecture.claims import claim_of_assert
 from litbook.lecture.model import SECTIONS, Lecture
 from litbook.lecture.sections import words_in
-from litbook.probe.holes import mark_holes
+from litbook.probe.holes import mark_holes, rewrite
 from litbook.python import scopes
 from litbook.python.file import File
 from litbook.python.nodes import (
@@ -183,6 +183,8 @@ class _ProbeWriter:
         self.loop: int | None = None  # of those that are folded the innermost one around, in the function
         ours = words_in(file.tree).items()
         self.words = {name: word for name, word in ours if HOMES["litbook"].get(word) and name in file.text}
+        calls = (node for node in ast.walk(file.tree) if self.words and isinstance(node, ast.Call))
+        self.word_lines = {node.lineno for node in calls if dotted(node.func) in self.words}
 
     def module(self) -> ast.Module:
         tree = copy.copy(self.file.tree)
@@ -403,21 +405,26 @@ class _ProbeWriter:
     def _marked(self, node: ast.stmt, *fields: str) -> ast.stmt:
         """The statement, or a copy in which holes of the words' f-strings mark what they compute.
 
-        Of a statement that has blocks `fields` names what stands before these; it is a copy already.
+        Of a statement that has blocks `fields` names what stands before these.
         """
-        if not self.words:
+        lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        if not self.words or (not fields and self.word_lines.isdisjoint(lines)):
             return node
-        parts = [part for name in fields for part in as_list(getattr(node, name, None))] or [node]
         local = scopes.local_names(self.function) if self.function else frozenset[str]()
-        if not any(self._is_word(inner, local) for part in parts for inner in ast.walk(part)):
-            return node
-        new: Any = copy.copy(node) if fields else copy.deepcopy(node)
+
+        def change(part: ast.expr) -> ast.expr | None:
+            is_word = isinstance(part, ast.Call) and self._is_word(part, local)
+            return mark_holes(part, self.words) if is_word else None  # type: ignore[arg-type]
+
+        if not fields:
+            return rewrite(node, change)
+        new: Any = node
         for name in fields:
-            setattr(new, name, copy.deepcopy(getattr(node, name, None)))
-        parts = [part for name in fields for part in as_list(getattr(new, name, None))] or [new]
-        for inner in [inner for part in parts for inner in ast.walk(part)]:
-            if isinstance(inner, ast.Call) and self._is_word(inner, local):
-                mark_holes(inner, self.words)
+            parts = as_list(getattr(node, name, None))
+            marked = [change(part) or rewrite(part, change) for part in parts]
+            if any(one is not before for one, before in zip(marked, parts, strict=True)):
+                new = copy.copy(node) if new is node else new
+                setattr(new, name, marked if isinstance(getattr(node, name), list) else marked[0])
         return new  # type: ignore[no-any-return]
 
     def _is_word(self, node: ast.AST, local: frozenset[str]) -> bool:
