@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from litbook.lecture.author_words import CLOSES, OPENS, UNKNOWN, WORDS, arguments
+from litbook.lecture.author_words import CLOSES, OPENS, UNKNOWN, WORDS
 from litbook.python.nodes import dotted, is_literal
 from litbook.python.strings import HOLE
 
@@ -29,8 +29,19 @@ _BLIND = ("strip", "lstrip", "rstrip", "join")  # methods of a text that look at
 def mark_holes(call: ast.Call, words: Mapping[str, str]) -> ast.Call:
     """A call of one of the `words`, or a copy of it in which what its f-strings compute is marked."""
     fields = WORDS.get(words[dotted(call.func)], UNKNOWN).fields
-    told = {id(argument) for place, argument in arguments(call) if place in fields}
-    return rewrite(call, lambda node: _mark(node) if id(node) in told else None)
+    args = [(_mark(value) if place in fields else None) or value for place, value in enumerate(call.args)]
+    keywords = list[ast.keyword]()
+    for keyword in call.keywords:
+        marked = _mark(keyword.value) if keyword.arg in fields else None
+        keywords.append(keyword if marked is None else ast.keyword(keyword.arg, marked))
+    if args == call.args and keywords == call.keywords:
+        return call
+    new = copy.copy(call)
+    new.args, new.keywords = args, keywords
+    for before, after in zip(call.keywords, keywords, strict=True):
+        if after is not before:
+            ast.copy_location(after, before)
+    return new
 
 
 def rewrite(node: Tree, change: Callable[[ast.expr], ast.expr | None]) -> Tree:

@@ -86,8 +86,8 @@ def _section(section: Section) -> str:
     for entry in ranks_of(section):
         for claim in entry.claims:
             for side in claim.operands:
-                shot = None if side.value is None else entry.snapshots[side.value]
-                if shot and not _is_literal(side.text, shot):
+                operand = None if side.value is None else entry.snapshots[side.value]
+                if operand and not _is_literal(side.text, operand):
                     return f"a claim of {section.key!r} has {side.text:.60}, which is another value there"
             if (true := _truth(claim, entry.snapshots)) is not None and true != (claim.verdict == "holds"):
                 is_true = "true" if true else "false"
