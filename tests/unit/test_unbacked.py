@@ -571,6 +571,12 @@ def test_a_label_inside_a_figure_is_a_remark(tmp_path: Path) -> None:
     body = "fig, ax = plt.subplots()\nax.set_title('A bar of 71 GB')\nax.set_xlabel(f'{n} GB')\nax.set_ylabel('rank 0')"
     body = f'import matplotlib.pyplot as plt\nn = 3\n{body}\nfigure(fig, caption="A bar.", alt="A bar.")'
     assert said(tmp_path, body, code="unbacked-label") == ["71"]
+    looked_up = (
+        'points = {f"{n} tokens": n for n in (64,)}\nx = points["64 tokens"]\nfig, ax = plt.subplots()\n'
+    )
+    drawn = "import matplotlib.pyplot as plt\n" + looked_up + "ax.set_title([*points][0])\n"
+    drawn += 'figure(fig, caption="A bar.", alt="A bar.")'
+    assert said(tmp_path, drawn, code="unbacked-label") == []
 
 
 @pytest.mark.parametrize(

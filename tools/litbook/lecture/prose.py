@@ -196,8 +196,14 @@ def said(lecture: Lecture, record: Record, texts: Iterable[ProseText]) -> Iterat
     labels = {wording.text for wording in wordings if wording.word == "label"}
     for file in lecture.files if labels else ():
         source = SourceText(file.text)
+        # What only looks one up is no label: `reached["64 tokens"]`.
+        keys = {id(node.slice) for node in ast.walk(file.tree) if isinstance(node, ast.Subscript)}
         for literal in ast.walk(file.tree):
-            if isinstance(literal, ast.Constant) and isinstance(literal.value, str):
+            if (
+                isinstance(literal, ast.Constant)
+                and isinstance(literal.value, str)
+                and id(literal) not in keys
+            ):
                 if inspect.cleandoc(literal.value) in labels:
                     yield ProseText(file, "label", source.passage(literal).dedent(), frozenset())
 
