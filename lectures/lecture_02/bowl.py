@@ -20,7 +20,7 @@ WAYS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 
 def descend(name: str, turn: Float[Tensor, "2 2"]) -> Float[Tensor, "place 2"]:
-    """The places, (31, 2), of an optimizer that starts at (1, 1), with bowl and start turned."""
+    """The places of an optimizer, a row for each, with bowl and start turned."""
     p = (turn @ torch.ones(2, dtype=torch.float64)).requires_grad_()
     optimizer = WAYS[name]([p])
     places = [p.detach().clone()]

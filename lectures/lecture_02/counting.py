@@ -494,7 +494,7 @@ def budgets_that_made_history() -> None:
         check=100 / 6, unit="trillion tokens",
         wrong={
             "A token takes 6 FLOPs per parameter.": 100,
-            "A token takes 6 FLOPs per parameter, not 2.": 50,
+            "That is the forward pass alone: training has a backward pass, too.": 50,
         },
         hint="How many FLOPs does a token take with so many parameters?",
         why="A token takes `6e9` FLOPs. The limit divided by that is the number of tokens.")

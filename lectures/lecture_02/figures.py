@@ -147,7 +147,7 @@ def staircase_figure(xs: list[float], ys: list[float], unit: float, lost: float)
     exact = [x / unit for x in xs]
     ax.plot(exact, exact, color=GREY, lw=1, ls=":", label="exact")
     ax.plot(exact, [y / unit for y in ys], color=BLUE, lw=2, label="float16")
-    ax.plot([lost / unit], [0], "o", color=RED, ms=9, label="1e-8 becomes 0")
+    ax.plot([lost / unit], [0], "o", color=RED, ms=9, label=f"{lost:g} becomes 0")
     ax.set(xlabel="x / 2⁻²⁴", ylabel="float16(x) / 2⁻²⁴", xlim=(-0.5, 4.5), ylim=(-0.5, 4.5))
     ax.legend(frameon=False, labelcolor=GREY, loc="upper left")
     return fig
@@ -257,7 +257,7 @@ def plot_spread(widths: list[int], raw: list[float], level: list[float]) -> Figu
     ax.plot(widths, raw, "o", color=RED, ms=8)
     ax.plot(widths, level, "s", color=BLUE, ms=8)
     ax.annotate(
-        "unit weights: slope ½", (widths[1], raw[1]), (10, -14), textcoords="offset points", color=GREY
+        "unit weights: slope one half", (widths[1], raw[1]), (10, -14), textcoords="offset points", color=GREY
     )
     ax.annotate("weights / √n", (widths[1], level[1]), (10, 8), textcoords="offset points", color=GREY)
     ax.set_xscale("log", base=2)

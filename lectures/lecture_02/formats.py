@@ -345,7 +345,7 @@ def small_values_vanish_in_float16() -> None:
     question("Near zero the values of `float16` are multiples of $2^{-24}$, about `5.96e-8`. What does `1e-7` become in `float16`?", answer=cast(1e-7, torch.float16),
         wrong={
             "That would be no rounding at all.": 1e-7,
-            "That is one step; two steps, about 1.2e-7, are nearer.": 2.0**-24,
+            "That is one step; two steps are nearer.": 2.0**-24,
         },
         check=round(1e-7 / unit) * unit,
         hint=r"""
@@ -515,7 +515,7 @@ def bfloat16_is_much_coarser() -> None:
             The bits of a number, its value, and its neighbours in the same format. Each bit can be
             turned. The red ring marks where the exact sum with `1` lies.
         """,
-        alt="The bits of 256 in bfloat16, and its neighbours on a line of numbers. A ring marks 257, which is none of them.")  # @hide
+        alt=f"The bits of {total.item():.0f} in bfloat16, and its neighbours on a line of numbers. A ring marks the sum, which is none of them.")  # @hide
     read = reading(**begin)  # @hide
     assert read == {"value": 256.0, "next": 258.0, "plus": 256.0}, \
         "The picture reads 256, next 258, and 256 + 1 is 256 in bfloat16."  # @hide
@@ -530,7 +530,7 @@ def bfloat16_is_much_coarser() -> None:
              .view(torch.bfloat16).item(),
         wrong={
             "Whole numbers are all there up to 256 only; here the steps are of four.": 1001,
-            "The step from 512 to 1024 is twice that.": 1002,
+            "The step between numbers of this size is twice that.": 1002,
         },
         check=1000 + 2.0 ** (9 - 7), within=0.001,
         hint=r"""

@@ -797,7 +797,7 @@ def checkpointing_trades_flops_for_memory() -> None:
         """, alt=r"""
             A row of dots, of which four inputs of segments and two outputs of the last segment are
             filled. Below it, bars that rise by steps in the forward pass and then go up and down
-            four times, lower each time.
+            with each segment, lower each time.
         """)  # @hide
     note(r"""
         The price is a second forward pass: for each weight and row, `2` FLOPs more than the usual

@@ -69,7 +69,7 @@ def the_task_has_a_known_answer() -> None:
         first step, from a model that predicts zero?
     """, answer=sum(i**2 for i in range(4)),
         wrong={
-            "The weights begin at zero: they are 0 to 3.": 30,
+            "The weights begin at zero, not at one.": 30,
             "Add up the squares of the weights, not the weights.": 6,
         },
         check=0 + 1 + 4 + 9,

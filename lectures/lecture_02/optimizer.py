@@ -219,13 +219,15 @@ def momentum_is_a_decayed_sum() -> None:
     }, at={"rate": 0.04, "momentum": 0.9}, module="pictures/path.js",
         still=plot_path(down_a_bowl(0.04, 0.9).tolist(), CURVES.tolist()),
         do="Raise the rate without momentum until the path leaves the bowl. Then add momentum: which rates can it take now?",
-        see=r"""
+        see=rf"""
             Without momentum the path jumps across the steep axis and leaves the bowl above a rate
-            of `0.2`. With momentum it takes nearly twice that rate, and moves along the flat axis
-            much sooner; with too much it swings past the lowest point again and again.
-        """, caption=r"""
+            of {2 / CURVES.max():.1f}. With momentum it takes nearly twice that rate, and moves
+            along the flat axis much sooner; with too much it swings past the lowest point again and
+            again.
+        """, caption=rf"""
             Thirty steps of SGD in a bowl, a dot for each. The lines are those of equal loss; the
-            loss is ten times as curved along the upright axis. The cross is the lowest point.
+            loss is {CURVES[1] / CURVES[0]:.0f} times as curved along the upright axis. The cross is
+            the lowest point.
         """, alt=r"""
             Oval level lines around a cross, and a path that swings across them and past the cross
             before it comes near.

@@ -324,7 +324,7 @@ def relu_needs_larger_weights() -> None:
 def truncated(
     bound: float, generator: torch.Generator | None = None
 ) -> Float[Tensor, "inner col"]:
-    """Weights of 16384 inputs and 64 outputs, of deviation 1, cut off at ± `bound`."""
+    """Weights of 16384 inputs and 64 outputs, of unit deviation, cut off at ± `bound`."""
     n = 16384
     w, std = torch.empty(n, 64), n**-0.5
     nn.init.trunc_normal_(w, 0, std, -bound, bound, generator)

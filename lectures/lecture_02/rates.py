@@ -626,7 +626,7 @@ def measured_points(n: int, dtype: torch.dtype) -> dict[str, Point]:  # @stepove
     for rows in (1, 64, 4096):
         pairs = beyond_cache(partial(layer, rows), "cuda", least=8)
         taken = time_call(torch.matmul, "cuda", inputs=pairs).seconds
-        name = "1 token" if rows == 1 else f"{rows} tokens"
+        name = "one token" if rows == 1 else f"{rows} tokens"
         per_byte = intensity(rows, n, n, dtype.itemsize)
         points[name] = Point(per_byte, 2 * rows * n * n / taken)
     return points
@@ -664,7 +664,7 @@ def the_roof_is_measured_here() -> None:
         rates:{shrunk(n, 8192)}
     """)
     points = measured_points(n, dtype)  # @measure points
-    ratio = points["4096 tokens"].rate / points["1 token"].rate  # @measure ratio as times
+    ratio = points["4096 tokens"].rate / points["one token"].rate  # @measure ratio as times
     assert ratio > 10, \
         "With 4096 tokens the rate is more than 10 times that with one token."
     rate = peak(card, str(dtype))

@@ -192,7 +192,7 @@ def a_storage_is_indexed_by_bytes() -> None:
              answer=42 // torch.zeros(8, dtype=torch.int64).element_size(),
         check=sum(last <= 42 for last in range(8, 999, 8)),
         wrong={
-            "Elements are counted from 0.": 6,
+            "Elements are counted from zero.": 6,
             "That would be elements of four bytes.": 10,
         },
         why="Element `5` has the bytes `40` to `47`, and `42` is one of them.")

@@ -488,8 +488,8 @@ def heads_of_queries_share_keys() -> None:
             matrix is its number of weights. The KV cache is what is kept of a sequence: the keys
             and values of all its tokens.
         """, alt=r"""
-            Seven rectangles. With 32 KV heads the four of attention are squares of one size. Gate,
-            up and down are three and a half times as long as they are high.
+            Seven rectangles. With a KV head for each query head, the four of attention are squares
+            of one size. Gate, up and down are three and a half times as long as they are high.
         """)  # @hide
     note(rf"""
         So with `8` KV heads instead of `32`, Llama-3-8B keeps {part:.0%} of the keys and values.

@@ -118,7 +118,8 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         pairs = attention_flops(config, 1, context)
         return {"weights, 6N": 3 * weights, "attention, 12LdT": 3 * pairs}
 
-    grid = explore(training, over={"context": [2**i for i in range(10, 18)], "model": [*models]},
+    contexts = [1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072]  # @hide
+    grid = explore(training, over={"context": contexts, "model": [*models]},
         at={"context": 8192, "model": "Llama-3-8B"}, kind="stack", unit="FLOP",
         do="Double the context until attention costs more than the weights. Then choose the larger model.",
         see=r"""

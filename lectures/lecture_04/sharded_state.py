@@ -182,10 +182,10 @@ def every_rank_keeps_sixteen_bytes() -> None:
     assert agree(moments_of(optimizer), expected_moments), \
         "Every rank has the moments of one process with all rows, up to rounding."  # @hide
     figure(plot_fit([part / P for part in held]),
-        caption="A model that fills one GPU also fills each of two, and one twice as large does not fit.",
+        caption="A model that fills one GPU also fills each of two, and a larger one does not fit.",
         alt=r"""
             Three bars and a limit. The model fills one GPU up to the limit, and each of two GPUs as
-            well. A model twice as large would need twice the limit on each of two.
+            well. A larger model would need more than the limit on each of two.
         """)
     note("So the answer is no: a second GPU shares the work, but it makes no room.")
     question(r"""
@@ -447,9 +447,9 @@ def weights_come_when_they_are_needed() -> None:
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
     note(r"""
         A *unit* is what one all-gather of all parameters sends. Data parallelism sends two units in
-        a step, and the third stage three: half as much again. In return, all `16` bytes of each
-        parameter are divided by the number of ranks. So the *state* of any model fits, if there are
-        enough ranks. Activations and the one gathered layer do not shrink with more ranks.
+        a step, and the third stage three. In return, all `16` bytes of each parameter are divided
+        by the number of ranks. So the *state* of any model fits, if there are enough ranks.
+        Activations and the one gathered layer do not shrink with more ranks.
     """)
     question(r"""
         Each of `100` layers of a model has `1` GB of weights, on `50` ranks in the third stage. How
@@ -610,7 +610,7 @@ def more_ranks_keep_less_each() -> None:
             Data parallelism never fits. Among the numbers that the slider has, stage one fits first
             at `6` ranks, and stages two and three at `4`.
         """,
-        caption="What each rank keeps of the state of a model of `13` billion parameters: weights and gradients in `bfloat16`, optimizer in `float32`.",
+        caption="What each rank keeps of the state of a model of `13e9` parameters: weights and gradients in `bfloat16`, optimizer in `float32`.",
         alt="A bar of weights, gradients and optimizer beside the memory of one GPU.")  # @hide
     fits = dict.fromkeys(sharded, 0)  # @hide
     for (stage, ranks), state in grid.items():  # @hide

@@ -334,7 +334,7 @@ Matrices = tuple[list[Tensor], list[Tensor]]  # of attention, and of the feed-fo
 
 
 def block_matrices() -> Matrices:
-    """The matrices of a block of dimension 64, with 4 heads, the same on all ranks."""
+    """The matrices of a block of dimension 64, the same on all ranks."""
     attention = draw((64, 64), (64, 64), (64, 64), (64, 64))
     return attention, draw((64, 160), (64, 160), (160, 64))
 

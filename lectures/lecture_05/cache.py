@@ -113,7 +113,7 @@ def pages_waste_half_a_page() -> None:
         do="How large may a page be, so that no more than a twentieth is unused, for each mean length?",
         see="For `100` tokens on average, `4`; for `600`, `16` (a page of `64` just misses it); for `2400`, `64`.",
         caption="The share of the cache's memory that is unused, for lengths drawn at random.",
-        alt="A bar that grows with the page and shrinks with the mean length, beside a line at five percent.")  # @hide
+        alt="A bar that grows with the page and shrinks with the mean length, beside a line at a twentieth.")  # @hide
     largest = {m: max(p for p, mean in grid if mean == m and grid[p, m]["unused"] < 0.05) for m in (100, 600, 2400)}  # @hide
     assert largest == {100: 4, 600: 16, 2400: 64}, \
         "These are the largest pages of the grid that waste less than 5 %."  # @hide

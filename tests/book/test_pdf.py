@@ -107,3 +107,29 @@ def test_a_browser_that_prints_nothing_is_told_and_a_false_claim_prints_nothing(
     done = ran(book, "pdf", "book.pdf", "--browser", "/bin/false")
     assert done.returncode == 1 and "claim fails: exactly" in done.stderr
     assert not (book / "book.pdf").exists()
+
+
+def test_the_pages_on_paper_are_those_of_the_builds_navigation(tmp_path: Path) -> None:
+    from litbook.errors import LitbookError
+    from litbook.site import pdf
+
+    built = tmp_path / "menu.json"
+    built.write_text(
+        '["", "lectures/lecture_01/", "lectures/ledger/", "lectures/lecture_02/a-part/", "about/"]'
+    )
+    pages = pdf.menu(built, ["lecture_01", "lecture_02"])
+    assert pages == ["/", "/lectures/lecture_01/", "/lectures/lecture_02/a-part/", "/about/"]
+    with pytest.raises(LitbookError, match="lecture_03 is in no menu of the site, and would be missing"):
+        pdf.menu(built, ["lecture_01", "lecture_03"])
+
+
+def test_a_build_leaves_its_navigation_where_the_theme_prunes_it(book: Path) -> None:
+    """The menu of a page has a part of it then."""
+    config = book / "mkdocs.yml"
+    theme = "theme: {name: material, features: [navigation.prune, navigation.indexes]}"
+    config.write_text(config.read_text().replace("theme: {name: material}", theme))
+    menu = book / "menu.json"
+    env = {**os.environ, "LITBOOK_MENU": str(menu), "NO_MKDOCS_2_WARNING": "true"}
+    done = subprocess.run([*LITBOOK, "build"], cwd=book, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert '"lectures/lecture_01/"' in menu.read_text()

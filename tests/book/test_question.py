@@ -134,9 +134,9 @@ def test_an_answer_that_its_check_disagrees_with_is_an_error(tmp_path: Path, ans
 NEAR = "\nthey have to agree to nine digits, whatever `within` is; claim what is only near it"
 
 
-@pytest.mark.parametrize("within", [-0.1, float("inf"), float("nan"), "1 %", None, True])
+@pytest.mark.parametrize("within", [-0.1, 9.5, 50, float("inf"), float("nan"), "1 %", None, True])
 def test_what_says_not_how_far_off_an_answer_may_be_is_refused(within: Any) -> None:
-    said = "question() takes within=0.05 for five percent, 1 for a factor of two, not "
+    said = "question() takes within=0.05 for five percent, 1 for a factor of two, at most 9, not "
     with pytest.raises(AuthorError, match=f"^{re.escape(said + repr(within))}$"):
         question("x", answer=1, within=within)
 

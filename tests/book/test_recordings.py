@@ -472,7 +472,7 @@ def test_a_recording_says_the_same_as_its_record_in_less(recorded: Place) -> Non
     assert compare.compare(kept, full).differences == ()
     assert compare.compare(full, kept).values > 30
     assert recordings.trim(kept) == kept
-    assert (kept.sources[0].text, kept.sources[0].sha256) == ("", full.sources[0].sha256)
+    assert (kept.sources[0].text, kept.sources[0].sha256) == ("", "")
     assert all((it.seconds, it.pieces, it.steps) == (0, (), ()) for it in kept.sections)
     two = full.by_key["two"]
     assert two.pieces and two.steps and two.seconds
@@ -485,7 +485,7 @@ def test_sections_on_a_device_keep_all_that_their_page_is_drawn_from(recorded: P
     full = fill(encoding.read(out), "two", requires="cuda")
     kept = recordings.trim(full)
     assert encoding.loads(encoding.dumps(kept)) == kept  # every index points into its list
-    assert kept.by_key["two"] == replace(full.by_key["two"], seconds=0.0)
+    assert kept.by_key["two"] == replace(full.by_key["two"], seconds=0.0, wordings=())
     assert [piece.text for piece in kept.by_key["two"].pieces] == ["Now."]
     assert kept.by_key["one"].statements == ()
 

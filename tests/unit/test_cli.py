@@ -291,7 +291,7 @@ def test_what_looks_like_a_lecture_is_named_by_list_and_fails_check(
     assert err.startswith(f"litbook: {said}\n{way_out}")
     assert cli.litbook(["check", "--select", "unbacked,overlooked"]) == 1
     out = capfd.readouterr().out
-    assert out.startswith(f"{said} [overlooked]\n{way_out}") and "lecture_01: nothing\n" in out
+    assert out.startswith(f"{said} [overlooked]\n{way_out}") and "lecture_01: nothing; this run: " in out
 
 
 def test_a_check_of_a_whole_lecture_takes_no_sections_in_silence(
@@ -321,8 +321,8 @@ def test_check_looks_for_all_that_no_claim_guards(book: Path, capfd: pytest.Capt
         assert line in said
     assert cli.litbook(["check", "--select", "unbacked"]) == 1  # of every lecture
     said = capfd.readouterr().out
-    assert "lecture_01: 1 finding: 1 unbacked\n" in said
-    assert "\nlecture_02b: nothing\n" in said
+    assert "lecture_01: 1 finding: 1 unbacked; this run: " in said
+    assert "\nlecture_02b: nothing; this run: " in said
 
 
 def test_without_a_command_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -454,7 +454,7 @@ def test_a_comparison_as_json_lists_what_differs(book: Path, capfd: pytest.Captu
     ("line", "offered"),
     [
         ("r", ["run", "record", "rule"]),
-        ("rule unb", ["unbacked", "unbounded"]),
+        ("rule unb", ["unbacked", "unbacked-label", "unbounded"]),
         ("--v", ["--version"]),
         ("run ", ["lecture_01", "lecture_02b"]),
         ("run lecture_02b ", ["one"]),

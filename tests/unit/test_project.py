@@ -145,6 +145,11 @@ def test_asserts_in_a_folder_within_a_lectures_folder_are_named(
     }.items():
         (book.folder / "lecture_03" / at).write_text(text)
     assert book.overlooked_files() == []
+    for name in ("__init__.py", "__main__.py"):  # any other module's asserts are looked at, and theirs
+        (inner / "deep" / name).write_text("assert 1 == 2\n")
+        (problem,) = book.overlooked_files()
+        assert problem.what.startswith(f"lectures/lecture_03/tools/deep/{name} asserts something")
+        (inner / "deep" / name).unlink()
     (inner / "deep" / "check.py").write_text("try:\n    assert 1 == 2\nexcept AssertionError:\n    pass\n")
     (problem,) = book.overlooked_files()
     assert str(problem) == (

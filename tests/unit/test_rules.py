@@ -225,7 +225,7 @@ def test_a_place_without_a_column_prints_none() -> None:
 
 
 def test_rules_are_chosen_by_code() -> None:
-    assert [rule.code for rule in rules_of(["unchecked", "unbacked"])] == ["unbacked", "unchecked"]
+    assert [rule.code for rule in rules_of(["unchecked", "unbounded"])] == ["unchecked", "unbounded"]
     run = ["claim-fails", "raised"]  # what reads a run tells also that it failed
     assert [rule.code for rule in rules_of(["vacuous"])] == [*run, "vacuous"]
     assert "unbacked" not in {rule.code for rule in rules_of(ignore=["unbacked"])}
@@ -244,7 +244,7 @@ def test_a_finding_stands_once() -> None:
 def test_the_text_of_a_lecture_is_read_without_a_run(tmp_path: Path) -> None:
     path = write(tmp_path, lecture_of(UNBACKED))
     subject = Subject(path)
-    assert [finding.code for finding in judge(subject, rules=rules_of(["unbacked"]), selected=True).errors]
+    assert [finding.code for finding in judge(subject, rules=[find_rule("unbacked")], selected=True).errors]
 
 
 # ---------------------------------------------------------------------------- the commands

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.running import LITBOOK, SAMPLES, section, write
+from tests.running import LITBOOK, SAMPLES, record, section, write
 
 from litbook.errors import UnusableLecture
 from litbook.lecture import parse
@@ -307,7 +307,7 @@ def test_a_forgotten_f_names_its_place_and_gives_the_way_out(repo: Path, tmp_pat
         "                ^\n"
         "    put f before the quotation mark, or backticks around {x}\n"
         "\n"
-        "lecture_sample: 1 finding: 1 forgotten-f\n"
+        "lecture_sample: 1 finding: 1 forgotten-f; this run: 0 claims hold, 0 fail, 0 not run\n"
     )
 
 
@@ -403,7 +403,8 @@ def test_the_command_lists_them_and_says_so_in_its_exit_status(repo: Path, tmp_p
             [*LITBOOK, "check", "--select", "unbacked", str(file)],
             capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
-        assert (done.returncode, done.stdout.splitlines()[-1]) == (status, f"lecture_sample: {last}")
+        said = done.stdout.splitlines()[-1].partition("; this run")[0]
+        assert (done.returncode, said) == (status, f"lecture_sample: {last}")
     missing = [*LITBOOK, "check", "--select", "unbacked", "no_such_lecture"]
     assert subprocess.run(missing, capture_output=True, check=False, timeout=60).returncode == 2
 
@@ -457,3 +458,152 @@ def test_a_long_text_is_searched_in_a_time_that_grows_with_its_length(unit: str)
 
     short, long = min(seconds(2_000) for _ in range(3)), min(seconds(16_000) for _ in range(2))
     assert long < max(0.25, 24 * short)  # eight times the length; where it grew with the square, 64 times
+
+
+# ---------------------------------------------------------------------------- what a run said
+
+
+def said(folder: Path, body: str, before: str = "", code: str = "unbacked") -> list[str]:
+    """The numbers that are listed for a section once it has run."""
+    text = section(body, before).replace(
+        "from litbook import", "from litbook import explore, speaker_note,", 1
+    )
+    file = write(folder, text)
+    listed = unbacked_number.find_unbacked(parse.read(file), record(folder, text))
+    return [problem.what.split("'")[1] for problem in listed if problem.code == code]
+
+
+PLACES = {  # each text says 71 where its word stands
+    "hidden": 'note("It takes 71 bytes.")  # @hide',
+    "assigned": 'x = note("It takes 71 bytes.")',
+    "a choice": 'note("It takes 71 bytes.") if n else None',
+    "nested": '[note("It takes 71 bytes.") for _ in range(1)]',
+    "a lambda": '(lambda: note("It takes 71 bytes."))()',
+    "a loop": 'for i in range(n):\n    note("It takes 71 bytes.")',
+    "the head of a block": 'if note("It takes 71 bytes.") is None:\n    pass',
+    "a constant of the module": "note(TEXT)",
+    "an item": "note(TEXTS[0])",
+    "an attribute": "note(Shapes.text)",
+    "a helper": 'def helper():\n    note("It takes 71 bytes.")\nhelper()',
+    "a helper that is given it": 'say("It takes 71 bytes.")',
+    "a helper that returns it": "note(made())",
+    "a hole that is a literal": 'note(f"It takes {71} bytes.")',
+    "a literal with a form": 'note(f"It takes {71:,} bytes.")',
+    "a text in a hole": "note(f\"It takes {'71'} bytes.\")",
+    "a conversion of a literal": "note(f\"It takes {int('71')} bytes.\")",
+    "a number that is spelled by str": 'note("It takes " + str(70 + 1) + " bytes.")',
+    "joined": 'note("".join(["It takes ", "71", " bytes."]))',
+    "filled": 'note("It takes %d bytes." % 71)',
+    "a message": "try:\n    raise ValueError('It takes 71 bytes.')\nexcept ValueError as e:\n    note(str(e))",
+    "a wrong answer": 'question("What?", answer=n, check=1 + 2, wrong={"You took 71 of them.": 5})',
+    "a title": 'explore(f, over={"x": [1, 2]}, at={"x": 2}, caption="A bar of 71 GB.", alt="A bar.")',
+    "a task": 'explore(f, over={"x": [1, 2]}, at={"x": 2}, caption="A bar.", alt="A bar.", do="Move it to 71.")',
+    "what to see": 'g = explore(f, over={"x": [1, 2]}, at={"x": 2}, caption="A.", alt="A bar.", see="It is 71.")',
+    "a limit": 'explore(f, over={"x": [1, 2]}, at={"x": 2}, caption="A.", alt="A.", limit=("the 71 GB", 3))',
+}
+BEFORE = """
+TEXT = "It takes 71 bytes."
+TEXTS = ["It takes 71 bytes."]
+
+
+class Shapes:
+    text = "It takes 71 bytes."
+
+
+def say(text):
+    note(text)
+
+
+def made():
+    return "It takes " + str(71) + " bytes."
+
+
+def f(x):
+    return x
+
+"""
+
+
+@pytest.mark.parametrize("where", PLACES)
+def test_a_typed_number_is_named_wherever_its_word_stands(where: str, tmp_path: Path) -> None:
+    assert said(tmp_path, f"n = 3\n{PLACES[where]}", BEFORE) == ["71"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'note(f"It takes {n} bytes, {n + 1:,} or {n!r:>5}.")',
+        'note(f"It takes {n}" + f" or {n} bytes.")',
+        'note("\\n".join(f"- {i} of" for i in range(n)))',
+        'rows = [f"| {i} | {n} |" for i in range(n)]\nnote("| a | b |\\n|---|---|\\n" + "\\n".join(rows))',
+        'x = note(f"{n} of them") if n else note(f"{n}")',
+        'for i in [note(f"{n}")]:\n    pass',
+        'x: object = note(f"{n}")',
+        'note(f"  {n}\\n  of".replace("\\n  ", "\\n"))',
+        'helper(f"{n}") if n else None\nquestion(f"What is {n}?", answer=n, check=1 + 2, wrong={f"It is {n}.": 5})',
+        'explore(f, over={"x": [1, 2]}, at={"x": 2}, caption=f"{n}", alt=f"{n}", limit=(f"{n}", 3), do=f"{n}", see=f"{n}")',
+        'speaker_note(f"{n}")\nmisbelief(f"It is {n}.", f"It is {n + 1}.")\nlink("https://a.b", f"{n}")',
+        'note("IEEE 754 floats, Table 8 of the paper, Name 2 13B and rank 0.")',
+    ],
+)
+def test_what_holes_of_the_words_own_f_string_put_there_is_computed(body: str, tmp_path: Path) -> None:
+    before = "\n\ndef f(x):\n    return x\n\n\ndef helper(text):\n    return text\n"
+    assert said(tmp_path, f"n = 3\n{body}", before) == []
+
+
+def test_the_marks_of_holes_are_seen_by_nobody(tmp_path: Path) -> None:
+    body = 'n = 3\nnote(f"It is {n}.")\nquestion(f"{n}?", answer=n, check=1 + 2, wrong={f"It is {n}.": 5})'
+    made = record(tmp_path, section(body))
+    assert "\ufdd0" not in str(made) and "\ufdd1" not in str(made)
+    assert [piece.text for piece in made.by_key["one"].pieces] == ["It is 3.", "3?"]
+    assert made.by_key["one"].wordings[0].text == "It is \ue000."
+
+
+def test_a_helper_that_a_page_shows_and_the_title_are_prose(tmp_path: Path) -> None:
+    before = '\n\ndef helper(x):\n    """Takes 71 bytes."""\n    return x\n'
+    assert said(tmp_path, "x = helper(3)", before) == ["71"]
+    assert said(tmp_path, "x = 3", before) == []
+    titled = section("x = 3").replace('"""A lecture."""', '"""Lecture 02: 71 models."""')
+    assert found(titled) == ["71"]
+
+
+def test_a_label_inside_a_figure_is_a_remark(tmp_path: Path) -> None:
+    body = "fig, ax = plt.subplots()\nax.set_title('A bar of 71 GB')\nax.set_xlabel(f'{n} GB')\nax.set_ylabel('rank 0')"
+    body = f'import matplotlib.pyplot as plt\nn = 3\n{body}\nfigure(fig, caption="A bar.", alt="A bar.")'
+    assert said(tmp_path, body, code="unbacked-label") == ["71"]
+    looked_up = (
+        'points = {f"{n} tokens": n for n in (64,)}\nx = points["64 tokens"]\nfig, ax = plt.subplots()\n'
+    )
+    drawn = "import matplotlib.pyplot as plt\n" + looked_up + "ax.set_title([*points][0])\n"
+    drawn += 'figure(fig, caption="A bar.", alt="A bar.")'
+    assert said(tmp_path, drawn, code="unbacked-label") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "numbers"),
+    [
+        ("It is twice as fast.", "x = range(2)", ["twice as fast"]),
+        ("It is twice as fast.", "x = 2 * len('ab')", []),
+        ("That is half of the time.", "x = [1, 2]", ["half of the time"]),
+        ("That is half of the time.", "x = 1\nassert x / 2 == 0.5", []),
+        ("Is it twice as fast?", "x = 1", []),
+        ("It takes twenty-four gigabytes, or a dozen.", "x = 1", ["twenty-four gigabytes", "a dozen"]),
+        ("the second half, twice, half the width, double", "x = 1", []),
+    ],
+)
+def test_what_compares_counts_where_no_code_computes_it(text: str, code: str, numbers: list[str]) -> None:
+    assert in_note(f'"{text}"', code) == numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [
+        ("at B = 17", "put the formula in $…$"),
+        ("max(17", "put the formula in $…$"),
+        ("the Name 17", "join what is a name with a hyphen"),
+        ("it takes 17", "compute it in an f-string"),
+    ],
+)
+def test_the_way_out_is_that_of_what_stands_before_the_number(text: str, begins: str) -> None:
+    (problem,) = unbacked_number.find_unbacked(parse.parse(section(f'note("{text}")')))
+    assert problem.way_out.startswith(begins)

@@ -32,6 +32,22 @@ def ways(body: str) -> list[str]:
         ("n = 6\nassert n < 7\nquestion('?', answer=n)", "nothing checks it"),
         ("n = 6\nassert n == 5 or n == 6\nquestion('?', answer=n)", "nothing checks it"),
         ("n = 6\nassert not n == 5\nquestion('?', answer=n)", "nothing checks it"),
+        ("n = 6\nm = n\nassert n == m\nquestion('?', answer=n)", "nothing checks it"),
+        *(
+            (f"n = 6\n{named}\nquestion('?', answer=n, check={check})", "its check= is the answer once more")
+            for named, check in [
+                ("m = n", "m"),
+                ("m: int = n", "m"),
+                ("m = n\nk = m", "k"),
+                ("m, k = n, 1", "m"),
+                ("m = int(n)", "m"),
+                ("m = n + 0", "float(m)"),
+                ("m = n", "m * 1"),
+                ("m = n", "+m"),
+                ("m = n", "[m][0]"),
+                ("m = round(n)", "m / 1"),
+            ]
+        ),
     ],
 )
 def test_an_answer_with_one_way_is_found(body: str, why: str) -> None:

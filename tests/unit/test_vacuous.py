@@ -6,11 +6,13 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.running import judged, record, section, write
 
 from litbook.cli import litbook
 from litbook.errors import UnusableLecture
 from litbook.lecture import parse
+from litbook.record.ranks import merge_entries
 from litbook.rules import outcome
 from litbook.rules.vacuous import find_vacuous
 
@@ -124,3 +126,34 @@ def test_the_mark_says_why(mark: str) -> None:
         "                      ^\n"
         "    write why zero, or nothing, is the point: # @zero: a view moves nothing"
     )
+
+
+def test_nan_on_one_rank_is_nan(tmp_path: Path) -> None:
+    made = [
+        record(tmp_path, section(f"x = {x}\nassert not x > 10", LIBRARIES))
+        for x in ("1.0", "math.nan", "2.0")
+    ]
+    ranks = merge_entries([one.by_key["one"] for one in made])
+    whole = replace(made[0], sections=tuple(ranks if it.key == "one" else it for it in made[0].sections))
+    (problem,) = find_vacuous(whole)
+    assert "it compares with nan" in problem.what
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "math.isclose(3, 4000, rel_tol=1)",
+        "math.isclose(3, 4000, rel_tol=1.5)",
+        "torch.allclose(torch.ones(2), torch.zeros(2), rtol=2, atol=1)",
+        "torch.isclose(torch.ones(1), torch.ones(1), 1.0, 0).all()",
+    ],
+)
+def test_a_relative_tolerance_of_one_takes_everything(tmp_path: Path, test: str) -> None:
+    made = record(tmp_path, section(f"assert {test}", LIBRARIES))
+    said = [error.message for _, error in made.errors()]
+    assert len(said) == 1 and "nothing at all is within a relative tolerance" in said[0], said
+
+
+def test_a_tolerance_below_one_or_an_absolute_one_is_let_be(tmp_path: Path) -> None:
+    tests = "assert math.isclose(3, 4, rel_tol=0.5)\nassert math.isclose(3, 4, abs_tol=2)"
+    assert [*record(tmp_path, section(tests, LIBRARIES)).errors()] == []

@@ -24,6 +24,7 @@ CONFIG = "mkdocs.yml"
 PATTERN = "lecture_*"
 NUMBERED = re.compile(r"\d+_\w+\.py")  # 02_vectors.py, as other tools' courses call theirs
 INSIDE = "__init__.py"  # where a lecture that is a folder begins
+MENU = "LITBOOK_MENU"  # of the environment: the file that a build writes its navigation to
 RECORDINGS = "recordings"
 # What is meant as a lecture's name, or as its text: that imports our words, and begins at `main()`.
 LIKE_ONE = re.compile(r"lecture(?![a-z])", re.IGNORECASE)
@@ -283,7 +284,8 @@ def is_lecture(path: Path) -> bool:
 def _walk(folder: Path) -> Iterator[Path]:
     """All that is in a folder of lectures, but for what is in one that is named like a lecture."""
     for path in sorted(folder.iterdir()):
-        if not path.name.startswith(("_", ".")) and path.name != RECORDINGS:
+        named = not path.name.startswith(("_", ".")) or path.name in (INSIDE, "__main__.py")
+        if named and path.name != RECORDINGS:
             yield path
             if path.is_dir() and not path.is_symlink() and not LIKE_ONE.match(path.name):
                 yield from _walk(path)

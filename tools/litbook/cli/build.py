@@ -12,7 +12,7 @@ import click
 
 from litbook.cli.parameters import FILE
 from litbook.errors import LitbookError
-from litbook.project import Project
+from litbook.project import MENU, Project
 
 
 @click.command
@@ -24,11 +24,12 @@ def build(site_dir: Path | None) -> int:
     return build_site(project.config, site_dir)
 
 
-def build_site(config: Path, site_dir: Path | None) -> int:
-    """The exit status of MkDocs."""
+def build_site(config: Path, site_dir: Path | None, menu: Path | None = None) -> int:
+    """The exit status of MkDocs. The file `menu` gets the pages of the navigation, in its order."""
     command = [sys.executable, *"-m mkdocs build --strict --config-file".split(), str(config)]
     command += ["--site-dir", str(site_dir)] if site_dir else []
-    return subprocess.run(command, check=False).returncode
+    env = {**os.environ, MENU: str(menu)} if menu else None
+    return subprocess.run(command, check=False, env=env).returncode
 
 
 def require_mkdocs(config: Path, *others: str) -> None:

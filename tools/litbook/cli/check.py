@@ -62,6 +62,7 @@ def check(
     if sections and not chosen:
         rules = [rule for rule in rules if rule.reads == "trials"]
     whole = [rule.code for rule in rules if rule.reads != "trials"]
+    whole = [code for code in whole if code in chosen] or whole
     if sections and whole:
         raise LitbookError(
             f"{whole[0]} is asked of a whole lecture, not of {' '.join(sections)} alone\n"

@@ -19,7 +19,8 @@ from litbook.project import Project
 @click.option("--browser", metavar="PROGRAM", default="", help="Default: the first Chromium here.")
 def pdf(file: Path, asides: str, browser: str) -> int:
     """Build the site, strictly, and print all of it as one PDF."""
-    config = Project.find(Path.cwd()).config
+    project = Project.find(Path.cwd())
+    config = project.config
     require_mkdocs(config, "pypdf")
     from litbook.site import pdf as book
 
@@ -29,9 +30,11 @@ def pdf(file: Path, asides: str, browser: str) -> int:
     from litbook.run import process
 
     with process.private_folder() as folder:
-        if status := build_site(config, folder / "site"):
+        menu = folder / "menu.json"
+        if status := build_site(config, folder / "site", menu):
             return status
         title, address = book.title_and_address(config)
-        count = book.write(folder / "site", file, program, title, asides=asides, address=address)
+        pages = book.menu(menu, project.names())
+        count = book.write(folder / "site", file, program, title, pages, asides=asides, address=address)
     say(harmless(f"{file} has {count} pages"))
     return 0

@@ -24,13 +24,17 @@ class Word:
 WORDS = {
     "note": Word({0: "text", "text": "text"}),
     "misbelief": Word({0: "text", "said": "text", 1: "data", "run": "data"}),
-    "question": Word({0: "text", "text": "text", "hint": "data", "why": "why"}),
+    "question": Word({0: "text", "text": "text", "hint": "data", "why": "why", "wrong": "wrong"}),
     "figure": Word({"caption": "text", "alt": "alt"}, stated=False),
-    "explore": Word({"caption": "text", "alt": "alt", "do": "data", "see": "why"}, stated=False),
+    "explore": Word(
+        {"caption": "text", "alt": "alt", "do": "data", "see": "why", "limit": "grid"}, stated=False
+    ),
     "image": Word({"caption": "text", "alt": "alt"}),
     "link": Word({1: "text", "text": "text"}),
     "speaker_note": Word({0: "text", "text": "text"}, seen=False),
 }
+# Around what a hole of a word's own f-string puts into its text while it is recorded: see `probe.holes`.
+OPENS, CLOSES = "\ufdd0", "\ufdd1"  # noncharacters: no text of the world's holds them
 # One that is called by another name.
 UNKNOWN = Word(dict.fromkeys((0, 1, *(name for word in WORDS.values() for name in word.fields)), "text"))
 ASKED = gettext_noop("**Check yourself.**")  # how the prose of a question begins

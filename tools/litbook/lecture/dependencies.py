@@ -383,6 +383,7 @@ class _DependencyGraph:
             at |= {inside / top} if full.startswith(".") else set()
             taken = {file.filename for file in self.files}
             there = [path for path in sorted(at) if path.exists() and str(path) not in taken]
+            there = there or siblings.modules_above(top, self.folder)
             self._packages[full] = " ".join(map(siblings.content, there))
         return self._packages[full]
 

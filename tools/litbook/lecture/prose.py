@@ -1,29 +1,35 @@
 """A lecture's text -> the texts in it that are prose, each with its place and what its section's code holds.
 
-Prose is what a reader reads as the book's own words: notes, both texts of a misbelief, questions and hints,
-captions and alternative texts of figures and images, the text of a link, the headings of sections. The
-caption of a claim is none: it is a label, and what it labels stands beside it, computed. Nothing runs here,
-and what Markdown is, is not known.
+Prose is what a reader reads as the book's own words: notes, both texts of a misbelief, questions, hints and
+wrong answers, captions and alternative texts of figures and images, the text of a link, the lecture's title,
+the headings of sections and of the helpers that a page shows. The caption of a claim is none: it is a label,
+and what it labels stands beside it, computed. Nothing runs here, and what Markdown is, is not known.
+
+What a text says that is put together elsewhere only a run can tell: `said` gives what the record has of it.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import functools
+import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from litbook.lecture.author_words import UNKNOWN, WORDS, arguments, calls
 from litbook.lecture.model import Lecture
 from litbook.lecture.program import Program
+from litbook.lecture.sections import words_in
 from litbook.python import scopes
 from litbook.python.file import File
-from litbook.python.nodes import FunctionNode
+from litbook.python.nodes import DefinitionNode, FunctionNode, children, dotted, is_literal
 from litbook.python.strings import HOLE, Passage, SourceText
+from litbook.record.model import Record
 
 
 @dataclass(frozen=True)
@@ -31,10 +37,14 @@ class ProseText:
     """One text, a `HOLE` where something is computed; its section's code holds the numbers `held`."""
 
     file: File
-    kind: Literal["words", "heading", "exercise"]
+    kind: Literal["words", "heading", "exercise", "wrong", "label"]
     passage: Passage
     held: frozenset[float]
+    factors: frozenset[float] = frozenset()  # of these what its code multiplies or compares with
     names: frozenset[str] = frozenset()  # that a hole could name here
+    word: tuple[int, int] = (0, 0)  # line and column of the call that it is given to
+    made: bool = False  # what a run has put together: its places are that of the call
+    whole: bool = False  # what a run puts together there is of these texts alone, and of holes
 
     def fills(self, braced: str) -> bool:
         """Whether `braced` is a hole whose names are all known here, and not a set written out: `{a, b}`."""
@@ -48,46 +58,154 @@ class ProseText:
         return not is_set and bool(names & self.names) and names <= self.names.union(dir(builtins))
 
 
-def prose(lecture: Lecture) -> Iterator[ProseText]:
-    """Every text of `lecture` that is prose, in the order of its statements."""
-    sources, program = [SourceText(file.text) for file in lecture.files], Program(lecture.names)
+class _Code:
+    """What code holds that stands around a text: numbers and names."""
 
-    @functools.cache
-    def code_numbers(function: ast.AST) -> frozenset[float]:
+    def __init__(self, lecture: Lecture) -> None:
+        self.lecture, self.program = lecture, Program(lecture.names)
+        self.numbers = functools.cache(self._numbers)
+        self.factors = functools.cache(_factors)
+        self.margins = [frozenset().union(*map(scopes.sets, file.tree.body)) for file in lecture.files]
+
+    def _numbers(self, function: ast.AST) -> frozenset[float]:
         """The numbers in its code, and in what it names at the top of any file; not of sections."""
+        lecture = self.lecture
         if isinstance(function, ast.Module):
             return frozenset()
         file = lecture.functions[lecture.function_of[function]].file
         nodes = [function]
-        for binding in (program.binding(file, name) for name in scopes.reads(function)):
+        for binding in (self.program.binding(file, name) for name in scopes.reads(function)):
             index = lecture.function_of.get(binding.node) if binding else None
             is_section = index is not None and lecture.functions[index].kind in ("main", "part", "section")
             nodes += [binding.node] if binding and not is_section else []
-        constants = (node.value for top in nodes for node in ast.walk(top) if isinstance(node, ast.Constant))
-        numbers = (value for value in constants if isinstance(value, int | float) and type(value) is not bool)
-        return frozenset(float(min(abs(number), sys.float_info.max)) for number in numbers)
+        return _numbers_in(nodes)
 
-    margins = [frozenset().union(*map(scopes.sets, file.tree.body)) for file in lecture.files]
+    def names(self, file: File, function: ast.AST) -> frozenset[str]:
+        """The names that a hole could have there."""
+        local = scopes.local_names(function) if isinstance(function, FunctionNode) else frozenset[str]()
+        return self.margins[file.number] | local
+
+
+def _factors(function: ast.AST) -> frozenset[float]:
+    """The numbers that its code multiplies with or divides by, or asserts something of."""
+    nodes = list[ast.AST]()
+    for node in [] if isinstance(function, ast.Module) else ast.walk(function):
+        match node:
+            case ast.BinOp(left, ast.Mult() | ast.Div() | ast.FloorDiv() | ast.Pow() | ast.LShift(), right):
+                nodes += [part for part in (left, right) if isinstance(part, ast.Constant)]
+            case ast.Assert(test=test):
+                nodes.append(test)
+    return _numbers_in(nodes)
+
+
+def _numbers_in(nodes: Iterable[ast.AST]) -> frozenset[float]:
+    constants = (node.value for top in nodes for node in ast.walk(top) if isinstance(node, ast.Constant))
+    numbers = (value for value in constants if isinstance(value, int | float) and type(value) is not bool)
+    return frozenset(float(min(abs(number), sys.float_info.max)) for number in numbers)
+
+
+def prose(lecture: Lecture, shown: Container[str] = ()) -> Iterator[ProseText]:
+    """Every text of `lecture` that stands in it as prose, in the order of its statements.
+
+    `shown` are the keys of the helpers that a page shows.
+    """
+    sources, code = [SourceText(file.text) for file in lecture.files], _Code(lecture)
     for statement, number in lecture.statement_of.items():
         spec = lecture.statements[number]
         file, node = lecture.file_of_statement(number), lecture.node_of[spec.function]
-        for call in calls(statement) if spec.kind == "piece" else ():
-            name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-            word = WORDS.get(name, UNKNOWN)
-            local = scopes.local_names(node) if isinstance(node, FunctionNode) else frozenset[str]()
-            names = margins[file.number] | local
-            for argument in (argument for place, argument in arguments(call) if place in word.fields):
+        for call, name in _words(statement, file, node, alone=spec.kind == "piece"):
+            fields, names = WORDS.get(name, UNKNOWN).fields, code.names(file, node)
+            for place, argument in ((place, given) for place, given in arguments(call) if place in fields):
                 finder = _LiteralFinder(node, sources[file.number])
                 for passage in (finder.passage_of(argument), *finder.others):
-                    kind: Literal["words", "exercise"] = "exercise" if name == "question" else "words"
-                    yield ProseText(file, kind, passage.dedent(), code_numbers(node), names)
-        if spec.kind == "doc" and lecture.functions[spec.function].kind in ("part", "section"):
-            assert isinstance(statement, ast.Expr)
-            assert isinstance(statement.value, ast.Constant)
-            docstring = sources[file.number].passage(statement.value).dedent()
-            end = len(docstring.text.partition("\n")[0])
-            heading = Passage(docstring.text[:end], docstring.places[:end])
-            yield ProseText(file, "heading", heading, code_numbers(node))
+                    kind = _kind(str(place) if place == "wrong" else name)
+                    at, whole = (call.lineno, call.col_offset), bool(finder.others) and finder.whole
+                    held = code.numbers(node)
+                    yield ProseText(
+                        file, kind, passage.dedent(), held, code.factors(node), names, at, whole=whole
+                    )
+        if spec.kind != "doc" or not isinstance(statement, ast.Expr):
+            continue
+        of, held = lecture.functions[spec.function], frozenset[float]()
+        if of.kind == "module" and file.number == 0:  # the title
+            held = _numbers_in(file.tree for file in lecture.files)
+        elif of.kind in ("part", "section") or lecture.key(spec.function) in shown:
+            held = code.numbers(node)
+        else:
+            continue
+        assert isinstance(statement.value, ast.Constant)
+        docstring = sources[file.number].passage(statement.value).dedent()
+        end = len(docstring.text.partition("\n")[0])
+        yield ProseText(file, "heading", Passage(docstring.text[:end], docstring.places[:end]), held)
+
+
+def _kind(word: str) -> Literal["words", "exercise", "wrong"]:
+    """What a word's text is: of a question what an exercise gives, or what one might say wrongly."""
+    return "exercise" if word == "question" else "wrong" if word == "wrong" else "words"
+
+
+def _words(
+    statement: ast.stmt, file: File, function: ast.AST, *, alone: bool
+) -> Iterator[tuple[ast.Call, str]]:
+    """The author's words that a statement calls, and which each is, in its own lines: not in its blocks.
+
+    One that does nothing else (`alone`) may call them by names of its own.
+    """
+    if alone:
+        for call in calls(statement):
+            yield (
+                call,
+                call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", ""),
+            )
+        return
+    words = words_in(file.tree)
+    if not words or isinstance(statement, DefinitionNode):
+        return
+    local = scopes.local_names(function) if isinstance(function, FunctionNode) else frozenset[str]()
+    todo = children(statement)
+    for node in todo:
+        if isinstance(node, ast.expr | ast.keyword | ast.withitem | ast.comprehension):
+            todo += children(node)
+        name = dotted(node.func) if isinstance(node, ast.Call) else ""
+        if isinstance(node, ast.Call) and name in words and name.partition(".")[0] not in local:
+            yield node, words[name]
+
+
+def said(lecture: Lecture, record: Record, texts: Iterable[ProseText]) -> Iterator[ProseText]:
+    """What words were given while the lecture ran, where that is none of the `texts` that stand in it.
+
+    Of the labels inside figures those that are typed, at their places.
+    """
+    code, index = _Code(lecture), {lecture.key(i): i for i in range(len(lecture.functions))}
+    known = {(text.file.number, *text.word, text.passage.text) for text in texts}
+    whole = {(text.file.number, *text.word) for text in texts if text.whole}
+    wordings = dict.fromkeys(said for section in record.sections for said in section.wordings)
+    for wording in wordings:
+        if wording.key not in index or wording.word == "label":
+            continue  # the text is another by now
+        spec, node = lecture.functions[index[wording.key]], lecture.node_of[index[wording.key]]
+        file, line = lecture.files[spec.file], spec.first + wording.line
+        call = file.number, line, wording.column
+        if call in whole or (*call, wording.text) in known or not 0 < line <= len(file.lines):
+            continue
+        column = len(file.lines[line - 1].encode()[: wording.column].decode(errors="ignore")) + 1
+        passage = Passage(wording.text, ((line, column),) * len(wording.text))
+        at = line, wording.column
+        held, factors = code.numbers(node), code.factors(node)
+        yield ProseText(file, _kind(wording.word), passage, held, factors, word=at, made=True)
+    labels = {wording.text for wording in wordings if wording.word == "label"}
+    for file in lecture.files if labels else ():
+        source = SourceText(file.text)
+        # What only looks one up is no label: `reached["64 tokens"]`.
+        keys = {id(node.slice) for node in ast.walk(file.tree) if isinstance(node, ast.Subscript)}
+        for literal in ast.walk(file.tree):
+            if (
+                isinstance(literal, ast.Constant)
+                and isinstance(literal.value, str)
+                and id(literal) not in keys
+            ):
+                if inspect.cleandoc(literal.value) in labels:
+                    yield ProseText(file, "label", source.passage(literal).dedent(), frozenset())
 
 
 class _LiteralFinder:
@@ -98,18 +216,22 @@ class _LiteralFinder:
         self.source = source
         self.others: list[Passage] = []
         self.followed: set[str] = set()
+        self.whole = True  # whether that is all
 
     def passage_of(self, node: ast.expr) -> Passage:
         """`node` as one passage, with a hole for what is no literal; what fills the hole goes to `others`."""
         match node:
-            case ast.Constant(value=str()) | ast.JoinedStr():
+            case ast.Constant(value=str()):
                 return self.source.passage(node)
+            case ast.JoinedStr():
+                return self._fill_literals(node)
             case ast.BinOp(left, ast.Add(), right):
                 return self.passage_of(left) + self.passage_of(right)
             case ast.BinOp(left, ast.Mod(), _):
+                self.whole = False
                 return _fill_fields(self.passage_of(left), r"%(\(\w+\))?[-+ #0]*[\d*]*(\.[\d*]+)?[a-zA-Z%]")
             case ast.Call(ast.Attribute(literal, "format")):
-                before = len(self.others)
+                before, self.whole = len(self.others), False
                 made = _fill_fields(self.passage_of(literal), _FIELD)
                 self.others[before:] = [_fill_fields(other, _FIELD) for other in self.others[before:]]
                 return made
@@ -117,14 +239,28 @@ class _LiteralFinder:
                 self.collect_literals(given)
                 self.collect_literals(literal)
             case ast.Call(ast.Attribute(ast.Constant(value=str()) | ast.JoinedStr() as literal)):
-                return _fill_fields(
-                    self.passage_of(literal), r"[{}]"
-                )  # "...".replace(…), which may fill them
+                self.whole = False  # "...".replace(…), which may fill them
+                return _fill_fields(self.passage_of(literal), r"[{}]")
             case ast.Call(ast.Name("dedent" | "cleandoc"), [given]):
                 return self.passage_of(given)
             case _:
                 self.collect_literals(node)
         return self.source.hole(node)
+
+    def _fill_literals(self, node: ast.JoinedStr) -> Passage:
+        """An f-string; a hole that is a literal is that literal."""
+        passage = self.source.passage(node)
+        holes = [value for value in node.values if isinstance(value, ast.FormattedValue)]
+        places = [at for at, character in enumerate(passage.text) if character == HOLE]
+        if len(holes) != len(places):
+            return passage  # a text may hold that character
+        for hole, at in reversed([*zip(holes, places, strict=True)]):
+            if is_literal(hole.value):
+                with contextlib.suppress(ValueError, TypeError, SyntaxError):
+                    text = str(ast.literal_eval(hole.value))
+                    typed = Passage(text, passage.places[at : at + 1] * len(text))
+                    passage = passage[:at] + typed + passage[at + 1 :]
+        return passage
 
     def collect_literals(self, node: ast.expr) -> None:
         """Literals that may become part of the text: of the branches, items and names in `node`."""
@@ -140,12 +276,23 @@ class _LiteralFinder:
             case ast.BoolOp(_, items) | ast.List(items) | ast.Tuple(items):
                 for item in items:
                     self.collect_literals(item)
+            case ast.Dict(keys):
+                for key in filter(None, keys):
+                    self.collect_literals(key)
             case ast.GeneratorExp(item) | ast.ListComp(item) | ast.Starred(item) | ast.NamedExpr(_, item):
                 self.collect_literals(item)
-            case ast.Name(name) if name not in self.followed:
-                self.followed.add(name)
-                for value in self.assigned_values(name):
+            case ast.Name(name):
+                values = [*self.assigned_values(name)]
+                self.whole &= bool(values) and isinstance(self.function, FunctionNode)
+                for value in values if name not in self.followed else ():
+                    self.followed.add(name)
                     self.collect_literals(value)
+            case ast.Call(ast.Attribute(ast.Constant(value=str()), "join"), [given]):
+                self.collect_literals(given)
+            case ast.Constant():
+                pass
+            case _:
+                self.whole = False
 
     def assigned_values(self, name: str) -> Iterator[ast.expr]:
         """What `name` is assigned, and appended, in the function."""
@@ -161,6 +308,8 @@ class _LiteralFinder:
                     yield value
                 case ast.Call(ast.Attribute(ast.Name(target), "append"), [value]) if target == name:
                     yield value
+                case ast.Call(ast.Attribute(ast.Name(target), "extend" | "insert")) if target == name:
+                    yield ast.Name("")  # what is nowhere assigned
 
 
 _FIELD = r"\{[^{}]*\}"  # what `format` fills

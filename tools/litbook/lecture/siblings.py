@@ -10,6 +10,7 @@ import contextlib
 import functools
 import os
 import re
+import sys
 import tokenize
 from collections.abc import Iterable, Sequence
 from hashlib import file_digest, sha256
@@ -39,6 +40,37 @@ def modules(lecture: Lecture, folder: Path) -> list[File]:
                 files.append(File(path.name, text, parse_text(text), str(path), name, name))
                 todo.append(files[-1].tree)
     return files
+
+
+def modules_above(name: str, folder: Path) -> list[Path]:
+    """The files and folders of the repository around `folder` that an import of `name` finds.
+
+    They are looked for in the folders above, and in `src` there, and so is what they import in turn; what is
+    installed is none of them.
+    """
+    around, at = list[Path](), folder.resolve()
+    while at != at.parent and not any((at / mark).exists() for mark in _ROOT):
+        at = at.parent
+        around += [at, at / "src"]
+    if at == at.parent:
+        return []  # no repository
+    found, todo, tried = dict[Path, None](), [name], {*sys.stdlib_module_names}
+    while todo:
+        top = todo.pop()
+        if top in tried or not top.isidentifier():
+            continue
+        tried.add(top)
+        for place in (place / inside for place in around for inside in (f"{top}.py", top)):
+            if place.is_file():
+                with contextlib.suppress(OSError, ValueError, SyntaxError, RecursionError):
+                    todo += modules_in(parse_text(place.read_text(encoding="utf-8")))
+            elif not any(place.glob("*.py")):
+                continue
+            found[place] = None
+    return sorted(found)
+
+
+_ROOT = (".git", "mkdocs.yml", "pyproject.toml")  # what stands where a repository begins
 
 
 def quoted_files(quoted: Iterable[str], folder: Path, entries: Sequence[Path] = ()) -> set[Path]:

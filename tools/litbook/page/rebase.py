@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from litbook.lecture.author_words import piece_texts
 from litbook.lecture.parse import parse_sources
 from litbook.lecture.sections import words_in
-from litbook.record.model import Piece, Record, Section
+from litbook.record.model import Definition, Piece, Record, Section
 
 
 def rebase_recording(recording: Record, record: Record) -> Record:
@@ -35,9 +35,22 @@ def rebase_recording(recording: Record, record: Record) -> Record:
     def rebase_section(was: Section) -> Section:
         now = record.by_key.get(was.key)
         same = now is not None and was.has_run and was.requires and was.depends == now.depends
-        return _RebasedSection(was, now, texts).section() if now is not None and same else was
+        entry = _RebasedSection(was, now, texts).section() if now is not None and same else was
+        # A recording has the place of its day.
+        return entry if now is None else replace(entry, file=now.file, first=now.first)
 
-    return replace(recording, sections=tuple(map(rebase_section, recording.sections)))
+    if len(record.sources) < len(recording.sources):  # its files are others
+        return replace(recording, sections=tuple(map(rebase_section, recording.sections)))
+    definitions = list[Definition]()
+    for was in recording.definitions:
+        today = record.definition_of.get(was.key)
+        definitions.append(was if today is None else replace(was, file=today.file, first=today.first))
+    return replace(
+        recording,
+        sources=record.sources,
+        definitions=tuple(definitions),
+        sections=tuple(map(rebase_section, recording.sections)),
+    )
 
 
 StatementTexts = list[list[tuple[str, dict[str, str]]]]

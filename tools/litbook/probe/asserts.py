@@ -22,7 +22,7 @@ from itertools import islice
 from sys import _getframe
 from traceback import walk_stack
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import astuple
 
@@ -222,10 +222,13 @@ class Asserts:
         if any(beside) and equals_everything(value):
             self.cannot_fail(statement, f"everything equals {asked.operand_texts[number]}", frame)
 
-    def tolerance(self, statement: int, value: object) -> object:
+    def tolerance(self, statement: int, value: object, relative: int = 0) -> object:
         """A tolerance in the test of an assert, handed back as it came."""
         if is_boundless(value):
             self.cannot_fail(statement, "everything is within an infinite tolerance", _getframe(1))
+        elif relative and type(value) in (int, float) and cast(float, value) >= 1:
+            why = f"nothing at all is within a relative tolerance of {value:g}"
+            self.cannot_fail(statement, why, _getframe(1))
         return value
 
     def cannot_fail(self, statement: int, why: str, frame: FrameType) -> None:

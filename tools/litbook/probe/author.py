@@ -22,6 +22,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast
 from litbook.errors import AuthorError
 from litbook.explore import sampling
 from litbook.probe import svg
+from litbook.probe.holes import without_marks
 from litbook.record.device_kinds import needs
 from litbook.record.limits import IMAGE, SCRIPT
 from litbook.record.model import PICTURES, WITHIN, ChartKind, Piece, PieceKind
@@ -32,6 +33,7 @@ __all__ = ["aside", "explore", "figure", "image", "link", "misbelief", "note", "
 P = ParamSpec("P")
 R = TypeVar("R")
 
+WIDEST = 9  # `within` of a question: a factor of ten, beyond which nearly any answer is right
 LONGEST_ANSWER = 400  # characters of an answer that plain Python prints
 # What a string without `r` makes of `\frac`, `\neq`: a control in a formula. Wrapping ends lines, too.
 _EATEN = re.compile(
@@ -48,6 +50,9 @@ class PieceRecorder(Protocol):
 
     def piece(self, piece: Piece) -> None:
         """Take one piece, made by the statement that is running now."""
+
+    def say(self, word: str, text: str) -> None:
+        """Hear of a text for readers, with its marks (see `holes`), before the piece that it is part of."""
 
     def pause(self) -> None:
         """What runs from here on is not stepped through."""
@@ -109,16 +114,16 @@ def question(
     the number that comes of it: `{"That is half of it.": 5}`. `check` is the answer computed a second way,
     which no page shows; the two have to agree, fractions but for what adding up in another order changes.
     Raises `AuthorError` for a blank text, for an answer that is no value yet (a function, a generator), for
-    one that its `check` disagrees with, for a `within` that is no number from 0 on, and for a `wrong` that is
-    no number, or right.
+    one that its `check` disagrees with, for a `within` that is no number from 0 to 9, and for a `wrong` that
+    is no number, or right.
     """
     asked, helped, because = (_text("question", words) for words in (text, hint, why))
     if not asked.strip():
         raise AuthorError("question() needs a text: ask something that this section answers")
-    if unit is not None and not _text("question", unit).strip():
+    if unit is not None and not _plain("question", unit).strip():
         raise AuthorError("question() has a blank unit: leave it out, or write one such as unit='B'")
-    if isinstance(within, bool) or not isinstance(within, int | float) or not 0 <= within < math.inf:
-        forms = "within=0.05 for five percent, 1 for a factor of two"
+    if isinstance(within, bool) or not isinstance(within, int | float) or not 0 <= within <= WIDEST:
+        forms = f"within=0.05 for five percent, 1 for a factor of two, at most {WIDEST}"
         raise AuthorError(f"question() takes {forms}, not {within!r:.60}")
     # What would have to run before it is an answer.
     kind = type(answer)
@@ -139,7 +144,8 @@ def question(
         raise AuthorError(f"question() has an answer that its check disagrees with: correct one\n{ways}")
     mistakes = list[tuple[str, float]]()
     for mistake, value in (wrong or {}).items():
-        sentence = _text("question", mistake)
+        sentence = _plain("question", mistake)
+        _say("wrong", mistake)
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             what = f"{value!r:.60}: {mistake!r:.60}"
             raise AuthorError(f"question() takes a number for each wrong answer, not {what}")
@@ -184,13 +190,15 @@ def figure(fig: Any, *, caption: str, alt: str) -> None:
 
     Raises `AuthorError` for an empty `alt`, and for something that is no figure.
     """
-    if not _text("figure", alt).strip():
+    if not (shown := _text("figure", alt)).strip():
         raise AuthorError("figure() needs an alt text: say what the figure shows, in a sentence")
     if not (hasattr(fig, "savefig") and hasattr(fig, "get_size_inches")):  # pyplot has the first, too
         name = type(fig).__name__
         raise AuthorError(f"figure() takes a Matplotlib figure, not {name}: pass `fig`, not `plt`")
     drawn = svg.svg(fig) if _recorder else ""  # else nobody would see it
-    hand("figure", _text("figure", caption), data=drawn, alt=cleandoc(alt))
+    for label in svg.labels(fig) if _recorder else ():
+        _say("label", label)
+    hand("figure", _text("figure", caption), data=drawn, alt=shown)
 
 
 def explore(  # noqa: PLR0913  (all but the first by name)
@@ -227,9 +235,11 @@ def explore(  # noqa: PLR0913  (all but the first by name)
     else the second time; and for a `module` that cannot be read or is too long, or has no `still`.
     """
     global _recorder
-    if not _text("explore", alt).strip():
+    if not (shown := _text("explore", alt)).strip():
         raise AuthorError("explore() needs an alt text: say what the picture shows, in a sentence")
     title, task, insight = (_text("explore", text) for text in (caption, do, see))
+    if limit is not None and isinstance(limit[0], str):  # what is none is told of below
+        limit = (_text("explore", limit[0]), *limit[1:])
     script = _module(Path(sys._getframe(1).f_code.co_filename).parent, module)
     if script and not hasattr(still, "savefig"):
         what = f"explore() shows a figure where no script draws, and this is {type(still).__name__}"
@@ -250,12 +260,12 @@ def explore(  # noqa: PLR0913  (all but the first by name)
         _recorder = recorder
         if recorder is not None:
             recorder.resume()
-    piece = Piece("explore", 0, 0, 0, title, task, cleandoc(alt), why=insight, grid=grid, live=live)
+    piece = Piece("explore", 0, 0, 0, title, task, shown, why=insight, grid=grid, live=live)
     if recorder is not None:
         recorder.piece(piece)
     else:
         start = given[(*(at[name] for name in over),) if len(over) > 1 else at[next(iter(over))]]
-        print(f"[explore: {title or cleandoc(alt)}]\n{dict(at)}: {_bounded_repr(start)}\n")
+        print(f"[explore: {title or shown}]\n{dict(at)}: {_bounded_repr(start)}\n")
     return given
 
 
@@ -281,7 +291,7 @@ def image(path: str | Path, *, alt: str, caption: str = "", width: int | None = 
     Raises `AuthorError` for a URL, a missing or too large file, what is no picture of the kind that its name
     says, an empty `alt`, and a `width` that is no whole number above 0.
     """
-    if not _text("image", alt).strip():
+    if not (shown := _text("image", alt)).strip():
         raise AuthorError("image() needs an alt text: say what the picture shows, in a sentence")
     if width is not None and (type(width) is not int or width < 1):
         raise AuthorError(f"image() takes a width in pixels, width=400, not {width!r:.60}")
@@ -296,7 +306,7 @@ def image(path: str | Path, *, alt: str, caption: str = "", width: int | None = 
         what = f"image() finds no {kind} in {str(path)!r}: it holds {holds}"
         raise AuthorError(f"{what}\nsave it anew, or rename it")
     data = f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
-    hand("image", _text("image", caption), data=data, alt=cleandoc(alt), width=width or 0)
+    hand("image", _text("image", caption), data=data, alt=shown, width=width or 0)
 
 
 def _content(word: str, path: str | Path, folder: Path, largest: int, cure: str) -> bytes:
@@ -322,6 +332,8 @@ def link(target: str | Callable[..., object], text: str = "") -> None:
     """
     if not isinstance(text, str):
         raise AuthorError(f"link() takes text, not {type(text).__name__}")
+    _say("link", text)
+    text = without_marks(text)
     names = callable(target) and not isinstance(target, str)
     name = str(getattr(target, "__name__", "")) if names else ""
     if name.isidentifier():
@@ -413,12 +425,25 @@ def hand(kind: PieceKind, text: str, data: str = "", alt: str = "", width: int =
         print(forms.get(kind, f"[{kind}: {text or alt}]") + "\n")
 
 
+def _say(word: str, text: str) -> None:
+    if _recorder is not None:
+        _recorder.say(word, text)
+
+
 def _text(word: str, text: object) -> str:
+    """The text for readers that a word was given."""
+    plain = _plain(word, text)
+    _say(word, cast(str, text))
+    return plain
+
+
+def _plain(word: str, text: object) -> str:
     if not isinstance(text, str):
         shown = ""
         with contextlib.suppress(Exception):  # the message is about its type
             shown = f": {str(text)[:60]}"
         raise AuthorError(f"{word}() takes text, not {type(text).__name__}{shown}")
+    text = without_marks(text)
     between = text.split("$")  # each but the first and the last may be a formula
     for formula, after in itertools.pairwise(between[1:]):
         closed = not after or not (formula[-1:].isspace() or after[0].isdigit())

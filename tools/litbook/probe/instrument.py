@@ -25,6 +25,7 @@ their line numbers.
                                with side(statement, n, value) inside
     around any, around claims  try: ...  except BaseException: leave_claims(first, last); raise
     an axes annotation         try: axes(n, annotation, name)  except Exception: skip_annotation(n)
+    a word's f-string          f"…\ufdd0{x}\ufdd1…": what the run puts there is marked, see `holes`
     an assert without a step   reach(statement); assert ...
     any other annotation       try: check_annotation(statement, annotation)  except Exception: pass
 
@@ -47,8 +48,11 @@ from typing import Any, TypeVar
 
 from litbook.errors import UnusableLecture
 from litbook.finding import Finding
+from litbook.lecture.author_words import HOMES
 from litbook.lecture.claims import claim_of_assert
 from litbook.lecture.model import SECTIONS, Lecture
+from litbook.lecture.sections import words_in
+from litbook.probe.holes import mark_holes, rewrite
 from litbook.python import scopes
 from litbook.python.file import File
 from litbook.python.nodes import (
@@ -177,6 +181,10 @@ class _ProbeWriter:
         self.folding = True  # loops of generators and coroutines are not folded: they interleave
         self.function: DefinitionNode | None = None  # the one around, if any
         self.loop: int | None = None  # of those that are folded the innermost one around, in the function
+        ours = words_in(file.tree).items()
+        self.words = {name: word for name, word in ours if HOMES["litbook"].get(word) and name in file.text}
+        calls = (node for node in ast.walk(file.tree) if self.words and isinstance(node, ast.Call))
+        self.word_lines = {node.lineno for node in calls if dotted(node.func) in self.words}
 
     def module(self) -> ast.Module:
         tree = copy.copy(self.file.tree)
@@ -318,7 +326,7 @@ class _ProbeWriter:
             value = _place(statement, ast.Name(dotted(statement.target), ast.Load()))
             probe = self._probe("axes", statement, claim, unquote(statement.annotation), value)
             return [
-                statement,
+                self._marked(statement),
                 self._guard(statement, probe, self._probe("skip_annotation", statement, claim)),
             ]
         if isinstance(statement, ast.AnnAssign):
@@ -328,9 +336,9 @@ class _ProbeWriter:
             meant = unquote(statement.annotation)
             plain = dotted(meant) in vars(builtins) or any(isinstance(n, ast.Call) for n in ast.walk(meant))
             if kind not in SECTIONS or empty or plain:
-                return [statement]
+                return [self._marked(statement)]
             promise = self._probe("check_annotation", statement, number, meant)
-            return [statement, self._guard(statement, promise, _place(statement, ast.Pass()))]
+            return [self._marked(statement), self._guard(statement, promise, _place(statement, ast.Pass()))]
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and target is not None:
             return [self._probe("section", statement, target, statement.value.func)]
         if isinstance(statement, DefinitionNode):
@@ -358,7 +366,8 @@ class _ProbeWriter:
         return new
 
     def _probed_loop(self, node: LoopNode, number: int) -> list[ast.stmt]:
-        new, around = copy.copy(node), self.loop
+        new: Any = copy.copy(self._marked(node, "test", "iter"))
+        around = self.loop
         self.loop = number if self.folding else None
         watches, body = [*self._locals(node), *self._watches(node, node)], self._block(node.body)
         self.loop = around
@@ -376,8 +385,8 @@ class _ProbeWriter:
     def _compound(self, node: ast.stmt) -> ast.stmt:
         """`if`, `with`, `try`, `match`: the same statement around probed blocks. Others: themselves."""
         if not _has_block(node):
-            return node
-        new: Any = copy.copy(node)
+            return self._marked(node)
+        new: Any = copy.copy(self._marked(node, "test", "items", "subject"))
         for name in ("body", "orelse", "finalbody"):
             if block := getattr(node, name, None):
                 setattr(new, name, self._block(block))
@@ -390,6 +399,38 @@ class _ProbeWriter:
                     above = self._watches(node, node) if name == "cases" else []  # it has no block of its own
                     part.body = [*above, *self._watches(old, old.body[0]), *self._block(old.body)]
         return new  # type: ignore[no-any-return]
+
+    # -- prose
+
+    def _marked(self, node: ast.stmt, *fields: str) -> ast.stmt:
+        """The statement, or a copy in which holes of the words' f-strings mark what they compute.
+
+        Of a statement that has blocks `fields` names what stands before these.
+        """
+        lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        if not self.words or (not fields and self.word_lines.isdisjoint(lines)):
+            return node
+        local = scopes.local_names(self.function) if self.function else frozenset[str]()
+
+        def change(part: ast.expr) -> ast.expr | None:
+            is_word = isinstance(part, ast.Call) and self._is_word(part, local)
+            return mark_holes(part, self.words) if is_word else None  # type: ignore[arg-type]
+
+        if not fields:
+            return rewrite(node, change)
+        new: Any = node
+        for name in fields:
+            parts = as_list(getattr(node, name, None))
+            marked = [change(part) or rewrite(part, change) for part in parts]
+            if any(one is not before for one, before in zip(marked, parts, strict=True)):
+                new = copy.copy(node) if new is node else new
+                setattr(new, name, marked if isinstance(getattr(node, name), list) else marked[0])
+        return new  # type: ignore[no-any-return]
+
+    def _is_word(self, node: ast.AST, local: frozenset[str]) -> bool:
+        """Whether a node calls one of litbook's words, and not what else has its name here."""
+        name = dotted(node.func) if isinstance(node, ast.Call) else ""
+        return name in self.words and name.partition(".")[0] not in local
 
     # -- claims
 
@@ -472,12 +513,15 @@ class _ProbeWriter:
                 if isinstance(call.func, ast.Attribute):
                     call.func.value = self._watch_elements(call.func.value, statement, f".{named}")
             first = _CLOSE.get(named, len(call.args))
-            call.args[first : first + 2] = (
-                self._watch_tolerance(value, statement) for value in call.args[first : first + 2]
+            call.args[first : first + 2] = (  # first the relative one
+                self._watch_tolerance(value, statement, relative=not place)
+                for place, value in enumerate(call.args[first : first + 2])
             )
             for keyword in call.keywords:
                 if keyword.arg in _TOLERANCES:
-                    keyword.value = self._watch_tolerance(keyword.value, statement)
+                    keyword.value = self._watch_tolerance(
+                        keyword.value, statement, relative=keyword.arg.startswith("r")
+                    )
         numbers = {copies.get(id(operand), operand): i for i, operand in enumerate(operands)}
         return self._watch_operands(test, statement, numbers, claim)
 
@@ -487,8 +531,10 @@ class _ProbeWriter:
         name = _place(node, ast.Constant(named))
         return self._call("watch_elements", node, statement, next(self.parts), node, name)
 
-    def _watch_tolerance(self, node: ast.expr, statement: int) -> ast.expr:
-        return node if isinstance(node, ast.Starred) else self._call("tolerance", node, statement, node)
+    def _watch_tolerance(self, node: ast.expr, statement: int, *, relative: bool) -> ast.expr:
+        if isinstance(node, ast.Starred):
+            return node
+        return self._call("tolerance", node, statement, node, int(relative))
 
     def _watch_operands(
         self,
@@ -569,6 +615,11 @@ def _returned_name(function: ast.FunctionDef) -> str:
     names = {"" if value is None else _last_name(value) for value in ends}
     sure = len(names) == 1 and isinstance(function.body[-1], ast.Return) and not function.decorator_list
     return names.pop() if sure else ""
+
+
+def as_list(value: object) -> list[Any]:
+    """The nodes of a field, of which a tree has one, several, or none."""
+    return [*value] if isinstance(value, list) else [] if value is None else [value]
 
 
 def _has_block(node: ast.AST) -> bool:

@@ -146,9 +146,17 @@ class RecordKeys:
         every = ((place, i) for place, function in entered.items() for i in self.statements_of[function])
         return tuple((at, self.within[i]) for at, i in every if i not in reached and i not in self._silent)
 
+    def is_untouched(self, statement: int) -> bool:
+        """Whether it runs as it stands, without anything of ours in it."""
+        return self.node_of[statement] in self._untouched
+
+    @cached_property
+    def _untouched(self) -> set[ast.AST]:
+        return {child for top in self.lecture.untouched for child in ast.walk(top) if child is not top}
+
     @cached_property
     def _silent(self) -> set[int]:
         """Statements that never say that they ran: docstrings; those of functions without probes."""
-        inside = {child for top in self.lecture.untouched for child in ast.walk(top) if child is not top}
+        inside = self._untouched
         rows, numbered = self.lecture.statements, self.lecture.statement_of.items()  # a change adds nodes
         return {number for node, number in numbered if rows[number].kind == "doc" or node in inside}

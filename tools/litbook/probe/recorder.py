@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import itertools
 import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from inspect import cleandoc
 from sys import _getframe
 from types import CodeType, FrameType
 from typing import Any
@@ -30,6 +32,7 @@ from litbook.probe import tracebacks
 from litbook.probe.asserts import Asserts
 from litbook.probe.axes import axes_annotation
 from litbook.probe.events import FirstIterations, Log, MissedWatch, PieceEvent
+from litbook.probe.holes import with_holes
 from litbook.probe.judge import Judge
 from litbook.probe.messages import cut_message
 from litbook.probe.probes import hot_probes
@@ -143,6 +146,26 @@ class Recorder(Judge):
         self.log.events.append(PieceEvent(piece))
         if self.listener is not None:
             self.listener.piece(piece)
+
+    def say(self, word: str, text: str) -> None:
+        """A text for readers, with marks around what holes put into it: kept with the place of its word."""
+        frame: FrameType | None = _getframe(1)
+        if not text or (self.site(frame)[0] is None and not self.asking):
+            return  # no page shows it
+        file = None
+        while frame is not None and file is None:
+            called, frame = frame, frame.f_back
+            file = self.lecture.file_of(called.f_code.co_filename)
+        number = None if file is None else self.numbering.statement_at.get((file, called.f_lineno))
+        if number is None or self.numbering.is_untouched(number):
+            return
+        function = self.lecture.statements[number].function
+        at = next(itertools.islice(called.f_code.co_positions(), called.f_lasti // 2, None))
+        line = self.numbering.line(function, at[0] or called.f_lineno)
+        said = model.Wording(
+            self.numbering.keys[function], line, at[2] or 0, word, cleandoc(with_holes(text))
+        )
+        self.making(self.log.function).say(said)
 
     def question(self, asked: model.Piece, answer: object) -> None:
         """Take a question, and a snapshot of its answer as it is now."""

@@ -11,6 +11,7 @@ nothing can be made. Everything is made when the run is over and the process is 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
@@ -23,7 +24,7 @@ from litbook.probe.messages import cut_message
 from litbook.probe.record_keys import RecordKeys
 from litbook.python.scopes import reads
 from litbook.record import model
-from litbook.record.limits import CALLS, FIRST, LAST
+from litbook.record.limits import CALLS, FIRST, LAST, WORDINGS
 from litbook.snapshot.snapshot import as_snapshot
 from litbook.snapshot.storages import Storages
 
@@ -84,8 +85,16 @@ class SectionBuilder:
         # frame -> the names that its last step touched, and when; whether that one is a loop
         self._touched: dict[int, tuple[dict[str, int], bool]] = {}
         self._loops: list[LoopState] = []
+        self._wordings: dict[model.Wording, None] = {}
+        self._at = Counter[tuple[str, int, int, str]]()  # the place of a word -> its wordings
         self._frame_at: dict[int, int] = {}  # number of a frame of the run -> its place here
         self._loop_at: dict[int, int] = {}  # by id of its state, which is kept
+
+    def say(self, said: model.Wording) -> None:
+        """Take a text for readers, once; of those of one word the first."""
+        self._at[said.key, said.line, said.column, said.word] += said not in self._wordings
+        if self._at[said.key, said.line, said.column, said.word] <= WORDINGS:
+            self._wordings[said] = None
 
     def ask(self, piece: model.Piece, answer: model.Snapshot) -> None:
         """Take a question that is put though the section does not run."""
@@ -303,6 +312,7 @@ class SectionBuilder:
             series=tuple(series),
             claims=tuple(claims),
             errors=tuple(self.errors),
+            wordings=tuple(self._wordings),
             snapshots=tuple(self._kept.snapshots),
         )
 

@@ -44,6 +44,21 @@ def svg(figure: Any) -> str:
     return compact(file.getvalue())
 
 
+def labels(figure: Any) -> list[str]:
+    """The titles, names of axes and curves, and remarks in a figure; not the numbers along its axes."""
+    texts = [getattr(figure, "_suptitle", None), *figure.texts]
+    for axes in figure.axes:
+        legend = axes.get_legend()
+        texts += [
+            axes.title,
+            axes.xaxis.label,
+            axes.yaxis.label,
+            *axes.texts,
+            *(legend.texts if legend else ()),
+        ]
+    return [text.get_text() for text in texts if text is not None]
+
+
 def compact(text: str) -> str:
     """Matplotlib's SVG in fewer words. Raises `xml.etree.ElementTree.ParseError` for what is no XML."""
     ET.register_namespace("", _SVG)

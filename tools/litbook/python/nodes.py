@@ -137,6 +137,33 @@ def unquote(annotation: ast.expr) -> ast.expr:
     return annotation
 
 
+_CONVERSIONS = ("str", "int", "float", "repr", "format", "round", "bool", "ascii", "complex")
+
+
+def is_literal(node: ast.expr) -> bool:
+    """Whether the value of an expression stands in the source as it is: `-1`, `"4,096"`, `str(4096)`."""
+    match node:
+        case ast.Constant():
+            return True
+        case ast.UnaryOp(operand=inner) | ast.NamedExpr(value=inner) | ast.Starred(value=inner):
+            return is_literal(inner)
+        case ast.Tuple(several) | ast.List(several) | ast.Set(several) | ast.JoinedStr(several):
+            return all(map(is_literal, several))
+        case ast.FormattedValue(value=inner, format_spec=spec):
+            return is_literal(inner) and (spec is None or is_literal(spec))
+        case ast.BinOp(ast.Constant(value=str()) | ast.JoinedStr() as left, _, right):
+            return is_literal(left) and is_literal(right)  # "40" + "96", "%d" % 4096
+        case ast.Subscript(value=inner, slice=at):
+            return is_literal(inner) and is_literal(at)
+        case ast.Slice(lower, upper, step):
+            return all(map(is_literal, filter(None, (lower, upper, step))))
+        case ast.Call(func=ast.Name(name), args=args, keywords=keywords) if name in _CONVERSIONS:
+            return all(map(is_literal, (*args, *(keyword.value for keyword in keywords))))
+        case ast.Call(func=ast.Attribute(value=inner), args=args, keywords=keywords):  # "4096".strip()
+            return all(map(is_literal, (inner, *args, *(keyword.value for keyword in keywords))))
+    return False
+
+
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a function's own body, in order: not those of functions or classes inside it.
 

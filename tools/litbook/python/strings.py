@@ -31,6 +31,9 @@ class Passage:
     def __add__(self, other: Passage) -> Passage:
         return Passage(self.text + other.text, self.places + other.places)
 
+    def __getitem__(self, part: slice) -> Passage:
+        return Passage(self.text[part], self.places[part])
+
     def dedent(self) -> Passage:
         """The text without its indentation, as the author's words take it."""
         text, places, behind = inspect.cleandoc(self.text), [], 0

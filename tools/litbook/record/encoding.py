@@ -15,7 +15,7 @@ import math
 import os
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -80,7 +80,7 @@ class _Head(msgspec.Struct):
     schema: Annotated[int, msgspec.Meta(ge=1)]
 
 
-def loads(text: str, where: str = "record") -> Record:
+def loads(text: str, where: str = "record", schemas: Collection[int] = (SCHEMA,)) -> Record:
     """The record that `dumps` wrote.
 
     Raises `RecordError`, naming `where`, for text that is cut short, was changed by hand into something that
@@ -96,7 +96,7 @@ def loads(text: str, where: str = "record") -> Record:
         raise RecordError(f"{where} is not a record: it has no schema number\n    {AGAIN}") from None
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{where} is not a whole record: {error}\n    {AGAIN}") from None
-    if schema != SCHEMA:
+    if schema not in schemas:
         way_out = "update litbook, or record it again with this one" if schema > SCHEMA else AGAIN
         raise RecordError(f"{where} has schema {schema}; this litbook reads {SCHEMA}\n    {way_out}")
     try:
@@ -124,7 +124,7 @@ def content(path: Path) -> bytes:
         os.close(handle)
 
 
-def read(path: Path, shown: str = "") -> Record:
+def read(path: Path, shown: str = "", schemas: Collection[int] = (SCHEMA,)) -> Record:
     """The record in the file `path`; errors as for `loads`, with the file's name, or as it is `shown`."""
     shown = shown or str(path)
     try:
@@ -133,7 +133,7 @@ def read(path: Path, shown: str = "") -> Record:
         raise RecordError(f"{shown} cannot be read: {error.strerror}\n    {AGAIN}") from None
     except UnicodeDecodeError:
         raise RecordError(f"{shown} is not a record: it is not UTF-8 text\n    {AGAIN}") from None
-    return loads(text, shown)
+    return loads(text, shown, schemas)
 
 
 # ---------------------------------------------------------------------------- what points where

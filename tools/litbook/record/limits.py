@@ -15,6 +15,7 @@ STEPS = 5_000  # steps kept of one call of a section, then only counted
 GLIMPSES = 64  # calls of one function whose arguments are looked at; of later ones what is immediate is kept
 SPARK = 48  # points kept of a watched number
 OUTPUT = 20_000  # characters of printed output kept of a section
+WORDINGS = 8  # texts for readers that one word is given, each once
 MESSAGE = 2000  # characters of a message, a caption, an exception's text
 TRACE = 20  # lines of a traceback: the first half and the last
 LONGEST_LINE = 300  # characters kept of a line of another file than the lecture

@@ -23,6 +23,7 @@ import msgspec
 #   2  a statement's lines are counted from the statement before it; claims leave out what they say anyway
 #   1  first published form
 SCHEMA = 5
+COMPARABLE = (4, 5)  # of these the values are still read, so that `--approve` can say what changes
 
 Number = int | float | bool | str
 """A number as JSON holds it; `"nan"`, `"inf"`, `"-inf"` and integers beyond 2**53 are text."""
@@ -438,6 +439,20 @@ class Assert(JsonObject, frozen=True):
     nothing: str = ""  # why it holds and says nothing
 
 
+class Wording(JsonArray, frozen=True):
+    """A text that a word was given for readers, with U+E000 for each hole of its own f-string.
+
+    `key` is that of the section or definition in which the word stands, from whose first line `line` counts;
+    `column` counts the bytes before the call in its line.
+    """
+
+    key: str
+    line: int
+    column: int
+    word: str
+    text: str
+
+
 class Error(JsonObject, frozen=True):
     """Something that went wrong while a section ran.
 
@@ -514,6 +529,7 @@ class Section(JsonObject, frozen=True, dict=True):
     series: tuple[Series, ...] = ()
     claims: tuple[Claim, ...] = ()
     errors: tuple[Error, ...] = ()
+    wordings: tuple[Wording, ...] = ()  # each once; a recording has none
     snapshots: tuple[Snapshot, ...] = ()
     shares: tuple[Share, ...] = ()  # of a section that ran on several ranks: what each of them left, in order
 

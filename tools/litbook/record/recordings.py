@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from litbook.errors import LitbookError, RecordError
 from litbook.files import replace_whole, way_out
 from litbook.project import RECORDINGS, recording_of
-from litbook.record import compare, encoding, model, ranks
+from litbook.record import compare, consistency, encoding, model, ranks
 from litbook.record.device_kinds import needs
 
 PLAIN = re.compile("[a-z0-9-]+")  # what a device is called in a file's name, and in addresses of pages
@@ -33,7 +33,11 @@ def read(file: Path, lecture: str) -> model.Record:
     """
     shown = _short(file)
     try:
+        with contextlib.suppress(OSError, UnicodeDecodeError):  # reading it says so
+            if consistency.merge_marks(text := encoding.content(file).decode()):
+                raise RecordError(f"{shown} {consistency.MERGE}")
         record = encoding.read(file, shown)
+        consistency.check(text, record, shown)
     except RecordError as error:
         raise _refusal(str(error)) from None
     slug = record.environment.device.slug or record.environment.device.kind
@@ -51,6 +55,9 @@ def _refusal(what: str) -> RecordError:
     """What is wrong with the file, in one line of bounded length: it may repeat what the file holds."""
     what, _, way_out = what.partition("\n")
     update = "update litbook, " if "update litbook" in way_out else ""
+    if consistency.MERGE in what:
+        update = "take one side, with `git checkout --ours` or `--theirs`, and record the lecture again: "
+        return RecordError(f"{what[:300]}\n    {update}what differs from that side is told")
     update += "take the file back from git, or run the lecture with --approve, which replaces it"
     return RecordError(f"{what[:300]}{'…' if len(what) > 300 else ''}\n    {update}")
 
@@ -121,7 +128,12 @@ class Baseline:
             recording = read(file, run.lecture)
             return cls(file, run, recording, compare.compare(run, recording).differences)
         except LitbookError as error:
-            return cls(file, run, unusable=error)
+            try:  # one of the release before still says what values were
+                recording = encoding.read(file, _short(file), schemas=model.COMPARABLE)
+                differences = compare.compare(run, recording).differences
+                return cls(file, run, None, differences, unusable=error)
+            except LitbookError:
+                return cls(file, run, unusable=error)
 
     @property
     def name(self) -> str:
@@ -150,7 +162,11 @@ class Baseline:
         if self.recording and not self.all_differences and not more:
             same = "no value, claim or section differs (delete it to record afresh)"
             return f"{self.name} stays as it is: {same}"
-        write(self.file, renew(self.recording, self.run) if self.run.asked else self.run)
+        if self.run.asked:
+            kept = renew(self.recording, self.run)
+        else:
+            kept = _keep_same(self.recording, self.run, self.all_differences)
+        write(self.file, kept)
         return f"recorded in {self.name}"
 
 
@@ -203,6 +219,49 @@ def renew(recording: model.Record | None, record: model.Record) -> model.Record:
     )
 
 
+def _keep_same(
+    recording: model.Record | None, run: model.Record, differences: Sequence[compare.Difference]
+) -> model.Record:
+    """The record of a whole run; a section of which nothing differs stays as it was recorded, and where.
+
+    So the file changes where a section does, and two branches that record different sections merge.
+    """
+    changed = {difference.section for difference in differences}
+    if recording is None or recording.asked or recording.title != run.title:
+        return run
+    paths, was_paths = ([source.path for source in record.sources] for record in (run, recording))
+    sections, same = list[model.Section](), False
+    for now in run.sections:
+        was = recording.by_key.get(now.key)
+        if was is None or now.key in changed or paths != was_paths or not _says_the_same(was, now):
+            sections.append(replace(now, run=run.environment))
+        else:
+            same = True
+            sections.append(was)
+    if not same:
+        return run
+    definitions = list[model.Definition]()
+    for definition in run.definitions:
+        before = recording.definition_of.get(definition.key)
+        alike = before and (before.digest, before.lines) == (definition.digest, definition.lines)
+        definitions.append(before if before and alike else definition)
+    near = recording.seconds <= 2 * run.seconds + 2 and run.seconds <= 2 * recording.seconds + 2
+    return replace(
+        run,
+        environment=recording.environment,
+        definitions=tuple(definitions),
+        sections=tuple(sections),
+        seconds=recording.seconds if near else run.seconds,
+    )
+
+
+def _says_the_same(was: model.Section, now: model.Section) -> bool:
+    """Whether two entries without differences are of one text, and tell readers the same."""
+    if (was.digest, was.depends, was.lines, was.heading) != (now.digest, now.depends, now.lines, now.heading):
+        return False
+    return not _is_whole(now) or [p.text for p in was.pieces] == [p.text for p in now.pieces]
+
+
 def dumps(record: model.Record) -> str:
     """The recording of a run, as the text of its file."""
     return encoding.dumps(trim(record))
@@ -214,7 +273,7 @@ def dumps(record: model.Record) -> str:
 def trim(record: model.Record) -> model.Record:
     """The record without what a recording is never asked for, so that its file changes when a value does.
 
-    What is left out: the lecture's text (git has it, and `sha256` says which it was), the run's memory, the
+    What is left out: the lecture's text and its hash (git has them), the run's memory, the
     seconds of each section, and the statements, steps and pieces of sections that need no device: pages have
     their own. What was called, and with what, stays where a value came from it.
     """
@@ -227,7 +286,7 @@ def trim(record: model.Record) -> model.Record:
     definitions = (each if each.key in stepped else replace(each, statements=()) for each in kept)
     return replace(
         record,
-        sources=tuple(replace(source, text="", cuts=()) for source in record.sources),
+        sources=tuple(replace(source, sha256="", text="", cuts=()) for source in record.sources),
         definitions=tuple(definitions),
         sections=tuple(map(_trim_section, record.sections)),
         seconds=float(round(record.seconds)),  # finer, a file would change when no value does
@@ -244,7 +303,7 @@ def _trim_section(section: model.Section) -> model.Section:
     """A section as a recording holds it; on each rank, where it ran on several."""
     if section.shares:
         return ranks.merge_entries([_trim_section(rank) for rank in ranks.ranks_of(section)])
-    kept = replace(section, locals=())
+    kept = replace(section, locals=(), wordings=())
     if not _is_whole(section):  # without what pages have of their own
         kept = replace(
             kept,

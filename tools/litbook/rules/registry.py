@@ -21,7 +21,7 @@ from litbook.errors import LitbookError, NotFound
 from litbook.finding import Finding
 from litbook.lecture.model import Lecture
 from litbook.markdown.refusals import KINDS, RefusalKind
-from litbook.rules import never_ran, recorded, run, unbacked_number, unchecked_answer, vacuous
+from litbook.rules import leaning, never_ran, recorded, run, unbacked_number, unchecked_answer, vacuous
 from litbook.rules import unclaimed_measure as measures
 from litbook.rules.subject import Subject
 
@@ -123,7 +123,10 @@ def _failures(subject: Subject) -> Iterable[Finding]:
 
 
 def _unbacked(subject: Subject) -> Iterable[Finding]:
-    return unbacked_number.find_unbacked(subject.lecture)
+    # Other tools' words compute their texts elsewhere.
+    runs = (subject.edition or subject.run) and not subject.foreign
+    record = subject.record if runs else None
+    return filter(subject.was_asked, unbacked_number.find_unbacked(subject.lecture, record))
 
 
 def _find_unchecked(subject: Subject) -> Iterable[Finding]:
@@ -199,6 +202,7 @@ register(
     Rule("large-picture", lambda subject: run.large_pictures(subject.record), "warn"),
     Rule("shown-nowhere", lambda subject: run.shown_nowhere(subject.record), "warn"),
     Rule("uncalled", _find_uncalled, "warn"),
+    Rule("leans", lambda subject: leaning.find_leaning(subject.lecture), "warn", reads="text"),
     Rule("bibliography", _bibliography),
     *(Rule(code, _prose) for code in PROSE),
     *(Rule(kind.code, _prose, doc=_of_note(kind)) for kind in KINDS),
@@ -206,8 +210,9 @@ register(
     Rule("never-ran", _never_ran, lenient=True),
     Rule("waits", _never_ran, "off"),
     Rule("vacuous", lambda subject: vacuous.find_vacuous(subject.record), lenient=True),
-    Rule("unbacked", _unbacked, reads="text"),
-    Rule("forgotten-f", _unbacked, reads="text"),
+    Rule("unbacked", _unbacked),
+    Rule("forgotten-f", _unbacked),
+    Rule("unbacked-label", _unbacked, "warn"),
     Rule("unchecked", _find_unchecked, "off", reads="text"),
     Rule("unbounded", lambda subject: measures.find_unclaimed(subject.lecture), "off", reads="text"),
     Rule("unknown-allow", _find_nothing, reads="text"),  # these two: see `judge`

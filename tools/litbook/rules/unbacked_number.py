@@ -1,20 +1,26 @@
-"""Numbers in a lecture's prose that nothing backs. Reads the text alone: nothing runs, nothing is imported.
+"""Numbers in a lecture's prose that nothing backs: in the texts that stand in it, and in what its run said.
 
-`text.prose` says which texts are prose; each is read as the tree that its page is made of. A number in it is
+`lecture.prose` says which texts are prose; each is read as the tree that its page is made of. What a run put
+together elsewhere is in its record, with a hole where the word's own f-string has one. A number in it is
 
-    computed     an f-string's hole puts it there;
+    computed     a hole of the word's own f-string puts it there, and the hole is no literal;
     cited        `[@key]` stands in the same sentence, or right behind it; in a table, in the same row;
-    structural   the number of a heading or list item; part of a name (`R2`, `Python-3`, `float32`, "rank 0");
+    structural   the number of a heading or list item; part of a name (`R2`, `Python-3`, `float32`, "rank 0",
+                 "IEEE 754", "Table 8", "Name 2 13B");
                  in a formula, an address or code. A number alone in backticks is code where the section's
                  code, or what it calls, holds that number; elsewhere it is a number like any other. In a
                  question it is what the exercise gives, and that needs no backing.
 
-What is left is *unbacked*. Digits always count; so do number words with a unit behind them ("two weeks"),
-because that is how a number looks that somebody looked up. A heading cannot have holes, so a number in it is
-backed where the section's code holds it. `docs/write-a-lecture.md` tells authors the same.
+What is left is *unbacked*. Digits always count; so do number words with a unit behind them ("two weeks"), a
+dozen, and what compares ("twice as fast", "half of the time") where the section's code neither multiplies
+with that number nor asserts something of it: that is how a number looks that somebody looked up. In titles
+and labels inside a figure it is a remark. A heading cannot have holes, so a number in it is backed where the
+section's code holds it, and so is one in the sentence of a wrong answer, which is plain text.
+`docs/write-a-lecture.md` tells authors the same.
 
-Listed too is a number that was meant to be computed: `{name}` in a string without its `f`, where the section
-or the module knows the name. Readers would see the braces. In code and formulas they are let be.
+What compares is let be in a question, which may give it. Listed too is a number that was meant to be
+computed: `{name}` in a string without its `f`, where the section or the module knows the name. Readers would
+see the braces. In code and formulas they are let be.
 """
 
 from __future__ import annotations
@@ -22,19 +28,27 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import cast
 
 from litbook.finding import Finding
 from litbook.lecture.model import Lecture
-from litbook.lecture.prose import ProseText, prose
+from litbook.lecture.prose import ProseText, prose, said
 from litbook.markdown import grammar
 from litbook.markdown import nodes as tree
 from litbook.markdown.escape import visible_characters
 from litbook.python.strings import HOLE
+from litbook.record.model import Record
 
 _WAY_OUT = "compute it in an f-string's {…}, cite its source with [@key], or say it without the number"
+# Ways out that are short, by what stands around the number.
+_FORMULA = "put the formula in $…$, as in $B = 1$"
+_NAME = "join what is a name with a hyphen, as in Name-2-13B"
+_DETOUR = 'write what is computed as a hole of the word\'s own f-string, f"… {x} …"'
 WAYS_OUT = {
+    "wrong": "let the section's code hold it, or compute it in an f-string's {…}",
     "words": _WAY_OUT,
+    "label": "make the label an f-string, and compute it there, or say it without the number",
     "exercise": f"put backticks around it where the exercise gives it, {_WAY_OUT}",
     "heading": "let the section's code hold it, in a claim say, or give the heading without the number",
 }
@@ -56,14 +70,28 @@ _NUMBER = re.compile(
 )
 _SMALL = """one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
     seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety"""
-_SCALE = ("hundred", "thousand", "million", "billion", "trillion", "dozen")
+_SCALE = {"hundred": 100, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "dozen": 12}
 _UNITS = """bit byte [kKMGTP]i?B FLOP FLOPs? FLOP/s second minute hour day week month year decade century
-    centuries percent watt joule hertz [kMGT]?Hz dollar euro degree metre mile token parameter time"""
+    centuries percent watt joule hertz [kMGT]?Hz dollar cent euro degree metre mile token parameter time
+    (?:kilo|mega|giga|tera|peta|exa|kibi|mebi|gibi|tebi)(?:byte|bit|flop|watt|hertz)
+    (?:milli|micro|nano)(?:second|metre|meter) meter fold"""
 _VALUE = "|".join([*_SMALL.split(), *_SCALE])
 _WORDS = re.compile(
     rf"\b(?P<words>(?:{_VALUE})(?:(?:-|\s+and\s+|\s+)(?:{_VALUE})){{0,11}})"  # no number has more words
-    rf"(?:-|\s+)(?:{'|'.join(_UNITS.split())})s?\b",
+    rf"(?:-|\s+)(?:{'|'.join(_UNITS.split())})s?\b|\b(?:a|half\s+a|one)\s+dozen\b",
     re.IGNORECASE,
+)
+_UNIT = re.compile(rf"\s?(?:%|(?:{'|'.join(_UNITS.split())})s?\b)")
+# What compares, with the numbers of which code holds one where it is computed.
+_PARTS = {"half": (2, 0.5), "twice": (2,), "thrice": (3,), "third": (3,), "quarter": (4, 0.25),
+          "fifth": (5, 0.2), "tenth": (10, 0.1)}  # fmt: skip
+_COMPARED = (
+    """time bytes memory cost price energy power FLOPs? parameters tokens traffic speed bandwidth rate"""
+)
+_COMPARING = re.compile(
+    rf"""\b(?:(?P<as>twice|thrice|half)\s+as\s+[a-z]+
+    |(?P<of>half|third|quarter|fifth|tenth)s?\s+of\s+the\s+(?:{"|".join(_COMPARED.split())}))\b""",
+    re.VERBOSE | re.IGNORECASE,
 )
 # Before "million parameters" these leave nothing to say: the number stands before it, or nobody gives one.
 _SAID_BEFORE = re.compile(rf"(?:[\d%{HOLE}\ufffc]|\b(?:few|several|many|some))\s*$")
@@ -75,17 +103,36 @@ _CITED = "\ue001"  # a private character, which stands for a citation
 _BARE = re.compile(rf"[-−+±~]?(?:{_DIGITS})(?:[ ]?[A-Za-z%/]+)?(?:,[ ]*[-−+±~]?(?:{_DIGITS}))*")
 # A rank has its number for a name: "rank 0", "ranks 0, 1 and 3".
 _RANKS = re.compile(r"\branks?\s(\d+(?:(?:,\s|\s(?:and|or)\s)\d+)*)\b(?!\.\d)", re.IGNORECASE)
+# So have standards, tables, and what has version and size in its name: "IEEE 754", "Table 8", "Name 2 13B".
+_NAMED = re.compile(
+    r"""\b(?:(?:IEEE|ISO|IEC|ANSI|ECMA|RFC|DIN|NIST|POSIX)(?:[ ]Std)?
+    |(?:Table|Figure|Fig\.|Section|Sec\.|Chapter|Equation|Eq\.|Appendix|Algorithm|Theorem|Lemma|Listing|Lecture|Part)s?
+    |[A-Z]\w*(?=[ ]\d+(?:\.\d+)?[ ]\d+(?:\.\d+)?[BMT]\b))
+    [ ]\d+(?:\.\d+)*[a-z]?(?:[ ]\d+(?:\.\d+)?[BMT])?\b(?!\.?\d)""",
+    re.VERBOSE,
+)
+_LISTED = 12  # numbers of one text
+_HOLDING = ("heading", "wrong")  # what has no backticks: a number in it is as one in backticks elsewhere
+_BEFORE_FORMULA = re.compile(r"(?:[=<>≤≥≈^(]|\bO\()\s*[-−+]?$")
+_BEFORE_NAME = re.compile(r"\b[A-Z]\w*(?: \d[\w.]*)?\s$")
 _NUMBERED = re.compile(r"\d+(?:\.\d+)*[.)]?\s")  # how a heading with a number begins
 _BRACED = re.compile(r"(?<!\{)\{([^{}]+)\}(?!\})")
 # The end of a sentence and of the citations right behind it; in "et al. [@key] found" there is none.
 _END = re.compile(rf"[.!?…][”’»\"')\]]*(?:\s*{_CITED})*(?=\s+[^\sa-z{_CITED}])")
 
 
-def find_unbacked(lecture: Lecture) -> list[Finding]:
-    """Every unbacked number of `lecture` and every brace that lacks its `f`, in the order of its files."""
-    problems: dict[tuple[int, int, int], Finding] = {}
-    for text in prose(lecture):
-        note = grammar.read(text.passage.text, HOLE)
+def find_unbacked(lecture: Lecture, record: Record | None = None) -> list[Finding]:
+    """Every unbacked number of `lecture` and every brace that lacks its `f`, in the order of its files.
+
+    With the `record` of its run also those of texts that stand nowhere as they were said.
+    """
+    called = {key for section in record.sections for key in section.calls} if record else set[str]()
+    texts = [*prose(lecture, called)]
+    found: dict[tuple[int, int, int], Finding] = {}
+    told = set[tuple[int, int, int, str]]()  # number of a file, place of a word in it, a number
+    more = dict[tuple[int, int, int], list[str]]()  # where several stand in one text that a run put together
+    for text in itertools.chain(texts, said(lecture, record, texts) if record else ()):
+        note = grammar.read(text.passage.text, HOLE) if text.kind != "wrong" else _plain(text)
         # What is read for a character may be several, or none: a control is spelled.
         shown = zip(text.passage.places, visible_characters(text.passage.text), strict=True)
         places = [place for place, read in shown for _ in read]
@@ -102,14 +149,40 @@ def find_unbacked(lecture: Lecture) -> list[Finding]:
                     what = f"{braced} is shown as it stands: its string has no f"
                     way_out = f"put f before the quotation mark, or backticks around {braced}"
                     problem = Finding("forgotten-f", what, text.file.place(*place), way_out)
-                    problems[text.file.number, *place] = problem
+                    found[text.file.number, *place] = problem
             for at, number in _numbers(line, text):
-                place = places[spelled[at][1]]
-                where = "a heading" if text.kind == "heading" else "prose"
+                place, key = places[spelled[at][1]], (text.file.number, *text.word, number)
+                if text.made and key in told:
+                    continue  # it stands in a text that this one was made of
+                told.add(key)
+                where = {"heading": "a heading", "label": "a figure"}.get(text.kind, "prose")
                 what = f"unbacked: the number {number!r} in {where}"
-                problem = Finding("unbacked", what, text.file.place(*place), WAYS_OUT[text.kind])
-                problems[text.file.number, *place] = problem
-    return [problems[place] for place in sorted(problems)]
+                code = "unbacked-label" if text.kind == "label" else "unbacked"
+                problem = Finding(
+                    code, what, text.file.place(*place), _way_out(line[max(0, at - 60) : at], number, text)
+                )
+                before = found.setdefault((text.file.number, *place), problem)
+                if text.made and before is not problem:
+                    more.setdefault((text.file.number, *place), []).append(repr(number))
+    for call, numbers in more.items():
+        details = (f"and {', '.join(numbers[:_LISTED])}{', …' * (len(numbers) > _LISTED)}",)
+        found[call] = replace(found[call], details=details)
+    return [found[call] for call in sorted(found)]
+
+
+def _plain(text: ProseText) -> tree.Note:
+    """A text that is no Markdown."""
+    line = tree.TextNode(0, text.passage.text)
+    return tree.Note(text.passage.text, (tree.Paragraph(0, (line,)),))
+
+
+def _way_out(before: str, number: str, text: ProseText) -> str:
+    """What to do about a number, from what stands before it in its line."""
+    ways = [WAYS_OUT[text.kind]]
+    if number[:1].isdigit() and text.kind in ("words", "exercise"):
+        ways[:0] = [_FORMULA] if _BEFORE_FORMULA.search(before) else []
+        ways[:0] = [_NAME] if _BEFORE_NAME.search(before) else []
+    return ", ".join([_DETOUR] * text.made + ways)
 
 
 def _lines(part: object) -> Iterator[Sequence[tree.Inline | tree.TableCell]]:
@@ -166,17 +239,45 @@ def _numbers(line: str, text: ProseText) -> Iterator[tuple[int, str]]:
         if _CITED in line[start:end]:
             continue
         names = [match.span(1) for match in _RANKS.finditer(line, start, end)]
+        names += [match.span() for match in _NAMED.finditer(line, start, end)]
         for match in _NUMBER.finditer(line, start, end):
             if any(first <= match.start() < last for first, last in names):
                 continue
-            if text.kind != "heading" or not _values(match[0]) <= text.held:
+            # Of a label a digit alone is as a name is, and `4d` is algebra.
+            short = re.fullmatch(r"\d[a-zN]?|\d+[dN]", match[0]) and not _UNIT.match(line, match.end())
+            if text.kind == "label" and short:
+                continue
+            values = _values(match[0])
+            if re.match(r"\s?%", line[match.end() : match.end() + 2]):  # of 40 % code holds 0.4
+                values = frozenset(v if v in text.held else v / 100 for v in values)
+            if text.kind not in _HOLDING or not values <= text.held:
                 yield match.start(), match[0]
         # "Six FLOPs per parameter" is the thesis of a section: it is what its claims are about.
         for match in _WORDS.finditer(line, start, end) if text.kind != "heading" else ():
-            scale = match["words"].split()[0].lower() in _SCALE
-            article = match["words"].lower() == "one"  # "while one byte arrives"
-            if not article and not (scale and _SAID_BEFORE.search(line, 0, match.start())):
+            words = (match["words"] or "").lower()
+            scale = words.split(" ")[0] in _SCALE
+            article = words == "one"  # "while one byte arrives"
+            held = text.kind == "wrong" and _spelled(words) in text.held
+            if not article and not held and not (scale and _SAID_BEFORE.search(line, 0, match.start())):
                 yield match.start(), " ".join(match[0].split())
+        for match in _COMPARING.finditer(line, start, end) if text.kind in ("words", "label") else ():
+            part = (match["as"] or match["of"]).lower()
+            if not line[:end].rstrip().endswith("?") and not text.factors.intersection(_PARTS[part]):
+                yield match.start(), " ".join(match[0].split())
+
+
+def _spelled(words: str) -> float:
+    """The number that words say: 24 of "twenty-four", 1.5e13 of "fifteen trillion"."""
+    total, part, small = 0.0, 0.0, _SMALL.split()
+    for word in re.findall("[a-z]+", words):
+        if word in small:
+            place = small.index(word)
+            part += place + 1 if place < len(small) - 8 else 10 * (place - len(small) + 10)
+        elif word in ("hundred", "dozen"):
+            part = (part or 1) * _SCALE[word]
+        elif word in _SCALE:
+            total, part = total + (part or 1) * _SCALE[word], 0.0
+    return total + part
 
 
 def _values(text: str) -> frozenset[float]:

@@ -7,13 +7,17 @@ second way where its question has a `check=` of another text, or where its funct
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+import copy
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 
 from litbook.finding import Finding
 from litbook.lecture.calls import LectureCalls
 from litbook.lecture.model import Lecture
 
 WAY_OUT = "compute it a second way, check=…: by a count, a counter, a published number"
+DEEPEST = 50  # names that stand for names
+_ALIKE = ("int", "float", "round", "abs", "copy", "deepcopy")
 SAME = "write another way to it: a count, a counter, a published number"
 
 
@@ -21,16 +25,16 @@ def find_unchecked(lecture: Lecture) -> list[Finding]:
     """The questions of `lecture` whose answer has no second way, in the order of its files."""
     text, problems = LectureCalls(lecture), dict[tuple[int, int], Finding]()
     # What the asserts of each function say that something else equals, or is close to.
-    compared = defaultdict[int, list[ast.expr]](list)
+    compared = defaultdict[int, list[list[ast.expr]]](list)
     for statement, number in lecture.statement_of.items():
         test = statement.test if isinstance(statement, ast.Assert) else None
         for part in test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]:
             match part:
                 case ast.Compare(left, ops, others) if all(isinstance(op, ast.Eq) for op in ops):
-                    compared[lecture.statements[number].function] += [left, *others]
+                    compared[lecture.statements[number].function].append([left, *others])
                 case ast.Call(func, [one, other, *_]):
                     if ast.unparse(func).rpartition(".")[2] in ("isclose", "allclose", "equal"):
-                        compared[lecture.statements[number].function] += [one, other]
+                        compared[lecture.statements[number].function].append([one, other])
     for statement, number in lecture.statement_of.items():
         match statement:
             case ast.Expr(ast.Call(keywords=keywords)) if text.word(statement) == "question":
@@ -40,9 +44,14 @@ def find_unchecked(lecture: Lecture) -> list[Finding]:
                 answer, check = given["answer"], given.get("check")
                 if isinstance(check, ast.Constant) and check.value is None:
                     check = None
-                others = compared[lecture.statements[number].function]
-                once_more = check is not None and _same(answer, check)
-                if not once_more and (check is not None or any(_same(answer, other) for other in others)):
+                function = lecture.statements[number].function
+                known = _bound_once(lecture.node_of[function])
+                once_more = check is not None and _same(answer, check, known)
+                sides = (
+                    several for several in compared[function] if any(_same(answer, one) for one in several)
+                )
+                elsewhere = any(not _same(answer, one, known) for several in sides for one in several)
+                if not once_more and (check is not None or elsewhere):
                     continue
                 file = lecture.file_of_statement(number)
                 way = "its check= is the answer once more" if once_more else "nothing checks it"
@@ -59,5 +68,69 @@ def count(lecture: Lecture) -> int:
     return sum(text.word(statement) == "question" for statement in lecture.statement_of)
 
 
-def _same(one: ast.expr, other: ast.expr) -> bool:
+def _same(one: ast.expr, other: ast.expr, known: Mapping[str, ast.expr] = {}) -> bool:
+    """Whether two expressions are one, the names that are `known` written out."""
+    one, other = (_Aliases(known).visit(copy.deepcopy(_written_out(side, known))) for side in (one, other))
     return ast.dump(one) == ast.dump(other)
+
+
+class _Aliases(ast.NodeTransformer):
+    """Inside of an expression, what is only another name for a name or a number."""
+
+    def __init__(self, known: Mapping[str, ast.expr]) -> None:
+        self.known = known
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """A name, or what it is another one for."""
+        meant: ast.expr = node
+        for _ in range(DEEPEST):
+            further = self.known.get(meant.id) if isinstance(meant, ast.Name) else None
+            if not isinstance(further, ast.Name | ast.Constant):
+                break
+            meant = further
+        return meant
+
+
+def _bound_once(function: ast.AST) -> dict[str, ast.expr]:
+    """The names that a function gives one value, once, and that value: of `m = k` what `m` stands for."""
+    values, often = dict[str, ast.expr](), Counter[str]()
+    for node in ast.walk(function):
+        pairs = list[tuple[ast.expr, ast.expr]]()
+        match node:
+            case ast.Assign(targets, value):
+                pairs += ((target, value) for target in targets)
+            case ast.AnnAssign(target, value=ast.expr() as value) | ast.NamedExpr(target, value):
+                pairs.append((target, value))
+        for named, given in pairs:
+            match named, given:
+                case ast.Tuple(names), ast.Tuple(several) if len(names) == len(several):
+                    pairs += zip(names, several, strict=True)
+                case ast.Name(name), _:
+                    values[name] = given
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            often[node.id] += 1
+    return {name: value for name, value in values.items() if often[name] == 1}
+
+
+def _written_out(node: ast.expr, known: Mapping[str, ast.expr], depth: int = 0) -> ast.expr:
+    """An expression without what leaves its value as it is: other names for it, `int(…)`, `+ 0`, `* 1`."""
+    if depth > DEEPEST:
+        return node
+    match node:
+        case ast.Name(name) if name in known:
+            return _written_out(known[name], known, depth + 1)
+        case ast.Call(func, [inner], []) if ast.unparse(func).rpartition(".")[2] in _ALIKE:
+            return _written_out(inner, known, depth + 1)
+        case ast.NamedExpr(_, inner) | ast.UnaryOp(ast.UAdd(), inner):
+            return _written_out(inner, known, depth + 1)
+        case ast.Subscript(ast.List([inner]) | ast.Tuple([inner]), ast.Constant(value=0 | -1)):
+            return _written_out(inner, known, depth + 1)
+        case ast.BinOp(inner, ast.Add() | ast.Sub(), ast.Constant(value=0)) | ast.BinOp(
+            ast.Constant(value=0), ast.Add(), inner
+        ):
+            return _written_out(inner, known, depth + 1)
+        case ast.BinOp(inner, ast.Mult() | ast.Div() | ast.Pow(), ast.Constant(value=1)) | ast.BinOp(
+            ast.Constant(value=1), ast.Mult(), inner
+        ):
+            return _written_out(inner, known, depth + 1)
+    return node

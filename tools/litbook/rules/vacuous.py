@@ -20,6 +20,7 @@ from litbook.rules.tautology import SAME, expression, why_same
 WAY_OUT = "claim also that there was something to see; where zero is the point, say so: # @allow vacuous: WHY"
 WAY_OUT_SAME = "claim something that can be false; where this is the point, say so: # @allow vacuous: WHY"
 WAY_OUT_THERE = "call it, or claim that it is there: … is not None"
+NAN = "it compares with nan, which equals nothing and has no order"
 _EQUAL = ("==", "is", "<=", ">=")  # what holds between a thing and itself
 _CALLS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 
@@ -34,7 +35,9 @@ def find_vacuous(record: Record) -> list[Finding]:
             if claim.verdict == "holds" and claim.kind == "assert" and not claim.zero:
                 judged = [entry.claims[number] for entry in of_ranks]
                 reasons = [_why_vacuous(section, own) for own in judged if own.verdict == "holds"]
-                if why := (all(reasons) and reasons[0]) or why_same(claim.text):
+                # But nan on one rank says nothing of that rank, whatever the others have.
+                nan = next((why for why in reasons if why == NAN), "")
+                if why := (all(reasons) and reasons[0]) or nan or why_same(claim.text):
                     problems.append(_problem(record, section, claim.line, "claim", why))
     says = {(check.key, check.line, check.column) for check in record.asserts if not check.nothing}
     for check in record.asserts:
@@ -96,7 +99,7 @@ def why_nothing(
             yield "what is taken from itself is zero"
         denied = between in ("!=", "not in") or (before[-1:] == ["not"] and not called)
         if denied and once and left != right and "nan" in (_number(a), _number(b)):
-            yield "it compares with nan, which equals nothing and has no order"
+            yield NAN
 
 
 def _taken_from_itself(text: str) -> bool:

@@ -25,6 +25,7 @@ from typing import NoReturn
 from litbook.errors import Interrupted, LitbookError, TimedOut, UnusableLecture
 from litbook.finding import Place
 from litbook.lecture import dependencies, parse, siblings
+from litbook.lecture.leaning import Leanings
 from litbook.lecture.model import INSTALLED, Lecture
 from litbook.plugins import Missing
 from litbook.probe import author, tracebacks
@@ -157,7 +158,10 @@ class Execution:
     def __post_init__(self) -> None:
         recorder = self.recorder
         self.asked = dict.fromkeys(map(recorder.lecture.section, self.sections))
-        self.codes = instrument_files(recorder.lecture, recorder, self.asked)
+        # Those that change what these read run first.
+        before = Leanings(recorder.lecture).before(self.asked) if self.asked else []
+        self.first = [*dict.fromkeys((*before, *self.asked))]
+        self.codes = instrument_files(recorder.lecture, recorder, self.first)
         self.modules = Modules(self.path, recorder.lecture, self.codes, recorder.file_log)
         # What a compiler of long lectures has freed, the C library keeps; and Python's objects lie elsewhere.
         with contextlib.suppress(OSError, AttributeError, TypeError):  # no such library, or not this one
@@ -188,7 +192,7 @@ class Execution:
         try:
             self._begin_from_seed()
             if self._survives(0, modules.load):
-                for number in self.asked:
+                for number in self.first:
                     recorder.section(number, partial(modules.call, number))
                 if not self.asked:
                     main = recorder.lecture.main
@@ -225,7 +229,7 @@ class Execution:
         if recorder.listener is not None:
             recorder.listener.section(function)
         with recorder.section_log(function):
-            before = [(entry, entry.read()) for entry in restore.random_state()]
+            before = [(entry, entry.read()) for entry in restore.settings()]
             self._begin_from_seed()
             try:
                 # The process group in which it begins, with what leaves it; for most there is none.
@@ -239,9 +243,8 @@ class Execution:
                 with group as leave:
                     if not self._survives(function, call):
                         leave()
-            finally:  # what runs after it sees the random state from before it
-                for entry, value in before:
-                    entry.write(value)
+            finally:  # what runs after it sees the settings and the random state from before it
+                restore.put_back(before)
 
     def _begin_from_seed(self) -> None:
         random.seed(self.seed)

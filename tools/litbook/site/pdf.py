@@ -1,8 +1,9 @@
 """A book as one PDF: the pages of its site, gathered and printed by the browser that is there.
 
 In goes a site that was built, out comes a file: a title, the contents with the numbers of pages, every page
-of the menu. The browser puts the pages together (`print/book.js`), and prints twice: where things begin is
-read from the first print, and stands in the second one's contents.
+of the build's own navigation, of which a theme may show a part. The browser puts the pages together
+(`print/book.js`), and prints twice: where things begin is read from the first print, and stands in the second
+one's contents.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import http.server
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 import threading
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,7 @@ from pypdf import PdfReader
 from litbook.errors import LitbookError
 from litbook.files import NotWritten, replace_whole
 from litbook.i18n import _
+from litbook.site.pages import PLACE as PAGES
 
 HERE = Path(__file__).resolve().parent / "print"
 PLACE = "litbook-print"  # in the site, while it is printed
@@ -64,16 +68,37 @@ def title_and_address(config: Path) -> tuple[str, str]:
     return str(settings.get("site_name") or ""), str(settings.get("site_url") or "")
 
 
+def menu(built: Path, lectures: Sequence[str]) -> list[str]:
+    """The paths of the pages to print, as a build has left its navigation in the file `built`.
+
+    Raises `LitbookError` where no page of a lecture is among them.
+    """
+    pages = json.loads(built.read_text(encoding="utf-8"))
+    paths = dict.fromkeys(["/", *(f"/{page}" for page in pages)])
+    for name in lectures:
+        if not any(re.match(rf"/{PAGES}/{re.escape(name)}(/|\.html$|$)", path) for path in paths):
+            what = f"{name} is in no menu of the site, and would be missing on paper"
+            raise LitbookError(f"{what}\n    let `nav` in mkdocs.yml have an entry for the lectures")
+    return [path for path in paths if not path.startswith(LEAVES)]
+
+
 def write(
-    site: Path, file: Path, program: str, title: str, *, asides: str = "open", address: str = ""
+    site: Path,
+    file: Path,
+    program: str,
+    title: str,
+    pages: Sequence[str],
+    *,
+    asides: str = "open",
+    address: str = "",
 ) -> int:
-    """Print the site as `file`; the number of its pages. `asides` are "open" or "out".
+    """Print the `pages` of the site as `file`; the number of its pages. `asides` are "open" or "out".
 
     `address` is where the site is, to which links lead that lead to no page of the book. Raises
     `LitbookError` where the browser prints no whole book, and `NotWritten`.
     """
     shutil.copytree(HERE, site / PLACE, dirs_exist_ok=True)
-    choices: dict[str, Any] = {"title": title, "contents": _("Contents"), "asides": asides, "leave": LEAVES}
+    choices: dict[str, Any] = {"title": title, "contents": _("Contents"), "asides": asides, "menu": [*pages]}
     choices |= {"site": address, "pages": {}}
     handler = partial(_QuietHandler, directory=str(site))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:

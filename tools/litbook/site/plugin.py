@@ -13,7 +13,9 @@ import contextlib
 import fcntl
 import gc
 import hashlib
+import json
 import logging
+import os
 import re
 import threading
 import time
@@ -45,7 +47,7 @@ from litbook.notebook.workbook import HIDDEN
 from litbook.page import sitemap
 from litbook.page.runs import LectureRuns
 from litbook.page.search import SearchPassage
-from litbook.project import CONFIG, WORDS, Project, display_path
+from litbook.project import CONFIG, MENU, WORDS, Project, display_path
 from litbook.python.nodes import freeze_garbage, pause_collection
 from litbook.record import model
 from litbook.rules import outcome, recorded
@@ -250,6 +252,8 @@ class LitbookPlugin(BasePlugin[Options]):
     def on_nav(self, nav: Any, **_: Any) -> Any:
         """Titles are text, whatever they hold."""
         theme_patches.escape_titles(nav.items)
+        if menu := os.environ.get(MENU):  # who asked for it prints these
+            write(Path(menu), json.dumps([page.url for page in nav.pages]).encode())
         return nav
 
     def on_env(self, env: Any, **_options: Any) -> Any:

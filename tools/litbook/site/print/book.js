@@ -1,5 +1,5 @@
-// All pages of the site as one document, in the order of its menu: a title, the contents, the pages.
-// `choices.json` says what to leave out, and the pages on which things begin, as far as they are known.
+// All pages of the site as one document, in the order of its navigation: a title, the contents, the pages.
+// `choices.json` says which these are, what to leave out, and the pages on which things begin, as far as they are known.
 (async () => {
   const got = async (path) => {
     const answer = await fetch(path);
@@ -18,14 +18,8 @@
   document.head.append(document.querySelector("style"));
   document.documentElement.lang = home.documentElement.lang;
 
-  // The pages of the menu, each once.
   const pages = new Map();
-  const paths = ["/"];
-  for (const link of home.querySelectorAll(".md-nav--primary a.md-nav__link[href]")) {
-    const url = new URL(link.getAttribute("href"), location.origin + "/");
-    if (url.origin === location.origin && !choices.leave.some((start) => url.pathname.startsWith(start))) paths.push(url.pathname);
-  }
-  for (const path of new Set(paths)) {
+  for (const path of choices.menu) {
     const article = (await read(path)).querySelector("article.md-content__inner");
     if (article && !article.querySelector(".lb-workbook")) pages.set(path, { article, name: `p${pages.size + 1}` });
   }
