@@ -634,8 +634,7 @@ def checkpointing_lets_a_large_model_fit() -> None:
             tenth is kept free. Below, how long training on `15e12` tokens takes at half of the
             peak, counted as `6` FLOPs for each parameter and token.
         """, alt=r"""
-            A frame, the memory of one H100, and a bar that runs out of it to nearly three times its
-            length: a sliver of state, activations, and the softmax of the logits.
+            A frame, the memory of one H100, and a bar that runs far out of it: a sliver of state, activations, and the softmax of the logits.
         """)  # @hide
     note(rf"""
         So in data parallelism without checkpointing, no number of GPUs is enough, because each

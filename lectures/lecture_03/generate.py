@@ -295,7 +295,7 @@ def reading_is_work_and_writing_is_waiting() -> None:
         do="From how many tokens at once is the GPU busy with arithmetic?",
         see="With `512` tokens at once the FLOPs for each byte are above the ridge. Decoding, with a single token, is at the far left.",
         caption="FLOPs that Llama-3-8B does with each byte that it reads, against the tokens that go through it at once.",
-        alt="A rising line that crosses the ridge of an H100 between 256 and 512 tokens.")  # @hide
+        alt="A rising line that crosses the ridge of an H100 between `256` and `512` tokens.")  # @hide
     assert many[256]["FLOPs for each byte"] < ridge < many[512]["FLOPs for each byte"], \
         "The line crosses the ridge there."  # @hide
     question(r"""
@@ -580,7 +580,7 @@ def a_batch_shares_the_weights() -> None:
         sequence takes `0.2` ms. The GPU waits for memory all the time. It generates `50` sequences
         at once. How many tokens a second is that in total?
     """, answer=50 / (10e-3 + 50 * 0.2e-3), check=1e3 * 50 / (10 + 10), unit="tokens/s", within=0.01, wrong={
-            "Each sequence has a cache to read: 50 times 0.2 ms.": 50 / (10e-3 + 0.2e-3),
+            "Each sequence has a cache to read: the time of one, 50 times.": 50 / (10e-3 + 0.2e-3),
             "That is each sequence; in total there are 50 times as many.": 1 / (10e-3 + 50 * 0.2e-3),
             "The weights are read once for all sequences.": 50 / (50 * (10e-3 + 0.2e-3)),
             "The caches also have to be read.": 50 / 10e-3,

@@ -229,7 +229,7 @@ def draw_sequences(
 
 
 def spelled(tokens: Int[Tensor, "seq"]) -> str:
-    """Tokens as characters: 0 is the space, and 1 to 26 are the letters a to z."""
+    """Tokens as characters: the first is the space, and after it come the letters a to z."""
     return "".join(" abcdefghijklmnopqrstuvwxyz"[i] for i in tokens.tolist())
 
 

@@ -179,7 +179,7 @@ def a_slot_is_refilled_at_once() -> None:
         "Each answer is in one slot, for as many steps as it has tokens."  # @hide
     spread = explore(timeline, over={"a_request_every": range(5), "slots": [2, 3, 4, 6]},
         at={"a_request_every": 0, "slots": 4}, module="pictures/slots.js", still=plot_slots(pictures),
-        do="All requests are there at the beginning. Let one arrive every step, then every 2, 3 and 4 steps.",
+        do="All requests are there at the beginning. Let one arrive every step, then ever more rarely.",
         see=r"""
             With one request every `2` steps, none waits for a refilled slot. With fixed batches, a
             request that arrives while a batch runs waits until all of that batch has ended.
@@ -414,7 +414,7 @@ def waiting_grows_with_the_load() -> None:
         unit="ms", limit=("target", 200),
         do="The mean time to first token shall be at most `200` ms. What is the largest load?",
         see="By the formula, a load of `85` percent gives exactly `200` ms.",
-        caption="Mean time to first token against the load in percent, for prefills of 30 ms on average.",
+        caption="Mean time to first token against the load in percent, for prefills of `30` ms on average.",
         alt="Two curves that nearly coincide. They are flat at first and rise steeply towards the right.")  # @hide
     assert all(math.isclose(*both.values(), rel_tol=0.08) for both in grid.values()), \
         "Both curves agree within 8 %."  # @hide

@@ -100,12 +100,12 @@ def a_generated_token_costs_more() -> None:
 
     grid = explore(price, over={"batch": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512], "context": [512, 2048, 8192]},
         at={"batch": 64, "context": 2048}, kind="curve", unit="cents",
-        do="For each context, find the batch from which doubling it saves less than a quarter of the price.",
+        do="For each context, find the batch from which doubling it saves less than a quarter.",
         see=r"""
             With `8192` tokens it is `16`, with `2048` it is `64`, and with `512` it is `256`. The
             shorter the sequences, the nearer the price of a large batch comes to that of a prompt.
         """,
-        caption="Cents for a million tokens of Llama-3-8B on an H100 at 2 dollars per hour, at best.",
+        caption="Cents for `1e6` tokens of Llama-3-8B on an H100 at `2` dollars per hour, at best.",
         alt="A falling curve for generated tokens that levels off above a flat line, that of prompts.")  # @hide
     turn = {c: next(b for b, k in grid if k == c and (2 * b, c) in grid and grid[2 * b, c]["generated"] > 0.75 * grid[b, c]["generated"])
             for c in (512, 2048, 8192)}  # @hide

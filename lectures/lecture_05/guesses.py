@@ -114,10 +114,10 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
 
     grid = explore(speedup, over={"batch": [1, 8, 16, 32, 64, 96, 128, 192, 256, 384], "guesses": [1, 2, 3, 4, 6]},
         at={"batch": 1, "guesses": 4}, kind="curve", unit="times", limit=("no gain", 1),
-        do="From what batch size of the slider on do 4 guesses no longer pay? And a single guess?",
+        do="From what batch size of the slider on do `4` guesses no longer pay? And a single guess?",
         see=r"""
-            With $4$ guesses it is `256` sequences if they are right in 80 % of the cases, and `128`
-            if in 60 %. A single guess, right in 80 %, still pays a little with `384`.
+            With $4$ guesses it is `256` sequences if they are right in `80` % of the cases, and `128`
+            if in `60` %. A single guess, right in `80` %, still pays a little with `384`.
         """,
         caption="By what factor guesses make decode faster, against the batch, at best.",
         alt="Two falling curves and a line at one. Both cross the line, the lower one at a smaller batch.")  # @hide

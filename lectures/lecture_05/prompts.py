@@ -114,7 +114,7 @@ def chunks_of_a_prompt_share_steps() -> None:
     grid = explore(waits, over={"chunk": sizes}, at={"chunk": 512}, kind="bars", unit="ms", limit=("target", target),
         do="What is the largest chunk with which all users get their token within `20` ms? What does it cost the prompt?",
         see="Chunks of `512` tokens meet the target. The prompt's first token then comes after `231` ms.",
-        caption="Both waits, while a prompt of 8192 tokens goes through, in chunks.",
+        caption="Both waits, while a prompt of `8192` tokens goes through, in chunks.",
         alt="Two bars. With larger chunks the users' wait grows and the prompt's wait shrinks.")  # @hide
     assert max(c for c in grid if grid[c]["longest wait of users"] < target) == 512, \
         "512 tokens are the largest chunk of the grid within 20 ms."  # @hide
