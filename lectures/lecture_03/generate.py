@@ -295,7 +295,7 @@ def reading_is_work_and_writing_is_waiting() -> None:
         do="From how many tokens at once is the GPU busy with arithmetic?",
         see="With `512` tokens at once the FLOPs for each byte are above the ridge. Decoding, with a single token, is at the far left.",
         caption="FLOPs that Llama-3-8B does with each byte that it reads, against the tokens that go through it at once.",
-        alt="A rising line that crosses the ridge of an H100 between `256` and `512` tokens.")  # @hide
+        alt="A rising line that crosses the line of the ridge.")  # @hide
     assert many[256]["FLOPs for each byte"] < ridge < many[512]["FLOPs for each byte"], \
         "The line crosses the ridge there."  # @hide
     question(r"""

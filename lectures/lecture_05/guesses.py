@@ -116,8 +116,8 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
         at={"batch": 1, "guesses": 4}, kind="curve", unit="times", limit=("no gain", 1),
         do="From what batch size of the slider on do `4` guesses no longer pay? And a single guess?",
         see=r"""
-            With $4$ guesses it is `256` sequences if they are right in `80` % of the cases, and `128`
-            if in `60` %. A single guess, right in `80` %, still pays a little with `384`.
+            With $4$ guesses it is `256` sequences if they are right with a chance of `0.8`, and `128`
+            with `0.6`. A single guess, right with `0.8`, still pays a little with `384`.
         """,
         caption="By what factor guesses make decode faster, against the batch, at best.",
         alt="Two falling curves and a line at one. Both cross the line, the lower one at a smaller batch.")  # @hide
