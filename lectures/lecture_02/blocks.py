@@ -1,5 +1,6 @@
 """Blocks of numbers that share a scale: E2M1, MXFP8, NVFP4."""
 import math
+from itertools import pairwise
 
 import torch
 from jaxtyping import Float
@@ -79,11 +80,15 @@ def four_bits_hold_eight_sizes() -> None:
 
 
 def by_power_of_two(
-    x: Float[Tensor, "n"], size: int, top: float
+    x: Float[Tensor, "n"], size: int, top: float, up: bool = False
 ) -> Float[Tensor, "block 1"]:
-    """One power of two for each block of `size` numbers, which takes its largest to about `top`."""
+    """One power of two for each block of `size` elements: of largest / `top` rounded up, or as the first MX formats do.
+
+    Those round the powers of two in `largest` and in `top` down, each by itself.
+    """
     largest = x.view(-1, size).abs().amax(dim=1, keepdim=True)
-    return torch.exp2(largest.log2().floor() - math.floor(math.log2(top)))
+    exponent = (largest / top).log2().ceil() if up else largest.log2().floor() - math.floor(math.log2(top))
+    return torch.exp2(exponent)
 
 
 @aside
@@ -173,60 +178,80 @@ def by_search(  # @hide
 
 
 @aside
-def smaller_blocks_need_finer_scales() -> None:
-    """Smaller blocks lower the error only where the scale is finer than a power of two."""
+def smaller_blocks_help_unless_the_scale_is_rounded_down() -> None:
+    """For normally distributed values, smaller blocks lower the error, unless scales are rounded down to powers of two."""
     note(r"""
-        Two formats keep numbers in [E2M1](#four_bits_hold_eight_sizes), a format of `4` bits, and
+        Two formats keep values in [E2M1](#four_bits_hold_eight_sizes), a format of `4` bits, and
         have a scale for each [block](#an_outlier_ruins_its_own_block_only). MXFP4 has blocks of
-        `32` numbers, and its scales are powers of two. NVFP4 has blocks of `16`, and its scales are
-        numbers in `E4M3`, a format of one byte, times one `float32` for the whole tensor [@nvfp4].
+        `32` elements, and its scales are powers of two. NVFP4 has blocks of `16`, and its scales
+        are in `E4M3`, a format of one byte, times one `float32` for the whole tensor [@nvfp4].
         NVFP4 is more precise. Because of the smaller blocks, or because of the finer scales?
 
-        Change one at a time. `power` has the error with powers of two, `finer` with scales in
-        `E4M3`, for several sizes of a block and normally distributed numbers:
+        A scale should take the largest value of its block to `6`, the largest of E2M1. A block
+        whose largest value is `7` needs the scale `7 / 6 = 1.17`. A power of two can only be `1` or
+        `2`. Rounded *down*, to `1`, the `7` does not fit and is cut off to `6`. Rounded *up*, to
+        `2`, it becomes `7 / 2` and nothing is cut off, but the upper half of the format is not used.
+        The first specification of MX rounds down [@ocp-mx].
+
+        Change one thing at a time: the relative error with powers of two rounded down, rounded up,
+        and with scales in `E4M3`, for several block sizes and normally distributed values:
     """)
-    x, sizes = torch.randn(2**15), [2**k for k in range(2, 9)]  # @unnoticed: 2, 9, 15: points of the curves
-    power = {n: block_error(x, by_power_of_two(x, n, 6.0)) for n in sizes}  # @inspect power
+    x, sizes = torch.randn(2**16), [2**k for k in range(2, 9)]  # @unnoticed: 2, 9, 16: points of the curves
+    down = {n: block_error(x, by_power_of_two(x, n, 6.0)) for n in sizes}  # @inspect down
+    up = {n: block_error(x, by_power_of_two(x, n, 6.0, up=True)) for n in sizes}  # @inspect up
     finer = {n: block_error(x, by_e4m3(x, n)) for n in sizes}  # @inspect finer
-    assert power[16] > power[32], \
-        "With powers of two, blocks of 16 have a larger error than blocks of 32."
-    assert finer[16] < finer[32], \
-        "With scales in E4M3, blocks of 16 have the smaller error."
-    mended = finer[32] / power[32] - 1  # @inspect mended as %
-    together = finer[16] / power[32] - 1  # @inspect together as %
+    cut = to_e2m1(torch.tensor([7.0])).item(), 2 * to_e2m1(torch.tensor([7.0]) / 2).item()  # @hide
+    assert cut == (6.0, 8.0), "With the scale 1 the value 7 is cut off to 6; with 2 it is rounded to 8."  # @hide
+    assert down[16] > down[32], \
+        "Rounded down, blocks of 16 have a larger error than blocks of 32."
+    assert all(a < b for a, b in pairwise(up.values())), \
+        "Rounded up, the error falls with every halving of the block."
+    assert all(a < b for a, b in pairwise(finer.values())), \
+        "With scales in E4M3 it does so as well."
+    mended = finer[32] / down[32] - 1  # @inspect mended as %
+    together = finer[16] / down[32] - 1  # @inspect together as %
     assert round(mended, 1) == -0.1, \
-        "With finer scales alone, the error of MXFP4 falls by a tenth."
+        "With finer scales alone, the error of MXFP4 rounded down falls by a tenth."
     assert round(together, 1) == -0.2, \
         "With smaller blocks as well, which is NVFP4, it falls by a fifth."
     split = (1 + mended) * finer[16] / finer[32]  # @hide
     assert math.isclose(1 + together, split), "The finer scales' part, times that of half the block, is the whole change."  # @hide
-    figure(plot_block_errors(power, finer), caption=r"""
-        Relative error of E2M1 on normally distributed numbers against the size of a block, with two
-        kinds of scale. Dots: MXFP4 and NVFP4.
+    figure(plot_block_errors({"powers of two, rounded down": down, "rounded up": up, "E4M3": finer}), caption=r"""
+        Relative error of E2M1 on normally distributed values against block size, with three kinds
+        of scale. Dots: MXFP4 as first specified, and NVFP4.
     """, alt=r"""
-        Two curves against block size on a logarithmic axis. Under scales in E4M3 the error rises
-        with the size of the block. Under powers of two it lies above, and falls slightly instead,
-        until the two all but meet at the largest blocks.
+        Three curves against block size on a logarithmic axis. With scales in E4M3 the error rises
+        with the block size and is lowest. With powers of two rounded up it rises as well. With
+        powers of two rounded down it falls slightly instead.
     """)
     note(r"""
-        So smaller blocks help only with finer scales. A power of two can miss the right scale by
-        nearly a factor of two. Then the largest number of a block is stretched too little, or is
-        cut off. The smaller the blocks, the more numbers are the largest of their block. Small
-        blocks also cost bits:
+        So it is not the power of two that spoils small blocks, but rounding it down: the smaller
+        the blocks, the more elements are the largest of their block, and those are the ones that
+        are cut off. Rounded up, nothing is cut off, and smaller blocks help. That is how CUDA's own
+        conversion rounds. With *heavier tails* than the normal distribution has, smaller blocks
+        help even when scales are rounded down, because an outlier then harms fewer neighbours.
+        Values from a Laplace distribution:
     """)
-    scales = 8 * len(x) // 32, 8 * len(x) // 16 + 32  # @unnoticed: + -> -, 32 -> 33, 32 -> 64: one scale more or less is not seen
-    paid = [4 + round(s / len(x), 2) for s in scales]  # @inspect paid as bits
+    heavy = torch.distributions.Laplace(0.0, 1.0).sample((2**16,))  # @unnoticed: 2, 16, 0.0 -> 1.0: more draws
+    tails = [block_error(heavy, by_power_of_two(heavy, n, 6.0)) for n in (256, 16)]  # @inspect tails
+    assert tails[1] < 0.95 * tails[0], \
+        "With Laplace values rounded down, blocks of 16 have a smaller error than blocks of 256."
+    scales = 8 * len(x) // 32, 8 * len(x) // 16 + 32  # @hide  # @unnoticed: + -> -, 32 -> 33, 32 -> 64: one scale more or less is not seen
+    paid = [4 + round(s / len(x), 2) for s in scales]  # @hide
     assert paid == [4 + 8 / 32, 4 + 8 / 16], \
-        "A number takes 4.25 bits in MXFP4, and 4.5 bits in NVFP4."
-    note(r"""
-        Real weights and activations are not normally distributed, so their errors differ from
-        these.
-    """)
-    question(rf"""
-        With blocks of `8`, the error is `{power[8]:.4f}` with powers of two and `{finer[8]:.4f}`
-        with scales in E4M3. Divide the second by the first: what share of the error is left?
-    """, answer=round(block_error(x, by_e4m3(x, 8)) / block_error(x, by_power_of_two(x, 8, 6.0)), 2),
-        check=round(by_search(x, by_e4m3(x, 8)) / by_search(x, by_power_of_two(x, 8, 6.0)), 2), why=r"""
-            More than a quarter of the error is gone. For blocks of `32` it is a tenth: the smaller
-            the blocks, the more a finer scale saves.
+        "An element takes 4.25 bits in MXFP4, and 4.5 bits in NVFP4."  # @hide
+    question(r"""
+        A block of `4` elements has the values `7`, `1`, `1` and `1`. Its scale is a power of two,
+        `1` if rounded down and `2` if rounded up. What is the sum of the squared errors in either
+        case?
+    """, answer=[
+        float((scale * to_e2m1(torch.tensor([7.0, 1, 1, 1]) / scale) - torch.tensor([7.0, 1, 1, 1])).square().sum())
+        for scale in (1, 2)
+    ],
+        check=[(7 - 6) ** 2, (7 - 8) ** 2],
+        hint="Between which two sizes of E2M1 is each value, divided by the scale?",
+        why=r"""
+            Rounded down, `7` is cut off to `6`. Rounded up, `7 / 2 = 3.5` lies between `3` and `4`,
+            and becomes `4`, so `8`. Here both are off by one. With the largest value at `7.9` the
+            first would be off by `1.9`, and the second by `0.1`.
         """)

@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Float
 from timing import quickest, time_call
 from torch import Tensor
-from units import DAY, TERA, GiB
+from units import DAY, TERA
 
-from litbook import aside, explore, figure, misbelief, note, question
+from litbook import aside, explore, misbelief, note, question
 
 from .figures import plot_box
 from .measure import arithmetic, counted, dense_peak
@@ -24,18 +24,15 @@ def counting_flops() -> None:
     """)
     only_arithmetic_counts()
     a_product_costs_two_m_k_n()
-    a_product_fills_a_box()
-    the_missing_additions_do_not_matter()
     a_forward_pass_costs_two_per_parameter()
     not_everything_else_is_linear()
     cheap_in_flops_is_not_cheap_in_time()
-    budgets_that_made_history()
     a_rate_times_a_time_is_work()
 
 
 @aside
 def only_arithmetic_counts() -> None:
-    """A FLOP is an addition or a multiplication; moving and comparing numbers costs none."""
+    """A FLOP is an addition or a multiplication; moving and comparing elements costs none."""
     note(r"""
         Which operations on a matrix cost FLOPs? Additions and multiplications do, and copies and
         comparisons do not. To see it, take numbers that write down what is done with them.
@@ -129,6 +126,20 @@ def a_product_costs_two_m_k_n() -> None:
     assert work - (times + plus) == m * n == 21, \
         "The formula counts one FLOP too many for each of the 21 entries."
 
+    small = flops(lambda: torch.ones(1024, 256) @ torch.ones(256, 64))  # @hide
+    assert small == 2 * 1024 * 256 * 64 == 33_554_432, \
+        "The counter multiplies 2 by the three lengths."  # @hide
+    exact = 1024 * 64 * (2 * 256 - 1)  # @hide
+    assert exact / small == 511 / 512, "Of 512 FLOPs that the formula counts, 511 are really done."  # @hide
+    rows, inner, cols = 16384, 32768, 8192  # @hide
+    with torch.device("meta"):  # @hide
+        left, right = torch.empty(rows, inner), torch.empty(inner, cols)
+    large = flops(lambda: left @ right)  # @hide
+    assert large == 8_796_093_022_208, "The formula says 8.8e12 FLOPs."  # @hide
+    missing = large - rows * cols * (2 * inner - 1)  # @hide
+    assert missing == 16384 * 8192, "One addition is missing for each entry of the result."  # @hide
+    assert missing / large == 1 / 65536, "Of 65536 FLOPs that the formula counts, one is not done."  # @hide
+
     def boxed(m: int, k: int, n: int) -> dict[str, int]:  # @hide
         tally: list[str] = []
         _ = counted(tally, m, k) @ counted(tally, k, n)
@@ -166,124 +177,10 @@ def a_product_costs_two_m_k_n() -> None:
         """, unit="FLOP")
 
 
-@aside
-def a_product_fills_a_box() -> None:
-    """A product fills a box: the work is its volume, the data are three of its faces."""
-    note(r"""
-        Why does a large product use a card better than many small ones? It helps to see the product
-        of two matrices as a box. Each of its multiplications belongs to a row of the left matrix, a
-        column of the right matrix, and a place on the inner axis that both share. So all
-        multiplications together fill a box of $m \times k \times n$ places. The two matrices and
-        the result are faces of the box.
-    """)
-    note(r"""
-        Fill the box slice by slice. A slice is one place of the inner axis: a column of the left
-        matrix meets a row of the right one. `cubes` counts the multiplications of a product with
-        one place, with three, and with all five:
-    """)
-
-    def cubes(m: int, k: int, n: int) -> int:
-        tally: list[str] = []
-        _ = counted(tally, m, k) @ counted(tally, k, n)
-        return tally.count("*")
-
-    def numbers(m: int, k: int, n: int) -> int:
-        return m * k + k * n + m * n
-
-    m, k, n = 3, 5, 7
-    fills = {depth: cubes(m, depth, n) for depth in (1, 3, k)}
-    assert list(fills.values()) == [21, 63, 105], \
-        "One slice takes 21 multiplications, three take 63, and all five take 105."
-    assert fills[k] == m * k * n, \
-        "The multiplications of all slices are the volume of the box, mkn."
-    filled = ", ".join(f"{d} of {k} slices, {it} multiplications" for d, it in fills.items())  # @hide
-    figure(plot_box((m, k, n), fills), caption=r"""
-        The product of a `3 × 5` and a `5 × 7` matrix as a box that fills slice by slice. Volume is
-        work; the faces are what has to be read and written.
-    """, alt=rf"""
-        The same box again and again, {n} wide, {m} high and {k} deep, filled with cubes from the
-        back: {filled}. The top of what is filled shows the rows of w used so far, the side the
-        columns of x, the front the sums.
-    """)
-    note(r"""
-        Make every side of the box twice as long. The volume, the work, becomes `8` times as large.
-        The faces, the numbers to read and write, become `4` times as large. So each number serves
-        twice as many multiplications. That is why large products keep arithmetic units busy, and
-        small ones wait for memory. `numbers` adds up the three faces:
-    """)
-    assert cubes(2 * m, 2 * k, 2 * n) == 8 * fills[k], \
-        "With sides twice as long, there are 8 times as many multiplications."
-    larger = numbers(2 * m, 2 * k, 2 * n)
-    assert larger == 4 * numbers(m, k, n) == 284, \
-        "With sides twice as long, the faces have 4 times as many numbers."
-    assert cubes(1, k, n) == k * n, \
-        "A single row takes one multiplication for each weight."  # @hide
-    question(r"""
-        Two matrices of `300 × 300` are multiplied. How many multiplications are there for each
-        number in the three faces?
-    """, answer=300**3 // (3 * 300**2),
-        wrong={
-            "There are three faces.": 300,
-            "That counts the additions, too.": 200,
-        },
-        check=next(n for n in range(999) if n * 3 * 300**2 == 300**3),
-        hint="Divide the volume of a cube by three of its faces.",
-        why=r"""
-            The volume is the third power of the side and each face the second, so what is left is a
-            third of the side. Twice the side, twice as many multiplications for each number.
-        """)
 
 
-@aside
-def the_missing_additions_do_not_matter() -> None:
-    """The formula counts one addition too many for each entry, which hardly matters."""
-    note(r"""
-        A product of $m \times k$ by $k \times n$ numbers counts as
-        [$2mkn$](#a_product_costs_two_m_k_n) FLOPs. Really it takes fewer: an entry of the result is
-        a sum of $k$ terms, and to add them up takes only $k - 1$ additions. Is that worth
-        correcting? In each entry one of $2k$ operations is missing, so the longer the inner axis,
-        the smaller the error. First a product of `1024 × 256` by `256 × 64` numbers. `small` is
-        what PyTorch's counter says, by the formula, and `exact` leaves out one addition for each
-        entry:
-    """)
-    b, d, k = 1024, 256, 64
-    small = flops(lambda: torch.ones(b, d) @ torch.ones(d, k))  # @inspect small as FLOP
-    assert small == 2 * 1024 * 256 * 64 == 33_554_432, \
-        "The counter multiplies 2 by the three lengths."
-    exact = b * k * (2 * d - 1)  # @inspect exact as FLOP
-    assert exact / small == 511 / 512, \
-        "Of 512 FLOPs that the formula counts, 511 are really done."
-    note(r"""
-        In a product for a GPU the error is smaller still. Take `16384 × 32768` by `32768 × 8192`
-        numbers, as tensors on the device `meta`, which have a shape and no data. The counter needs
-        no more:
-    """)
-    rows, inner, cols = 16384, 32768, 8192
-    with torch.device("meta"):
-        x: Float[Tensor, "row inner"] = torch.empty(rows, inner)
-        w: Float[Tensor, "inner col"] = torch.empty(inner, cols)
-    y: Float[Tensor, "row col"] = x @ w  # @inspect y.shape  # @hide
-    work = flops(lambda: x @ w)  # @inspect work as FLOP
-    assert work == 2 * rows * inner * cols, \
-        "The counter agrees with the formula."
-    assert work == 8_796_093_022_208, "The formula says 8.8e12 FLOPs."  # @hide
-    sizes = [t.nbytes / GiB for t in (x, w, y)]  # @hide
-    assert sizes == [2.0, 1.0, 0.5], "With data, the three matrices would take 3.5 GiB."  # @hide
-    missing = work - rows * cols * (2 * inner - 1)  # @inspect missing as FLOP
-    assert missing == 16384 * 8192, \
-        "One addition is missing for each entry of the result."
-    assert missing / work == 1 / 65536, \
-        "Of 65536 FLOPs that the formula counts, one is not done."
-    question(r"""
-        How long must the inner axis be, so that the missing additions are just one hundredth of
-        what the formula counts?
-    """, answer=next(k for k in range(1, 999) if 1 / (2 * k) <= 1 / 100),
-        check=100 // 2,
-        wrong={
-            "The formula counts two FLOPs for each term.": 100,
-        },
-        hint="For each entry, how many FLOPs does the formula count, and how many are missing?",
-        why="For each entry the formula counts $2k$ FLOPs, of which one is missing. So $2k$ has to be `100`.")
+
+
 
 
 def a_forward_pass_costs_two_per_parameter() -> None:
@@ -456,73 +353,48 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
         """, unit="FLOP/B")
 
 
-@aside
-def budgets_that_made_history() -> None:
-    """The FLOPs of GPT-3's training are published, those of GPT-4 are guessed."""
-    note(r"""
-        How many FLOPs took the training of GPT-3? A training takes `6` FLOPs
-        [per parameter and token](#a_training_run_in_three_lines). The paper on GPT-3 gives
-        `174,600` million parameters and `300` billion tokens, and also a total, `3.14e23` FLOPs
-        [@gpt3]. The rule gives the same:
-    """)
-    gpt3 = 6 * 174.6e9 * 300e9  # @inspect gpt3 as FLOP
-    assert 3.142e23 < gpt3 < 3.144e23, "The rule gives the published total."
-    rumour = 2e25  # @inspect rumour as FLOP
-    ratio = rumour / gpt3  # @inspect ratio as times
-    assert 63.6 < ratio < 63.7, \
-        "A guess of 2e25 FLOPs for GPT-4 is 64 times GPT-3."
-    note(rf"""
-        Of GPT-4 only guesses are known: the report on it withholds the compute [@gpt4]. Estimates
-        from outside are above `1e25` FLOPs [@epoch]. Some are near `2e25`, {ratio:.0f} times GPT-3.
 
-        Governments have set limits in FLOPs, too. In the United States an order of `2023` had
-        models reported that were trained with more than `1e26` operations, and models for
-        biological sequences above `1e23` [@eo14110]. It was revoked in `2025` [@eo14148]. How does
-        GPT-3 compare with these limits?
-    """)
-    threshold, biological = 1e26, 1e23
-    runs = threshold / gpt3  # @inspect runs as times
-    assert 318 < runs < 319, \
-        "The first limit is more than 300 trainings of GPT-3."
-    over = gpt3 / biological  # @inspect over as times
-    assert 3.1 < over < 3.2, \
-        "The limit for biological sequences is a third of one training of GPT-3."
-    question(r"""
-        A model of `1` billion parameters is trained on biological sequences, at `6` FLOPs per
-        parameter and token. With how many trillion tokens does it reach the limit of `1e23`?
-    """, answer=biological / (6 * 1e9) / 1e12,
-        check=100 / 6, unit="trillion tokens",
-        wrong={
-            "A token takes 6 FLOPs per parameter.": 100,
-            "A token takes 6 FLOPs per parameter, not 2.": 50,
-        },
-        hint="How many FLOPs does a token take with so many parameters?",
-        why="A token takes `6e9` FLOPs. The limit divided by that is the number of tokens.")
 
 
 @aside
 def a_rate_times_a_time_is_work() -> None:
-    """A rate in FLOP/s times a time in seconds is work in FLOPs."""
+    """A rate in FLOP/s times a time in seconds is work in FLOPs; so budgets are compared."""
     note(r"""
-        FLOPs are an amount of work, and FLOP/s is a rate. Said aloud, both sound the same. Advice:
-        never write FLOPS. With FLOP/s one sees how the units multiply: FLOP/s times seconds is
-        FLOPs. How many FLOPs do `8` H100s do in `14` days, at their dense peak, day and night?
+        How many FLOPs can `8` H100s do in `14` days, at their dense peak, day and night? FLOPs are
+        an amount of work, and FLOP/s is a rate. Said aloud, both sound the same. Advice: never
+        write FLOPS. With FLOP/s one sees how the units multiply: FLOP/s times seconds is FLOPs.
     """)
     rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
     assert rate / TERA == 989.5, "One H100 does 989.5e12 FLOPs in a second."
     fortnight = 8 * 14 * DAY * rate  # @inspect fortnight as FLOP
     assert 9.574e21 < fortnight < 9.576e21, \
         "In 14 days, 8 cards do 9.6e21 FLOPs."
-    note(r"""
-        Units do not protect from a wrong number of days. CS336 of 2025 prints the FLOPs of `7` days
-        beside the words *8 H100s for 2 weeks* [@cs336]. The edition of 2026 has the right number of
-        days [@cs336-2026]. The slip is easily overlooked, because `14` days at half of the peak
-        give just as much:
-    """)
-    week = 8 * 7 * DAY * rate  # @inspect week as FLOP
-    assert 4.787e21 < week < 4.789e21, "In 7 days, 8 cards do 4.8e21 FLOPs."
+    week = 8 * 7 * DAY * rate  # @hide
     assert week == 0.5 * fortnight, \
-        "One week at the peak is as much as two weeks at half of it."
+        "One week at the peak is as much as two weeks at half of it."  # @hide
+    note(r"""
+        (CS336 of 2025 prints the FLOPs of `7` days beside the words *8 H100s for 2 weeks*
+        [@cs336]. The slip is easily overlooked, because `14` days at half of the peak give the same
+        number. The edition of 2026 has the correct number of days [@cs336-2026].)
+
+        How does that compare with the training of GPT-3? By the rule of
+        [`6` FLOPs per parameter and token](#a_training_run_in_three_lines), its `174,600` million
+        parameters and `300` billion tokens make `3.14e23` FLOPs, the total that the paper prints
+        [@gpt3]. Of GPT-4 only guesses are known: the report on it withholds the compute [@gpt4].
+        Estimates from outside are above `1e25` FLOPs [@epoch], some near `2e25`. Governments have
+        set limits in FLOPs as well. In the United States an order of `2023` had models reported
+        that were trained with more than `1e26` operations, and models for biological sequences
+        above `1e23` [@eo14110]; it was revoked in `2025` [@eo14148]:
+    """)
+    gpt3, rumour, threshold = 6 * 174.6e9 * 300e9, 2e25, 1e26  # @inspect gpt3 as FLOP
+    assert 3.142e23 < gpt3 < 3.144e23, "The rule gives the published total."
+    assert 32 < gpt3 / fortnight < 33, \
+        "GPT-3 needed 33 such fortnights of 8 H100s at their peak."
+    ratio = rumour / gpt3  # @inspect ratio as times
+    assert 63.6 < ratio < 63.7, \
+        "A guess of 2e25 FLOPs for GPT-4 is 64 times GPT-3."
+    assert 318 < threshold / gpt3 < 319, \
+        "The first limit is more than 300 trainings of GPT-3."
     older = dense_peak("A100 SXM 80GB", "bfloat16")
     question(rf"""
         How many days does one A100, at its dense `bfloat16` peak of `{older / TERA:.0f}e12` FLOP/s,

@@ -11,7 +11,7 @@ from plots import stacks
 
 from litbook import aside, explore, figure, misbelief, note, question
 
-from .figures import days_figure, plot_roofline
+from .figures import plot_roofline
 from .measure import adamw_step, dense_peak, intensity
 from .price import (
     a_run_is_paid_for_in_gpu_hours,
@@ -29,9 +29,7 @@ def napkin_math() -> None:
     """)
     flops_are_work_and_flops_per_second_a_rate()
     a_training_run_in_three_lines()
-    the_rule_leaves_attention_out()
     the_promise_is_printed_twice_too_large()
-    days_are_inverse_to_mfu()
     adamw_keeps_four_numbers_per_parameter()
     adamw_follows_the_dtype_it_is_given()
     a_master_copy_eats_what_it_saves()
@@ -140,9 +138,13 @@ def a_training_run_in_three_lines() -> None:
     days = work / per_day  # @inspect days as days
     assert 143.92 < days < 143.93, \
         "The run takes 144 days on these assumptions."
+    modest = work / (rate * 0.4 * gpus * DAY)  # @inspect modest as days
+    assert 179.9 < modest < 180.0, "At an MFU of 0.4 the run takes 180 days."
     note(rf"""
-        The run takes **{days:.0f} days**, *if* the MFU is {mfu} and no machine fails. An estimate
-        needs its assumptions printed next to it.
+        The run takes **{days:.0f} days**, *if* the MFU is {mfu} and no machine fails. At an MFU of
+        `0.4`, between the `0.38` and `0.43` that the Llama 3 report states for its largest model
+        [@llama3], it takes {modest - days:.0f} days more. So an estimate needs its assumptions
+        printed next to it.
     """)
     question(r"""
         The same run has to end within `30` days, at the same MFU. How many GPUs does it take?
@@ -160,138 +162,80 @@ def a_training_run_in_three_lines() -> None:
         """)
 
 
-@aside
-def the_rule_leaves_attention_out() -> None:
-    """Six FLOPs per parameter and token leave out what attention does."""
-    note(r"""
-        The estimate of a training run counts `6` FLOPs per
-        [parameter and token](#a_training_run_in_three_lines). That rule counts multiplications of a
-        token by parameters. *Attention*, the part of a language model in which each token looks at
-        the others, also multiplies tokens by tokens. How much does the rule leave out? Let a model
-        have $L$ layers of width $d$, and let it read $T$ tokens at a time, its *context*. Attention
-        takes $12\,L\,d\,T$ FLOPs for each token, as
-        [a later section](#in_a_transformer_backward_is_twice_forward) derives and counts. The model
-        of `70` billion parameters in the Llama 3 family has `80` layers of width `8192` and was
-        trained on `8192` tokens at a time [@llama3]:
-    """)
-    layers, width, context = 80, 8192, 8192
-    attention = 12 * layers * width * context  # @inspect attention as FLOP
-    by_rule = 6 * 70 * 10**9  # @inspect by_rule as FLOP
-    share = attention / by_rule  # @inspect share as %
-    assert 0.153 < share < 0.154, \
-        "Attention adds 15 % to the FLOPs that the rule counts."
-    short = 12 * layers * width * 1024 / by_rule  # @inspect short as %
-    assert share / short == 8.0, \
-        "With a context of 1024, an eighth, it adds an eighth of that."
-    note(rf"""
-        So the rule is {share:.0%} too low at this context and {short:.0%} at an eighth of it,
-        because with a longer context each token looks at more tokens.
-    """)
-    question(rf"""
-        For each token the rule counts `{by_rule / 1e9:.0f}e9` FLOPs, whatever the context, and at a
-        context of `8192` attention takes `{attention / 1e9:.1f}e9`. At about which context do both
-        take the same?
-    """, answer=round(by_rule / (12 * layers * width)),
-        check=round(context * by_rule / attention), unit="tokens", within=0.02, why=r"""
-            Attention grows in proportion to the context. So the context has to grow by the factor
-            by which the rule's count is larger: `8192 * 420 / 64.4`.
-        """)
+
 
 
 @aside
 def the_promise_is_printed_twice_too_large() -> None:
     """The large number on a datasheet is for matrices that are half zeros."""
     note(r"""
-        The datasheet of the H100 prints a peak in large type. Why should an estimate take only half
-        of it? The number has a footnote, *with sparsity*: it holds only if two of every four
-        weights are zero, because the card then skips them. The weights of a model in training are
-        not zero, so its matrices are *dense*. For these the peak is half. `peak` looks up the dense
-        peak of a card, and `sparse_factor` is how many times as large the peak with sparsity is:
+        The datasheet of the H100 prints `1979` TFLOP/s for `bfloat16` in large type [@nvidia-h100].
+        Why should an estimate use only half of it? The number has a footnote, *with sparsity*: it
+        holds only if two of every four weights [are zero](#sparsity_means_two_of_every_four),
+        because the GPU then skips them. The weights of a model in training are not zero: its
+        matrices are *dense*. `peak` looks up the dense peak, and `sparse_factor` says how many
+        times as high the peak with sparsity is:
     """)
     dense = peak(CARDS["H100 SXM"], "bfloat16")  # @inspect dense as FLOP/s
-    assert dense == 989.5e12, "A dense product can reach at most this."
-    sparse = dense * CARDS["H100 SXM"].sparse_factor  # @inspect sparse as FLOP/s
-    assert sparse == 1979e12, \
-        "With sparsity the peak is 1979 TFLOP/s, the number in large type."
-    misbelief(f"An H100 does {sparse / TERA:.0f} TFLOP/s in bfloat16.", rf"""
-        It does so only when two of every four weights are zero [@nvidia-hopper]. A dense product
-        reaches at most {dense / TERA:.1f} TFLOP/s. MFU, the share of the peak that a run reaches,
-        comes out half as high as it is if one divides by the larger number.
+    assert dense == 989.5e12, "A dense product can reach at most this."  # @hide
+    printed = dense * CARDS["H100 SXM"].sparse_factor  # @inspect printed as FLOP/s
+    assert printed == 1979e12, \
+        "The peak with sparsity is the number in large type."
+    assert printed / dense == 2.0, "The printed peak is twice the dense peak."
+    misbelief(f"An H100 does {printed / TERA:.0f} TFLOP/s in bfloat16.", rf"""
+        It does so only when two of every four weights are zero [@nvidia-hopper]. A dense matmul
+        reaches at most {dense / TERA:.1f} TFLOP/s.
     """)
-    note("A datasheet also belongs to one board. Two other cards called H100 promise less [@nvidia-h100-pcie]:")
-    pcie = peak(CARDS["H100 PCIe"], "bfloat16")  # @inspect pcie as FLOP/s
-    nvl = peak(CARDS["H100 NVL"], "bfloat16")  # @inspect nvl as FLOP/s
-    assert (pcie, nvl) == (756.5e12, 835.5e12), \
-        "The dense peaks of the boards PCIe and NVL are lower than that of SXM."
-    question(r"""
-        The datasheet of another card, the L4, prints `242` TFLOP/s for `bfloat16`, with sparsity
-        [@nvidia-l4]. Suppose that a dense product runs there at `91` TFLOP/s. Which share of the
-        dense peak is that?
-    """, answer=91 / (242 / 2),
-        wrong={
-            "That is of the rate with sparsity, which no dense product can reach.": 91 / 242,
-        },
-        check=91e12 / dense_peak("L4", "bfloat16"),
-        hint="The printed peak is with sparsity. How much is left of it for a dense product?", unit="%",
-        why="The dense peak is half of what is printed, `121` TFLOP/s, and `91 / 121` is three quarters.")
-
-
-@aside
-def days_are_inverse_to_mfu() -> None:
-    """A wrong peak or MFU moves the estimate of a run by months."""
     note(r"""
-        The [estimate](#a_training_run_in_three_lines) of a training run is its work, in FLOPs,
-        divided by `peak * MFU`: by the peak rate of the cards, and by the share of it that the run
-        reaches. How wrong do the days get if one of the two is wrong? A peak that is twice too
-        large makes half the days; a lower MFU makes more. Take the run of `70` billion parameters
-        on `15` trillion tokens with `1024` H100s. An MFU of `0.5` was assumed; the Llama 3 report
-        states `0.38` to `0.43` for its largest model [@llama3]. `dense_peak` looks up a peak, and
-        `days` is the estimate:
+        Whoever divides by the wrong peak gets every answer wrong by a factor of two. First a
+        comparison: how many times as fast as an A100 is an H100? The number that is usually quoted
+        for the A100, `312` TFLOP/s, is a dense peak [@nvidia-a100]:
     """)
-    work, gpus = 6 * 70 * 10**9 * 15 * 10**12, 1024
-    dense = dense_peak("H100 SXM", "bfloat16")
-    pcie = dense_peak("H100 PCIe", "bfloat16")
-
-    def days(rate: float, mfu: float) -> float:
-        return work / (rate * mfu * gpus * DAY)
-
-    assumed = days(dense, 0.5)  # @inspect assumed as days
-    assert 143.92 < assumed < 143.93, \
-        "With the dense peak and an MFU of 0.5 the run takes 144 days."
-    modest = days(dense, 0.4)  # @inspect modest as days
-    assert 179.9 < modest < 180.0, "At an MFU of 0.4 the run takes 180 days."
-    mistaken = days(2 * dense, 0.5)  # @inspect mistaken as days
-    assert 71.96 < mistaken < 71.97, \
-        "With the peak for sparse matrices the run seems to take 72 days."
-    cards = days(pcie, 0.5)  # @inspect cards as days
-    assert 188.2 < cards < 188.3, \
-        "On H100s of the slower board, PCIe, the run takes 188 days."
-    note(rf"""
-        With an MFU of `0.4` the run takes {modest - assumed:.0f} days more. With the peak for
-        sparse matrices it seems to take {assumed - mistaken:.0f} days less, but only on paper. So
-        vary the assumptions before you quote an estimate.
+    older = dense_peak("A100 SXM 80GB", "bfloat16")
+    mixed, fair = printed / older, dense / older  # @inspect mixed, fair as times
+    assert 6.3 < mixed < 6.4, \
+        "Sparse divided by dense, the factor would be more than 6."
+    assert 3.1 < fair < 3.2, \
+        "Dense divided by dense, the factor is a little more than 3."
+    misbelief(f"An H100 is more than {mixed:.0f} times an A100.", rf"""
+        That divides a sparse peak by a dense one. Dense by dense it is {fair:.2f} times.
     """)
-    figure(days_figure(days, [pcie, dense, 2 * dense]), caption=r"""
-        Days of the run against the assumed MFU, for three peaks. The dot is the estimate: the dense
-        peak of the SXM board and an MFU of one half.
-    """, alt=r"""
-        Three falling curves of days against MFU. The one for the sparse peak runs at half the
-        height of the one for the dense peak, the PCIe card's above both. A dot marks the dense
-        estimate at an MFU of one half.
+    note(r"""
+        Then a utilization: CS336 timed a dense matmul in `bfloat16` on an H100 and got `2.684e14`
+        FLOP/s [@cs336]. The dense peak is the correct denominator, because no dense matmul can
+        reach the other one:
     """)
+    rate = 2.684e14
+    speedup = rate / 5.409e13  # @hide
+    assert 4.95 < speedup < 4.97, \
+        "The rate is nearly 5 times that of the same product in float32."  # @hide
+    used, halved = rate / dense, rate / printed  # @inspect used, halved as %
+    assert 0.271 < used < 0.272, \
+        "Divided by the dense peak, the rate is 27 % of it."
+    assert 0.135 < halved < 0.136, \
+        "Divided by the sparse peak, it is half of that, less than 14 %."
+    pcie = peak(CARDS["H100 PCIe"], "bfloat16")  # @hide
+    nvl = peak(CARDS["H100 NVL"], "bfloat16")  # @hide
+    assert (pcie, nvl) == (756.5e12, 835.5e12), \
+        "The dense peaks of the boards PCIe and NVL are lower than that of SXM."  # @hide
     question(r"""
-        At an MFU of `0.5` the run takes `144` days. Suppose that it took `160` days on the same
-        cards. Which MFU did it reach?
-    """, answer=round(days(dense, 1.0) / 160, 2),
+        The estimate of a training run is its FLOPs divided by GPUs times peak times MFU. Someone
+        uses the sparse peak, and measures the MFU of an earlier run correctly, against the dense
+        peak. By which factor is the estimated time wrong?
+    """, answer=(1 / (printed * used)) / (1 / (dense * used)),
+        check=1 / CARDS["H100 SXM"].sparse_factor, unit="times",
         wrong={
-            "It took longer than at one half, so the MFU must be lower.": round(0.5 * 160 / assumed, 3),
+            "Two errors would cancel if the MFU had been measured against the sparse peak as well.": 1,
+            "A higher peak makes the estimate shorter.": 2,
         },
-        check=round(0.5 * assumed / 160, 2),
-        hint="It took longer, so the MFU was lower, and by the same factor.",
+        hint="Peak times MFU is the rate that the run is expected to reach. Which is it here?",
         why=r"""
-            Days times MFU stays the same, since it is the work divided by the peak. So the MFU was
-            lower by the factor by which the run took longer: `0.5 * 144 / 160`.
-        """, within=0.05)
+            Peak times MFU comes out twice as high as the rate that the earlier run reached, so the
+            run seems to take half of its time.
+        """)
+
+
+
 
 
 def adamw_keeps_four_numbers_per_parameter() -> None:

@@ -91,7 +91,6 @@ def the_formulas_and_where_they_were_shown() -> None:
         | parameters | $Ld^2+d$ | {parameters:,} | [@eq:weights] |
         | activations that are kept: inputs of layers, predictions, targets | $4(Bd(L+1)+2B)$ | {kept:,} B | [@eq:kept] |
         | parameters, gradients and AdamW's moments | $16P$ | {state:,} B | [@eq:state] |
-        | the same on each card, with the moments sharded over $G$ | $8P+8P/G$ | {10 * parameters:,} B for `4` | [@eq:shard] |
         | FLOPs of a step | $6BP-2Bd^2$ | {work:,} | [@eq:step-flops] |
         | FLOPs of attention, per token | $12LdT$ | {attention:,} | [@eq:attention] |
         | file of {trillions} trillion tokens | tokens × `2` bytes | {tokens} TB | [token files](#the_size_of_the_data_is_tokens_times_width) |

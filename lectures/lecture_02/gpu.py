@@ -1,6 +1,7 @@
 """How a GPU's memory is handed out, and what moves there."""
 from counters import flops
 import math
+
 import torch
 import torch.nn.functional as F
 from hardware import CARDS, find, peak
@@ -9,8 +10,8 @@ from units import GiB, MiB
 
 from litbook import aside, figure, misbelief, note, question, requires
 
-from .figures import plot_blocks
-from .measure import E4M3, E5M2, cool_down, default_allocator, float32_products, message_of, scaled
+from .figures import curves, plot_blocks
+from .measure import E4M3, E5M2, cool_down, default_allocator, dense_peak, float32_products, message_of, scaled
 
 
 def tensors_on_a_gpu() -> None:
@@ -20,8 +21,7 @@ def tensors_on_a_gpu() -> None:
         then hands out memory in blocks and keeps what you give back, so the figures that PyTorch
         reports match neither the sum of your tensors nor what `nvidia-smi` shows.
     """)
-    tensors_start_on_the_cpu()
-    ask_before_you_move()
+    a_matmul_must_be_large_to_pay_for_its_copy()
     blocks_are_multiples_of_a_smallest_one()
     moving_allocates_on_the_gpu()
     deleting_returns_blocks_to_a_cache()
@@ -30,93 +30,93 @@ def tensors_on_a_gpu() -> None:
     both_one_byte_formats_multiply()
 
 
-@aside
-def tensors_start_on_the_cpu() -> None:
-    """A new tensor is in CPU memory, unless you name another device."""
+def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
+    """A matmul must be very large before it pays to copy its matrices to the GPU for it."""
     note(r"""
-        Where is a new tensor, in the memory of the CPU or in that of the GPU? In that of the CPU,
-        even if there is a GPU in the machine:
+        A program makes two matrices and wants the GPU to multiply them. A GPU computes with its own
+        memory, and a new tensor is in the memory of the CPU, so the matrices have to be copied
+        first. Does the fast matmul pay for the copy?
+
+        First by hand. A matmul of two $n \times n$ matrices does `2` FLOPs (a multiplication and an
+        addition) for each of $n \times n \times n$ terms. Three matrices cross the link between CPU
+        and GPU, two on the way there and the result on the way back, with `2` bytes for each
+        `bfloat16` element. With $n = 1000$ that is `2 * 1000**3` FLOPs and `3 * 1000**2 * 2`
+        bytes. An H100 does `989.5e12` FLOP/s, and its PCIe link carries `64e9` bytes per second in
+        each direction [@nvidia-h100]. So the arithmetic takes `2` µs, and the copies `94` µs.
     """)
-    x = torch.zeros(32, 32)  # @inspect x.device  # @unnoticed: 32: any shape
-    assert x.device == torch.device("cpu"), "A new tensor is on the CPU."
+    x, w = torch.zeros(4, 8), torch.zeros(8, 2, device="meta")  # @hide  # @unnoticed: 4, 2: any sizes
+    assert x.device == torch.device("cpu"), "A new tensor is on the CPU."  # @hide
+    assert "not on the expected device" in message_of(lambda: x @ w), "A matmul refuses matrices on two devices."  # @hide
+    count = torch.cuda.device_count()  # @hide
+    refused = message_of(lambda: torch.cuda.get_device_properties(count))  # @hide
+    silence = ""  # @hide
+    assert refused != silence, "Asking for a missing GPU is an error."  # @hide
+    link, rate = 128e9 / 2, dense_peak("H100 SXM", "bfloat16")
+
+    def arithmetic(n: float) -> float:
+        return 2 * n * n * n / rate
+
+    def copies(n: float) -> float:
+        return 3 * n * n * 2 / link
+
+    by_hand = arithmetic(1000), copies(1000)  # @inspect by_hand as s
+    assert [round(t * 1e6) for t in by_hand] == [2, 94], \
+        "With 1000 rows and columns, 2 µs of arithmetic wait for 94 µs of copies."
     note(r"""
-        To make a tensor elsewhere, name the device. To copy one there, call `.to(device)`. If the
-        tensor is there already and has the dtype that is asked for, `.to` copies nothing and
-        returns the tensor itself. (A GPU is called `"cuda"`. The code below uses `"meta"` instead,
-        a device of shapes without data, because every machine has it.)
+        The arithmetic grows with $n^3$ and the copies with $n^2$, so the ratio improves in
+        proportion to $n$. How large must the matrices be until arithmetic takes as long as the
+        copies? $2n^3/\text{rate} = 6n^2/\text{link}$ gives
+
+        $$
+        n = 3 \cdot \frac{\text{rate}}{\text{link}}
+        $$
     """)
-    assert x.to("cpu") is x, "x is on the CPU already, so .to returns x itself."
-    shape_only = torch.zeros(32, 32, device="meta")  # @hide
-    assert shape_only.device.type == "meta", "The second tensor was made on the device meta."  # @hide
-    note("`with torch.device(…):` changes the default for the lines inside it:")
-    with torch.device("meta"):
-        inside = torch.zeros(32, 32)  # @unnoticed: 32: any shape
-    after = torch.zeros(32, 32)  # @hide
-    assert inside.device.type == "meta", \
-        "Inside the block, a new tensor is on meta."
-    assert after.device.type == "cpu", "After the block, a new tensor is on the CPU again."  # @hide
+    even = 3 * rate / link  # @inspect even
+    assert math.isclose(arithmetic(even), copies(even)), \
+        "At this size arithmetic and copies take the same time."
+    assert round(even, -2) == 46400, \
+        "The matrices need about 46,400 rows and columns."
+    per_byte = rate / link  # @hide
+    assert 15460 < per_byte < 15462, "In the time of a byte the GPU does 15,461 FLOPs."  # @hide
+    sizes = [2.0**k for k in range(8, 19)]  # @hide
+    figure(curves(sizes, {"copies": [copies(n) for n in sizes], "arithmetic": [arithmetic(n) for n in sizes]},
+                  "rows and columns", "seconds", log=True), caption=r"""
+        Seconds for a matmul of square matrices in bfloat16 on an H100, and for the copies over its
+        PCIe link, at the peaks of the datasheet.
+    """, alt=rf"""
+        Two straight lines on logarithmic axes. The line of the copies starts higher and rises less
+        steeply; the line of the arithmetic crosses it near {even:,.0f} rows.
+    """)
+    note(rf"""
+        Matrices of that size need `4` GB each, and no layer has them. The copies dominate because
+        the GPU does {per_byte:,.0f} FLOPs in the time in which one byte crosses the link. So a
+        training program copies the weights *once*, and leaves everything on the GPU that is
+        computed from them: activations, gradients, the optimizer's state. In each step only the
+        tokens are copied, a few bytes for each.
+
+        In code: `device = "cuda" if torch.cuda.is_available() else "cpu"` at the start, `.to(device)`
+        once for the model and once for each batch. `.to` copies nothing if the tensor is on the
+        device already.
+    """)
+    assert x.to("cpu") is x, "x is on the CPU already, so .to returns x itself."  # @hide
     question(r"""
-        `x` is on the CPU, in `float32`. How many of these are `x` itself, without a copy:
-        `x.to("cpu")`, `x.to(torch.float32)`, `x.to(torch.float64)`, `x.to("meta")`,
-        `x.to("cpu", torch.float32)`?
-    """, answer=sum(
-        t is x
-        for t in (x.to("cpu"), x.to(torch.float32), x.to(torch.float64), x.to("meta"),
-                  x.to("cpu", torch.float32))
-    ),
-        check=sum(
-            (device or "cpu", dtype or x.dtype) == ("cpu", x.dtype)
-            for device, dtype in (("cpu", None), (None, x.dtype), (None, torch.float64), ("meta", None),
-                                  ("cpu", x.dtype))
-        ),
+        A step uses `8` sequences of `8192` token ids, `8` bytes each, and a model of `8` billion
+        `bfloat16` weights. Suppose that a program copied the weights to the GPU in every step, as
+        it does with the tokens. How many times as many bytes would cross the link?
+    """, answer=(8 * 8192 * 8 + 2 * 8 * 10**9) / (8 * 8192 * 8),
+        check=1 + 16e9 / 2**19, unit="times", within=0.01,
         wrong={
-            "Two of the five ask for another dtype or another device.": 5,
-            "A dtype that x already has is no copy either.": 1,
+            "A weight has 2 bytes.": 1 + 8e9 / 2**19,
+            "A token id has 8 bytes.": 1 + 16e9 / 2**16,
         },
-        hint="Which of them ask for something that `x` is not already?",
+        hint="How many bytes do the token ids of a step have, and how many the weights?",
         why=r"""
-            `x` is on the CPU and in `float32`, so the first, the second and the last ask for what
-            it is already. `float64` and `meta` need a new tensor.
+            The token ids have `8 * 8192 * 8` bytes, half a MiB. The weights have `16` GB, about
+            `30,500` times as many: a quarter of a second over this link in each step.
         """)
 
 
-@aside
-def ask_before_you_move() -> None:
-    """Choose the device once, and the same code runs with and without a GPU."""
-    note(r"""
-        How does one write code that uses a GPU where there is one, and runs without one, too? Ask
-        PyTorch once what it finds. Keep the name of the device in a variable, and use this variable
-        wherever a tensor is made. A GPU is called `"cuda"`:
-    """)
-    count = torch.cuda.device_count()  # @measure count
-    available = torch.cuda.is_available()  # @measure available
-    held = torch.cuda.memory_allocated()  # @measure held as B  # @hide
-    assert available == (count > 0), "A GPU is available exactly if PyTorch counts one."  # @hide
-    device = "cuda" if available else "cpu"  # @measure device
-    x = torch.ones(32, 32, device=device)
-    assert x.sum() == 32 * 32, "The same line runs on a GPU and on a CPU."
-    note(r"""
-        Asking for the properties of a GPU that is not there is an error, and so is moving a tensor
-        to it. GPUs are numbered from `0`, so with `count` of them, number `count` is missing.
-        (`message_of` runs a call and returns its error.)
-    """)
-    refused = message_of(lambda: torch.cuda.get_device_properties(count))  # @measure refused
-    silence = ""  # @hide
-    assert refused != silence, "Asking for a missing GPU is an error."  # @hide
-    if count == 0:  # @hide
-        assert held == 0, "Without a GPU, no memory of one is taken."  # @zero: there is no GPU in this branch
-        stranded = message_of(lambda: torch.zeros(32, 32).to("cuda:0"))  # @measure stranded
-        assert stranded != silence, "Without a GPU, moving a tensor to one is an error."
-    question(r"""
-        GPUs are numbered from `0`. `torch.zeros(32, 32).to("cuda:3")` ran without an error. How
-        many GPUs does PyTorch see there at least?
-    """, answer=torch.device("cuda:3").index + 1,
-        check=len(("cuda:0", "cuda:1", "cuda:2", "cuda:3")), unit="GPUs",
-        wrong={
-            "The numbers begin with 0.": 3,
-        },
-        hint="Which numbers come before `3`?",
-        why="There is a GPU with the number `3`, so there are those with `0`, `1` and `2` as well: four.")
+
 
 
 @aside

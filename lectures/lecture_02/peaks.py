@@ -3,9 +3,14 @@ import math
 import os
 
 import torch
+import torch.nn.functional as F
+from counters import saved_bytes_of
 from hardware import CARDS, find, peak
 from jaxtyping import Float
-from timing import BUSY
+from lecture_03.block import Transformer
+from lecture_03.counts import Config, forward_flops
+from processor import measure_core, stated_clock
+from timing import BUSY, quickest
 from torch import Tensor
 from units import GB, TERA
 
@@ -24,14 +29,13 @@ def peaks_and_mfu() -> None:
         work.
     """)
     every_peak_belongs_to_a_format()
-    compare_dense_with_dense()
     sparsity_means_two_of_every_four()
     narrow_formats_are_fast_because_of_their_units()
     tf32_saves_no_bytes()
     mfu_counts_what_the_model_needs()
     the_denominator_decides()
-    a_sparse_peak_halves_the_answer()
-    without_a_peak_there_is_no_mfu()
+    the_peak_of_this_cpu_is_measured()
+    mfu_rises_with_the_width_of_a_model()
 
 
 def every_peak_belongs_to_a_format() -> None:
@@ -85,45 +89,7 @@ def every_peak_belongs_to_a_format() -> None:
         """)
 
 
-@aside
-def compare_dense_with_dense() -> None:
-    """Compare two cards by the same kind of peak, dense with dense."""
-    note(r"""
-        How many times as fast as an A100 is an H100 in `bfloat16`? The datasheet of the H100 prints
-        `1979` TFLOP/s [@nvidia-h100]. That number is for *sparse* matrices, of which half of the
-        numbers are zero [in a given pattern](#sparsity_means_two_of_every_four). Training
-        multiplies *dense* matrices, without such zeros. For these the peak is half as high:
-    """)
-    printed = 1979e12  # @inspect printed as FLOP/s
-    dense = dense_peak("H100 SXM", "bfloat16")  # @inspect dense as FLOP/s
-    assert printed / dense == 2.0, "The printed peak is twice the dense peak."
-    note(r"""
-        The peak that one usually reads for the A100, `312` TFLOP/s, is a dense one [@nvidia-a100].
-        So divide the dense peak of the H100 by it, not the sparse one:
-    """)
-    older = dense_peak("A100 SXM 80GB", "bfloat16")  # @inspect older as FLOP/s
-    mixed, fair = printed / older, dense / older  # @inspect mixed, fair as times
-    assert 6.3 < mixed < 6.4, \
-        "Sparse divided by dense, the factor would be more than 6."
-    assert 3.1 < fair < 3.2, \
-        "Dense divided by dense, the factor is a little more than 3."
-    misbelief(f"An H100 is more than {mixed:.0f} times an A100.", rf"""
-        That divides a sparse peak by a dense one. Dense by dense it is {fair:.2f} times.
-    """)
-    narrow = dense_peak("H100 SXM", "float8")
-    question(rf"""
-        In `float8` the datasheet of the H100 prints `{2 * narrow / TERA:.0f}` TFLOP/s, with
-        sparsity. How many times its dense `bfloat16` peak is its dense `float8` peak?
-    """, answer=narrow / dense,
-        check=3958 / 1979, unit="times",
-        wrong={
-            "That divides a sparse peak by a dense one.": 4,
-        },
-        hint="Take both peaks with sparsity, or both without.",
-        why=r"""
-            Both dense peaks are half of what the datasheet prints, so their ratio is that of the
-            printed ones. Numbers of half the width are multiplied twice as fast.
-        """)
+
 
 
 @aside
@@ -136,7 +102,7 @@ def sparsity_means_two_of_every_four() -> None:
         out [@mishra2021]. That is what a datasheet means by *sparsity*. Cut random weights into
         groups of `4`, and set the two smallest of each group to zero:
     """)
-    w: Float[Tensor, "group four"] = torch.randn(2**16, 4)
+    w: Float[Tensor, "group 4"] = torch.randn(2**16, 4)
     smallest = w.abs().topk(2, largest=False).indices
     pruned = w.scatter(1, smallest, 0.0)
     zeros = (pruned == 0).sum(dim=1)  # @inspect zeros
@@ -184,28 +150,28 @@ def sparsity_means_two_of_every_four() -> None:
 
 @aside
 def narrow_formats_are_fast_because_of_their_units() -> None:
-    """Narrow formats are fast because of the units that multiply them."""
+    """Large matmuls are fast in low-precision formats because of the units that multiply them."""
     note(r"""
-        Why is a product in `bfloat16` faster than in `float32`? Not because more of its numbers fit
-        into memory. Memory decides how large a model can be. How fast a product is, the units
-        decide that multiply. Two comparisons show it. The A100 was sold with two sizes of memory,
-        and both cards have the same peak [@nvidia-a100]:
+        Why is a large matmul in `bfloat16` faster than in `float32`? Not because more of its
+        elements fit into memory. Memory decides how large a model can be. How fast a large matmul
+        is, the units decide that multiply. Two comparisons show it. The A100 was sold with two
+        sizes of memory, and both GPUs have the same peak [@nvidia-a100]:
     """)
     small, large = CARDS["A100 SXM 40GB"], CARDS["A100 SXM 80GB"]
     assert large.memory / small.memory == 2.0, \
-        "One card has twice the memory of the other."
+        "One GPU has twice the memory of the other."
     rates = small.bfloat16, large.bfloat16  # @inspect rates as FLOP/s
-    assert rates == (312e12, 312e12), "Both cards have the same peak."
+    assert rates == (312e12, 312e12), "Both GPUs have the same peak."
     note(r"""
-        And the bytes of a number do not decide its rate. Compare two formats with `float32` on an
-        H100. A `bfloat16` takes half the bytes. [TF32](#tf32_saves_no_bytes) takes as many bytes as
-        `float32`, but special units multiply it with fewer of its bits:
+        And the bytes of an element do not decide the peak. Compare two formats with `float32` on an
+        H100. A `bfloat16` element has half the bytes. [TF32](#tf32_saves_no_bytes) has the same
+        number of bytes as `float32`, but special units multiply it with fewer of its bits:
     """)
     ordinary = dense_peak("H100 SXM", "float32")
     narrow = dense_peak("H100 SXM", "bfloat16") / ordinary  # @inspect narrow as times
     widths = torch.float32.itemsize, torch.bfloat16.itemsize
     assert widths == (4, 2), \
-        "A float32 takes 4 bytes, a bfloat16 takes 2."
+        "A float32 has 4 bytes, a bfloat16 has 2."  # @hide
     assert 14.7 < narrow < 14.8, \
         "With half the bytes, the peak of bfloat16 is nearly 15 times as high."
     same_bytes = dense_peak("H100 SXM", "tf32") / ordinary  # @inspect same_bytes as times
@@ -213,19 +179,31 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
         "With the same bytes, the peak of TF32 is more than 7 times as high."
     misbelief("Narrow formats are fast because memory is fixed: more of them fit and run side by side.",
         rf"""
-            A product is fast because of the units that multiply. With the bytes of `float32`, TF32
-            has {same_bytes:.1f} times its peak.
+            A large matmul is fast because of the units that multiply. With the bytes of `float32`,
+            TF32 has {same_bytes:.1f} times its peak.
         """)
+    note(r"""
+        This holds for matmuls that wait for arithmetic. A matmul with few rows waits for its
+        weights instead: it reads all of them for little work. There, fewer bytes are what helps, and
+        the units do not. One row times `4096 * 4096` weights on an H100, by the datasheet:
+    """)
+    h100, n = CARDS["H100 SXM"], 4096
+    reading = {size: n * n * size / h100.bandwidth for size in (4, 2, 1)}  # @inspect reading as s
+    working = 2 * n * n / dense_peak("H100 SXM", "bfloat16")  # @inspect working as s
+    assert working < reading[1] / 100, \
+        "Even in one byte, reading the weights takes over 100 times as long as the arithmetic."
+    assert reading[4] / reading[2] == reading[2] / reading[1] == 2, \
+        "Half the bytes make this matmul twice as fast, whatever the units."
     question(rf"""
         The larger A100 moves `{large.bandwidth / GB:.0f}` GB/s between memory and chip, the smaller
-        one `{small.bandwidth / GB:.0f}`. How many times as fast is the larger card at a product
-        that runs at its peak, and at an addition that waits for memory? Give two numbers.
+        one `{small.bandwidth / GB:.0f}`. How many times as fast is the larger GPU at a matmul that
+        runs at its peak, and at an addition that waits for memory? Give two numbers.
     """, answer=[rates[1] / rates[0], large.bandwidth / small.bandwidth],
         check=[1.0, 2039 / 1555], unit="times",
         hint="Which of the two operations depends on the peak, and which on the GB/s?",
         why=r"""
-            Both cards have the same peak, so the product takes as long on either. An addition that
-            waits for memory is faster by the ratio of the GB/s.
+            Both GPUs have the same peak, so the matmul takes the same time on either. An addition
+            that waits for memory is faster by the ratio of the GB/s.
         """)
 
 
@@ -402,77 +380,172 @@ def the_denominator_decides() -> None:
         """, unit="s")
 
 
-@aside
-def a_sparse_peak_halves_the_answer() -> None:
-    """Divided by the sparse peak, a utilization is half of what it should be."""
+
+
+
+def rate_of(n: int) -> float:  # @stepover
+    """The FLOP/s of a matmul of two n × n matrices in float32, on one core."""
+    a, b = torch.randn(n, n), torch.randn(n, n)
+    return 2 * n**3 / quickest(lambda: a @ b, 10)
+
+
+def the_peak_of_this_cpu_is_measured() -> None:
+    """The peak of a CPU is its clock times its FLOPs per tick, and both have to be measured."""
     note(r"""
-        CS336 also timed a product in `bfloat16` on an H100, with dense matrices, and got `2.684e14`
-        FLOP/s [@cs336]. Which share of the peak is that? The datasheet prints `1979` TFLOP/s, for
-        [sparse](#sparsity_means_two_of_every_four) matrices, of which half are zero [@nvidia-h100].
-        The peak for dense matrices is half of that. Divide by both:
+        How fast can this computer multiply at best? Data sheets of GPUs print a peak. Those of CPUs
+        do not, so it has to be put together. First by hand. A core of a CPU of today has two units
+        for *fused multiply-adds*. In a tick of the clock each takes a register of `8` `float32`
+        elements, multiplies it by a second one and adds a third. So with two units, `8` elements,
+        and a multiplication and an addition for each, a tick brings `2 * 8 * 2 = 32` FLOPs. At
+        three billion ticks per second that is `3e9 * 32 = 96e9` FLOP/s for one core. Some CPUs have
+        registers of `16` elements, and do up to `2 * 16 * 2 = 64` FLOPs per tick.
+
+        The clock is the difficulty: it rises when the chip is cool, and falls when wide registers
+        work, and what a system states is often the rated clock and not the present one. So measure
+        both. `measure_core` runs two loops of machine code on one core. In one, each multiplication
+        waits for the result of the one before, which takes `3` ticks: that gives the clock. In the
+        other, a dozen fused multiply-adds do not depend on each other, so that both units are always
+        busy: that gives the peak, because no program can do more in a tick. The least time of many
+        tries counts, since other programs can only make a loop slower:
     """)
-    work, rate = 2 * 16384 * 32768 * 8192, 2.684e14
-    seconds = round(work / rate, 3)  # @hide
-    assert work == 8_796_093_022_208, "The product takes 8.8e12 FLOPs."  # @hide
-    assert seconds == 0.033, "At this rate they take 0.033 s, as published."  # @hide
-    speedup = rate / 5.409e13  # @hide
-    assert 4.95 < speedup < 4.97, \
-        "The rate is nearly 5 times that of the same product in float32."  # @hide
-    dense = rate / dense_peak("H100 SXM", "bfloat16")  # @inspect dense as %
-    assert 0.271 < dense < 0.272, \
-        "Divided by the dense peak, the rate is 27 % of it."
-    sparse = rate / 1979e12  # @inspect sparse as %
-    assert 0.135 < sparse < 0.136, \
-        "Divided by the sparse peak, it is half of that, less than 14 %."
+    core = measure_core()
+    stated = stated_clock()  # @measure stated as Hz
+    clock = core and core.clock  # @measure clock as Hz
+    top = core and core.peak  # @measure top as FLOP/s
+    per_tick = core and core.peak / core.clock  # @measure per_tick as FLOP
+    bounds = core and (core.lanes / 2, 2 * core.lanes * 2 * 1.05)  # @hide
+    assert bounds is None or bounds[0] < per_tick < bounds[1], \
+        "The FLOPs per tick are between a quarter of one unit's and those of two."
+    here = "Here that could be measured." if core else (
+        "This machine is no x86-64 under Linux, or lets no program make machine code. So its clock and its peak are *not "
+        "available* here, and neither is any share of that peak below; the rates themselves are."
+    )  # @hide
     note(rf"""
-        The matrices were dense, so the dense peak is the right one, and the product reached
-        {dense:.1%} of it. The sparse peak cannot be reached with dense matrices.
+        {here} What share of that peak does PyTorch reach? `rate_of` is the FLOP/s of a matmul of two
+        matrices of $n \times n$, on the same core. `utilization` divides it by the peak, and
+        returns `None` where no peak is known:
     """)
+    rates = {n: rate_of(n) for n in (16, 64, 256, 512)}  # @measure rates as FLOP/s
+    shares = {n: utilization(r, 1.0, top) for n, r in rates.items()}
+    reached = {n: as_percent(share) for n, share in shares.items()}  # @measure reached
+    assert rates[16] < rates[512] / 2, \
+        "A matmul of 16 rows and columns has less than half of the rate of one of 512."
+    large = shares[512]
+    assert large is None or 1 / 8 < large < 1.1, \
+        "The large matmul reaches between an eighth of the peak and all of it."
+    note(r"""
+        A large matmul comes near the peak, because each element that is loaded into a register is
+        used many times. A small one does not, because calling it takes about a microsecond, in which
+        the core could do tens of thousands of FLOPs.
+
+        Where no peak is known, no share can be given. A program that divides by some other number
+        prints nonsense: the trace of CS336 has `mfu = 11739062719` [@cs336]. It ran on a CPU, knew
+        no peak, and divided by `1` FLOP/s:
+    """)
+    absurd = utilization(11_739_062_719, 1.0, 1.0)  # @hide
+    assert absurd == 11_739_062_719, \
+        "Divided by 1 FLOP/s, the rate comes out unchanged."  # @hide
+    nowhere = utilization(1e10, 1.0, peak(find("a laptop"), "bfloat16"))
+    assert as_percent(nowhere) == "not available", \
+        "Without a peak, a share is shown as not available."
     question(r"""
-        A dense product runs at the dense peak of its card, which is as fast as it can. Someone
-        divides its rate by the sparse peak. Which share do they find?
-    """, answer=dense_peak("H100 SXM", "bfloat16") / 1979e12,
-        check=1 / CARDS["H100 SXM"].sparse_factor,
+        A core has two units for fused multiply-adds on registers of `16` `float32` elements. When
+        they work, its clock falls from `3.1e9` to `2.4e9` ticks per second. A program measures the
+        clock with a loop of plain whole numbers, and multiplies it by the FLOPs per tick. By how
+        much is this "peak" too high?
+    """, answer=3.1e9 * 2 * 16 * 2 / (2.4e9 * 2 * 16 * 2) - 1,
+        check=3.1 / 2.4 - 1, unit="%", within=0.02,
         wrong={
-            "That is the share of the dense peak.": 1,
-            "The sparse peak is the higher one.": 2,
+            "That is by how much the true peak is lower.": 1 - 2.4 / 3.1,
         },
-        hint="How many times as high as the dense peak is the sparse one?",
+        hint="At which clock do the multiply-adds run, and at which was the loop measured?",
         why=r"""
-            The sparse peak is twice the dense one. So even a perfect dense product seems to use
-            half of the card.
+            The multiply-adds run at the lower clock: `2.4e9` times `64` FLOPs. The program takes
+            `3.1e9` times `64`, which is `3.1 / 2.4` times as much. So not only the clock is
+            measured here, but the multiply-adds themselves.
         """)
 
 
-@aside
-def without_a_peak_there_is_no_mfu() -> None:
-    """Where no peak is known, there is no MFU."""
+def step_model(width: int) -> Config:
+    """The small Transformer of lecture 03, with two layers of this model dimension."""
+    return Config(
+        layers=2, width=width, heads=width // 32, kv_heads=width // 64,
+        hidden=11 * width // 4, vocabulary=27, context=64,
+    )
+
+
+def loss_of_a_step(model: Transformer, tokens: Tensor) -> Tensor:
+    """The loss of a batch of sequences: how well each next token is predicted."""
+    scores = model(tokens[:, :-1])
+    return F.cross_entropy(scores.flatten(0, 1), tokens[:, 1:].flatten())
+
+
+def time_of_a_step(config: Config) -> float:  # @stepover
+    """The least seconds that one core takes for a training step on 256 tokens: forward, backward and AdamW."""
+    model, tokens = Transformer(config, "written"), torch.randint(0, 27, (4, 65))
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss_of_a_step(model, tokens).backward()
+        optimizer.step()
+
+    return quickest(step, 12 * 128 // config.width)
+
+
+def kept_by_a_step(config: Config) -> int:  # @stepover
+    """The bytes that the forward pass of such a step keeps for the backward pass, without the weights."""
+    model, tokens = Transformer(config, "written"), torch.randint(0, 27, (4, 65))
+    return saved_bytes_of(lambda: loss_of_a_step(model, tokens), [*model.parameters()])
+
+
+def mfu_rises_with_the_width_of_a_model() -> None:
+    """The MFU of a training step rises with the model dimension, because matmuls take a larger share of it."""
     note(r"""
-        What is the MFU on a laptop's CPU? MFU divides a measured rate by the peak of the device.
-        The list of cards in this book has no peak for a laptop, so there is nothing to divide by.
-        The honest answer is *not available*. `find` looks up a card by its name, `peak` looks up
-        its peak, and `utilization` divides. Each returns `None` if it knows nothing:
+        What is the MFU of a training step, measured here and now? Take the Transformer that the
+        next lecture builds and trains, with two layers, at model dimensions of `128`, `256` and
+        `512`, and `256` tokens per step. `time_of_a_step` is the least time of a step of forward
+        pass, backward pass and AdamW, on one core. The FLOPs that the model needs are those of its
+        forward pass, which `forward_flops` counts, and twice that for the backward pass. The peak
+        was [measured above](#the_peak_of_this_cpu_is_measured):
     """)
-    nowhere = peak(find("a laptop"), "bfloat16")  # @inspect nowhere
-    mfu = utilization(1e10, 1.0, nowhere)  # @inspect mfu
-    assert mfu is None, "Without a peak, utilization returns None."
-    shown = as_percent(mfu)  # @inspect shown
-    assert shown == "not available", "A page shows it as not available."
+    core = measure_core()
+    models = {width: step_model(width) for width in (128, 256, 512)}
+    work = {w: 3 * forward_flops(model, 256, 64) for w, model in models.items()}  # @inspect work as FLOP
+    seconds = {w: time_of_a_step(model) for w, model in models.items()}  # @measure seconds as s
+    mfu = {w: utilization(work[w], seconds[w], core and core.peak) for w in models}
+    shown = {w: as_percent(share) for w, share in mfu.items()}  # @measure shown
+    rates = {w: work[w] / seconds[w] for w in models}  # @measure rates as FLOP/s
+    assert rates[128] < rates[512], \
+        "The widest model does more FLOPs per second than the narrowest."
+    assert all(share is None or 0 < share <= 1 for share in mfu.values()), \
+        "Each MFU is a share of the peak, between 0 and 1."
     note(r"""
-        A program that divides by some other number prints nonsense. The trace of CS336 has
-        `mfu = 11739062719` [@cs336]. The program ran on a CPU, knew no peak, and divided by `1`
-        FLOP/s. So what it printed is the rate in FLOP/s, and no share of anything:
+        Why does it rise? The FLOPs of a token grow with the *square* of the model dimension, because
+        each matrix has more rows and more columns. The tensors between the matmuls grow only in
+        proportion: a token of twice the dimension has twice as many elements to normalize, add and
+        multiply one by one, and that work waits for memory and counts as nothing in an MFU. The number of operations, each with its
+        call of a microsecond or more, does not grow at all. So the matmuls' share of the time rises.
+        Count the FLOPs of a step for each byte that its forward pass keeps:
     """)
-    absurd = utilization(11_739_062_719, 1.0, 1.0)  # @inspect absurd
-    assert absurd == 11_739_062_719, \
-        "Divided by 1 FLOP/s, the rate comes out unchanged."
+    per_byte = {w: work[w] / kept_by_a_step(model) for w, model in models.items()}  # @inspect per_byte as FLOP/B
+    growth = [round(per_byte[256] / per_byte[128], 1), round(per_byte[512] / per_byte[256], 1)]
+    assert growth == [1.9, 2.0], \
+        "With every doubling of the width, a step does nearly twice the FLOPs for each byte kept."
     question(r"""
-        A program knew no peak, divided by `1` FLOP/s and printed an MFU of `3e10`. Later one finds
-        out that the peak of the machine is `6e11` FLOP/s. What was the MFU?
-    """, answer=utilization(3e10, 1.0, 6e11),
-        check=3e10 / 6e11,
+        Two models do the same number of FLOPs per token: one has `8` layers of model dimension
+        `1024`, the other `32` layers of `512`. Nearly all of their FLOPs are in matrices of $12 d^2$
+        weights per layer. How many times as many elements does a token have between the matmuls of
+        the second, and which of the two has the higher MFU?
+    """, answer=(32 * 512) / (8 * 1024),
+        check=math.prod([32 / 8, 512 / 1024]), unit="times",
         wrong={
-            "The rate is divided by the peak, not the peak by the rate.": 20,
+            "A layer of half the width has half the elements.": 4,
+            "There are four times as many layers.": 0.5,
         },
-        hint="What did the program print: a share, or a rate?",
-        why="What it printed was the rate, `3e10` FLOP/s. Divided by the peak, that is the MFU.")
+        hint="A token has a number of elements in proportion to d in each layer.",
+        why=r"""
+            In each layer a token has elements in proportion to $d$: half as many, in `32 / 8` times
+            as many layers, so twice as many in all. The wide model does the same arithmetic with half
+            of that work and a quarter of the calls, so it has the higher MFU.
+        """)

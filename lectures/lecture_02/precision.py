@@ -17,10 +17,12 @@ from litbook import aside, figure, link, misbelief, note, question, requires
 from .blocks import (
     an_outlier_ruins_its_own_block_only,
     four_bits_hold_eight_sizes,
-    smaller_blocks_need_finer_scales,
+    smaller_blocks_help_unless_the_scale_is_rounded_down,
 )
+from .figures import plot_scale
 from .measure import (
-    cool_down, error_of, float32_products, narrow_format, scaled, shrunk,
+    E4M3, E5M2, cool_down, error_of, float32_products, message_of,
+    narrow_format, scaled, shrunk,
 )
 from .models import Stack, linear_batch
 
@@ -40,7 +42,7 @@ def mixed_precision() -> None:
     one_byte_needs_a_scale()
     four_bits_hold_eight_sizes()
     an_outlier_ruins_its_own_block_only()
-    smaller_blocks_need_finer_scales()
+    smaller_blocks_help_unless_the_scale_is_rounded_down()
     what_supports_one_byte_training()
     quantized_weights_trade_error_for_bytes()
 
@@ -345,24 +347,46 @@ def the_loss_scale_finds_its_own_level() -> None:
         """)
 
 
+def codes_of_one_byte(dtype: torch.dtype) -> Tensor:
+    """Every positive finite value of a format of one byte."""
+    values = torch.arange(256).to(torch.uint8).view(dtype).float()
+    return values[(values > 0) & values.isfinite()]
+
+
 def through(x: Tensor, dtype: torch.dtype, stretch: bool = True) -> Tensor:
     """A tensor after a round trip through a one-byte format, scaled to fill its range or not."""
     scale = torch.finfo(dtype).max / x.abs().max() if stretch else 1.0
     return (x * scale).to(dtype).float() / scale
 
 
-@aside
 def one_byte_needs_a_scale() -> None:
     """In one byte a tensor needs a scale, or its small values become zero."""
     note(r"""
-        Can a product be computed from numbers of a single byte? The danger is that small numbers
-        are rounded to zero. The way out is a *scale*: multiply a tensor by a factor, so that its
-        largest number becomes the largest number of the format. After the product, divide by the
-        factor again.
+        Can a matmul be computed from elements of a single byte? By hand first. The format `E4M3`
+        holds values from `448` down to $2^{-9}$, the smallest that is not zero. A layer has
+        three weights, `0.0004`, `-0.0001` and `0.0002`. In `E4M3` all three become zero, and the
+        layer computes nothing. Now multiply them by a *scale* of `448 / 0.0004 = 1,120,000`. They
+        become `448`, `-112` and `224`, and `E4M3` holds each exactly. After the matmul, divide the
+        result by the scale.
 
-        Take a layer with weights of about `1e-4`. `through` rounds them to a format of one byte,
-        with or without a scale. `error_of` compares the product with the exact one. There are two
-        formats of one byte, and `E4M3` has one bit more of fraction than `E5M2`:
+        That gives the same result because a factor can be taken out of a sum of products:
+        $\sum_j x_j (s\,w_j) = s \sum_j x_j w_j$. So a scale costs one multiplication for each
+        output, and moves the weights to where the format has values.
+    """)
+    weights = torch.tensor([4e-4, -1e-4, 2e-4])
+    smallest = codes_of_one_byte(E4M3).min().item()  # @inspect smallest
+    scale = torch.finfo(E4M3).max / weights.abs().max()  # @inspect scale
+    assert smallest == 2**-9, "The smallest positive value of E4M3 is 2**-9."  # @hide
+    unscaled = weights.to(E4M3).float().tolist()  # @inspect unscaled
+    stretched = (weights * scale).to(E4M3).float().tolist()  # @inspect stretched
+    assert [abs(w) for w in unscaled] == [0, 0, 0], \
+        "Without a scale, all three weights become zero."  # @zero: they underflow
+    assert stretched == [448, -112, 224], \
+        "With a scale, the format holds all three."
+    note(r"""
+        Now a layer of `256 * 256` random weights of size `1e-4`. `through` rounds a tensor to a
+        format of one byte and back, with or without a scale, and `error_of` compares the matmul
+        with the exact one. The format `E5M2` has one bit less of fraction than `E4M3`:
     """)
     with warnings.catch_warnings(record=True) as caught:  # @hide
         warnings.simplefilter("always")
@@ -374,34 +398,40 @@ def one_byte_needs_a_scale() -> None:
     assert product.dtype == torch.float32, "The product is then float32."  # @hide
     x, w = torch.randn(64, 256), torch.randn(256, 256) * 1e-4  # @unnoticed: 64, 256, 1e-4: any size, any small weights
     exact = x @ w
-    fine, wide = torch.float8_e4m3fn, torch.float8_e5m2
-    lost = error_of(x @ through(w, fine, stretch=False), exact)  # @inspect lost
+    lost = error_of(x @ through(w, E4M3, stretch=False), exact)  # @inspect lost as %
     assert lost == 1.0, \
         "Without a scale, all weights are zero, and the error is 100 %."
-    errors = [error_of(x @ through(w, d), exact) for d in (fine, wide)]  # @inspect errors  # @unnoticed: arguments swapped: hardly another length to divide by
+    errors = [error_of(x @ through(w, d), exact) for d in (E4M3, E5M2)]  # @inspect errors as %  # @unnoticed: arguments swapped: hardly another length to divide by
     assert 0.0255 < errors[0] < 0.0275, \
         "With a scale, the error in E4M3 is less than 3 %."
     assert 0.049 < errors[1] < 0.057, \
         "With a scale, the error in E5M2 is about 5 %."
-    ratio = errors[1] / errors[0]  # @inspect ratio
+    ratio = errors[1] / errors[0]  # @hide
     assert 1.9 < ratio < 2.15, "One bit less of the fraction doubles the error."
-    note(rf"""
-        Without a scale everything is lost. With a scale the error is {errors[0]:.1%} in `E4M3` and
-        {errors[1]:.1%} in `E5M2`.
+    factor = (torch.finfo(E4M3).max / w.abs().max()).item()  # @hide
+    figure(plot_scale(w.flatten(), factor, (smallest, torch.finfo(E4M3).max)), caption=r"""
+        How the weights are distributed over the powers of two, before and after they are multiplied
+        by the scale. Grey: the values that E4M3 holds.
+    """, alt=r"""
+        Two bell-shaped histograms on a logarithmic axis. The one without a scale lies left of the
+        grey range of the format, where everything becomes zero. The one with a scale lies inside
+        it, with its right end at the largest value.
     """)
-    question(rf"""
-        The largest number of E4M3 is `{torch.finfo(fine).max:.0f}`. Which factor stretches a tensor
-        whose largest entry is `0.007` to this range?
-    """, answer=torch.finfo(fine).max / 0.007,
-        wrong={
-            "That would shrink it: divide the other way round.": 0.007 / 448,
-        },
-        check=448 / 7 * 1000,
-        hint="What times the largest entry has to come out?",
+    question(r"""
+        In the layer above, one of the `65536` weights is changed to `1`. The scale of the tensor
+        then follows that weight. What becomes of a weight of `1e-6`, and what of one of `1e-4`?
+        Give the values after the round trip, divided by the values before.
+    """, answer=[
+        round(through(torch.tensor([1.0, value]), E4M3)[1].item() / value, 2) for value in (1e-6, 1e-4)
+    ],
+        check=[0.0, round(23 * 2.0**-9 / 448 / 1e-4, 2)],
+        hint="The largest weight decides the scale. What are the two weights times that scale, and which multiples of `2**-9` does E4M3 have there?",
         why=r"""
-            `448 / 0.007 = 64000`: that times the largest entry is the largest number of the format.
-            All smaller entries are multiplied by the same factor, away from zero.
-        """, unit="times")
+            The scale is `448`. `1e-6` becomes `0.000448`, less than half of the smallest value, and
+            is lost. `1e-4` becomes `0.0448`, which E4M3 rounds to `23` steps of `2**-9`, hardly
+            wrong. One outlier costs the smallest weights; many scales, one for each
+            [block](#an_outlier_ruins_its_own_block_only), limit the harm.
+        """)
 
 
 @aside
@@ -487,9 +517,14 @@ def quantized_weights_trade_error_for_bytes() -> None:
 
     note(r"""
         The error grows as bits go, because with `4` bits there are only `15` whole numbers, from
-        `-7` to `7`, to round to. PyTorch has no format of `4` bits, so two such numbers share a
-        byte:
+        `-7` to `7`, to round to. PyTorch has names for `4`-bit formats, but next to no operations:
+        a `float4_e2m1fn_x2` element holds two values in a byte, and cannot be added; a `uint4`
+        element spends a whole byte. So pack two numbers into a byte by hand:
     """)
+    pairs = torch.zeros(2, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)  # @hide
+    assert (pairs.element_size(), torch.uint4.itemsize) == (1, 1), "An element of either format has a byte."  # @hide
+    refused = message_of(lambda: pairs + pairs)  # @hide
+    assert "not implemented" in refused, "PyTorch refuses to add two float4_e2m1fn_x2."  # @hide
     whole, _ = quantize(w, 4)
     low, high = (whole.flatten() & 15).view(-1, 2).unbind(1)
     packed = (low | high << 4).to(torch.uint8)  # @inspect packed

@@ -73,7 +73,7 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
 
 @aside
 def boards_draw_half_of_the_power() -> None:
-    """The boards draw little more than half of the power that the run takes."""
+    """The boards are rated at little more than half of the power of their machines."""
     note(r"""
         How much energy does a training run take? A GPU sits on a *board*, and the board of an H100
         may draw `700` watts [@nvidia-h100]. But the board sits in a machine. A DGX H100 is a
@@ -83,7 +83,7 @@ def boards_draw_half_of_the_power() -> None:
     board, machine = 700, 10200 / 8  # watts for each GPU
     share = board / machine  # @inspect share as %
     assert round(share, 2) == 0.55, \
-        "The boards draw 55 % of a machine's power."
+        "The boards are rated at 55 % of a machine's rating."
     note(r"""
         The machine stands in a building that has to be cooled. The *power usage effectiveness* of a
         building is its whole energy, divided by that of its machines. Here `1.1` and `1.6` are

@@ -14,7 +14,7 @@ from litbook import aside, figure, misbelief, note, question, requires
 
 from .figures import plot_bill
 from .measure import (
-    bill, gradient_bytes, scaled, shrunk, state_bytes, step_flops,
+    bill, gradient_bytes, scaled, shrunk, step_flops,
 )
 from .models import OPTIMIZERS, Stack, linear_batch, whole_numbers
 from .timeline import (
@@ -41,7 +41,6 @@ def the_bill_of_a_step() -> None:
     gradients_kept_as_zeros_are_there_at_the_peak()
     small_batches_make_the_optimizer_count()
     parts_of_a_batch_add_up_to_the_whole()
-    sharding_divides_the_state()
 
 
 def parameters_follow_from_the_shapes() -> None:
@@ -454,7 +453,7 @@ def small_batches_make_the_optimizer_count() -> None:
     """The optimizer's own FLOPs do not grow with the batch, and no counter shows them."""
     note(r"""
         How much of a training step's work is the optimizer's? PyTorch's counter says nothing at
-        all, because it counts [products of matrices only](#the_flop_counter_sees_only_products). So
+        all, because it counts [matmuls only](#only_arithmetic_counts). So
         count by hand. Plain SGD multiplies each gradient by the learning rate and subtracts the
         result, `2` FLOPs for each parameter. Take a model with two hidden layers of width `4` and a
         head, `36` parameters. `numbers_written` counts the results that an update computes, here
@@ -567,64 +566,4 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
         """)
 
 
-@aside
-def sharding_divides_the_state() -> None:
-    """Each of several devices can step its share of the parameters, with the same result."""
-    note(r"""
-        Several devices train one model in *data parallelism*: each has the whole model and sees
-        other data, and gradients are averaged, so that all have the same. Then every device updates
-        every parameter, and keeps the optimizer's whole state for it. All do the same work. The
-        first stage of *ZeRO*, a way of sharing, removes that: each device updates one *shard*, a
-        slice of the parameters, and keeps the state of its shard only [@zero].
 
-        Does that give the same parameters? Try it with `4096` parameters and four slices in place
-        of four devices. `stepped` takes three steps of Adam with the parameters of a slice, and
-        returns them with the bytes of Adam's state:
-    """)
-    devices, n = 4, 4096
-    start, gradients = torch.randn(n), torch.randn(3, n)  # @unnoticed: 3: any number of steps
-
-    def stepped(share: slice) -> tuple[Tensor, int]:
-        p = start[share].clone().requires_grad_()
-        optimizer = torch.optim.Adam([p], lr=0.1)
-        for gradient in gradients:
-            p.grad = gradient[share].clone()
-            optimizer.step()
-        return p.detach(), state_bytes(optimizer)
-
-    whole, state = stepped(slice(0, n))  # @inspect state as B
-    part = n // devices
-    shards = [stepped(slice(i, i + part)) for i in range(0, n, part)]
-    together = torch.cat([shard for shard, _ in shards])
-    share = shards[0][1]  # @inspect share as B
-    assert torch.equal(together, whole), \
-        "The four slices together are the parameters of one device, bit for bit."
-    assert state / share == 4.0, \
-        "Each device keeps a quarter of the state."
-    per_parameter = 4 + 4 + share / n  # @inspect per_parameter as B
-    assert per_parameter == 10.0, \
-        "Each device keeps 10 bytes per parameter of the model instead of 16."
-    note(r"""
-        It does, because Adam treats each parameter by itself. In `float32` parameters and gradients
-        take `4` bytes each, and Adam's state takes `8`. With $P$ parameters on $G$ devices, each
-        holds
-
-        [@eq:shard]: $$
-        8P + \frac{8P}{G}
-        $$
-
-        bytes. The price: after each step a device must fetch the slices that it did not update:
-    """)
-    fetched = (n - part) * 4  # @inspect fetched as B
-    assert fetched / whole.nbytes == 0.75, \
-        "Each of four devices fetches three quarters of the parameters."
-    question("How many bytes per parameter of the model does each of `16` devices hold?",
-             answer=4 + 4 + stepped(slice(0, n // 16))[1] / n,
-        wrong={
-            "Parameters and gradients are not shared, only the state is.": 1,
-            "That is with four devices.": 10,
-        },
-        check=4 + 4 + 8 / 16, unit="B", why=r"""
-            Each device holds all parameters and gradients, `8` bytes. Of Adam's `8` bytes it holds
-            a sixteenth, `0.5`.
-        """)
