@@ -188,9 +188,9 @@ def smaller_blocks_help_unless_the_scale_is_rounded_down() -> None:
         NVFP4 is more precise. Because of the smaller blocks, or because of the finer scales?
 
         A scale should take the largest value of its block to `6`, the largest of E2M1. A block
-        whose largest value is `7` needs the scale `7 / 6 = 1.17`. A power of two can only be `1` or
-        `2`. Rounded *down*, to `1`, the `7` does not fit and is cut off to `6`. Rounded *up*, to
-        `2`, it becomes `7 / 2` and nothing is cut off, but the upper half of the format is not used.
+        whose largest value is `7.5` needs the scale `7.5 / 6 = 1.25`. A power of two can only be `1`
+        or `2`. Rounded *down*, to `1`, the `7.5` does not fit and is cut off to `6`. Rounded *up*, to
+        `2`, it becomes `7.5 / 2` and nothing is cut off, but the `6` of the format is not used.
         The first specification of MX rounds down [@ocp-mx].
 
         Change one thing at a time: the relative error with powers of two rounded down, rounded up,
@@ -200,8 +200,8 @@ def smaller_blocks_help_unless_the_scale_is_rounded_down() -> None:
     down = {n: block_error(x, by_power_of_two(x, n, 6.0)) for n in sizes}  # @inspect down
     up = {n: block_error(x, by_power_of_two(x, n, 6.0, up=True)) for n in sizes}  # @inspect up
     finer = {n: block_error(x, by_e4m3(x, n)) for n in sizes}  # @inspect finer
-    cut = to_e2m1(torch.tensor([7.0])).item(), 2 * to_e2m1(torch.tensor([7.0]) / 2).item()  # @hide
-    assert cut == (6.0, 8.0), "With the scale 1 the value 7 is cut off to 6; with 2 it is rounded to 8."  # @hide
+    cut = to_e2m1(torch.tensor([7.5])).item(), 2 * to_e2m1(torch.tensor([7.5]) / 2).item()  # @hide
+    assert cut == (6.0, 8.0), "With the scale 1 the value 7.5 is cut off to 6; with 2 it is rounded to 8."  # @hide
     assert down[16] > down[32], \
         "Rounded down, blocks of 16 have a larger error than blocks of 32."
     assert all(a < b for a, b in pairwise(up.values())), \
@@ -240,18 +240,18 @@ def smaller_blocks_help_unless_the_scale_is_rounded_down() -> None:
     paid = [4 + round(s / len(x), 2) for s in scales]  # @hide
     assert paid == [4 + 8 / 32, 4 + 8 / 16], \
         "An element takes 4.25 bits in MXFP4, and 4.5 bits in NVFP4."  # @hide
+    block = torch.tensor([7.5, 1.0, 1.0, 1.0])
     question(r"""
-        A block of `4` elements has the values `7`, `1`, `1` and `1`. Its scale is a power of two,
+        A block of `4` elements has the values `7.5`, `1`, `1` and `1`. Its scale is a power of two,
         `1` if rounded down and `2` if rounded up. What is the sum of the squared errors in either
         case?
     """, answer=[
-        float((scale * to_e2m1(torch.tensor([7.0, 1, 1, 1]) / scale) - torch.tensor([7.0, 1, 1, 1])).square().sum())
-        for scale in (1, 2)
+        float((scale * to_e2m1(block / scale) - block).square().sum()) for scale in (1, 2)
     ],
-        check=[(7 - 6) ** 2, (7 - 8) ** 2],
+        check=[(7.5 - 6) ** 2, (7.5 - 8) ** 2],
         hint="Between which two sizes of E2M1 is each value, divided by the scale?",
         why=r"""
-            Rounded down, `7` is cut off to `6`. Rounded up, `7 / 2 = 3.5` lies between `3` and `4`,
-            and becomes `4`, so `8`. Here both are off by one. With the largest value at `7.9` the
-            first would be off by `1.9`, and the second by `0.1`.
+            Rounded down, `7.5` is cut off to `6`, off by `1.5`. Rounded up, `7.5 / 2` lies between
+            `3` and `4` and becomes `4`, so `8`, off by `0.5`. The ones are exact either way: `1` and
+            `0.5` are sizes of E2M1.
         """)

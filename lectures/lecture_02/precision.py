@@ -424,12 +424,12 @@ def one_byte_needs_a_scale() -> None:
     """, answer=[
         round(through(torch.tensor([1.0, value]), E4M3)[1].item() / value, 2) for value in (1e-6, 1e-4)
     ],
-        check=[0.0, round(23 * 2.0**-9 / 448 / 1e-4, 2)],
-        hint="The largest weight decides the scale. What are the two weights times that scale, and which multiples of `2**-9` does E4M3 have there?",
+        check=[0.0, round(11 * 2.0**-8 / 448 / 1e-4, 2)],
+        hint="The largest weight decides the scale. What are the two weights times that scale, and what are the nearest values of E4M3?",
         why=r"""
             The scale is `448`. `1e-6` becomes `0.000448`, less than half of the smallest value, and
-            is lost. `1e-4` becomes `0.0448`, which E4M3 rounds to `23` steps of `2**-9`, hardly
-            wrong. One outlier costs the smallest weights; many scales, one for each
+            is lost. `1e-4` becomes `0.0448`, which E4M3 rounds to `11` steps of `2**-8`, off by `4` %.
+            One outlier costs the smallest weights; many scales, one for each
             [block](#an_outlier_ruins_its_own_block_only), limit the harm.
         """)
 
