@@ -25,8 +25,8 @@ def to_e2m1(x: Tensor) -> Tensor:
 def four_bits_hold_eight_sizes() -> None:
     """Four bits hold eight sizes, and the largest number decides how many come out as zero."""
     note(r"""
-        Some cards multiply numbers of four bits [@ocp-mx]. Which numbers can so few bits hold? In
-        the format *E2M1* they are a sign, two bits of exponent and one bit of fraction [@ocp-mx].
+        Some GPUs multiply values of four bits [@ocp-mx]. Which values can so few bits hold? In the
+        format *E2M1* they are a sign, two bits of exponent and one bit of fraction [@ocp-mx].
         Beside the sign there are `2**3` patterns of bits, so there are `8` sizes. `value` decodes
         them:
     """)
@@ -43,9 +43,9 @@ def four_bits_hold_eight_sizes() -> None:
     note(r"""
         To use all of them, a tensor is *stretched*: multiplied by a factor that takes its largest
         number to `6`. Then each number is rounded to the nearest size; `to_e2m1` does that.
-        Whatever is below `0.25`, half of the smallest size, becomes zero. How many are that? Take
-        `2**17` normally distributed numbers. Their distribution predicts the share (by the error
-        function `erf`):
+        Whatever is below `0.25`, half of the smallest size, becomes zero. How many values is that?
+        Take `2**17` normally distributed values. Their distribution predicts the share (by the
+        error function `erf`):
     """)
     x = torch.randn(2**17)
     factor = sizes[-1] / x.abs().max().item()
@@ -60,21 +60,21 @@ def four_bits_hold_eight_sizes() -> None:
     factor = sizes[-1] / x.abs().max().item()
     lost = (to_e2m1(x * factor) == 0).float().mean().item()  # @inspect lost as %
     assert 0.9999 < lost < 1, \
-        "With one outlier, nearly all numbers become zero."
+        "With one outlier, nearly all values become zero."
     note(r"""
         The outlier decides the factor for all. All others are then small against the largest size,
         and are rounded to zero.
     """)
     question(r"""
         The largest number of a tensor is `4`, and the tensor is stretched to fill E2M1, up to `6`.
-        Numbers below which size, before stretching, become zero?
+        Values below which size, before stretching, become zero?
     """, answer=sizes[1] / 2 * 4 / sizes[-1],
         wrong={
             "That is the size after stretching.": 0.25,
             "That is divided by the wrong factor: stretching makes the numbers larger.": 0.375,
         },
         check=max(k / 600 for k in range(600) if to_e2m1(torch.tensor(k / 600 * 6 / 4)) == 0), why=r"""
-            After stretching, numbers below `0.25` become zero. Stretching multiplies by `6 / 4`, so
+            After stretching, values below `0.25` become zero. Stretching multiplies by `6 / 4`, so
             before it they were below `0.25 * 4 / 6`.
         """)
 
@@ -97,13 +97,13 @@ def an_outlier_ruins_its_own_block_only() -> None:
     note(r"""
         A format of few bits needs a *scale*: a factor that takes the largest number of a tensor to
         the largest of the format. One huge number, an *outlier*, then makes all others too small.
-        What helps? More scales. The *MX* formats have one for each *block* of `32` numbers
+        What helps? More scales. The *MX* formats have one for each *block* of `32` elements
         [@ocp-mx]. It is a byte that holds an exponent and nothing else, so it is a power of two.
-        The numbers themselves are in `E4M3`, a format of one byte, in the variant that is used
+        The elements themselves are in `E4M3`, a format of one byte, in the variant that is used
         here, MXFP8.
 
         Take `4096` random numbers, one of which is made a million. `by_power_of_two` computes
-        scales for blocks of a given size. `harmed` gives the share of numbers that are off by more
+        scales for blocks of a given size. `harmed` gives the share of elements that are off by more
         than an eighth after a round trip through the format. First with one scale for all, then
         with one for each block:
     """)
@@ -125,35 +125,35 @@ def an_outlier_ruins_its_own_block_only() -> None:
         "4096 numbers in blocks of 32 have 128 scales."
     whole = harmed(*through(one))  # @inspect whole as %
     blocks = harmed(*through(many))  # @inspect blocks as %
-    assert whole > 0.99, "With one scale, nearly all numbers are lost."
+    assert whole > 0.99, "With one scale, nearly all values are lost."
     two_blocks = 2 * size / len(x)
     assert two_blocks == 1 / 64, "two of the 128 blocks"  # @hide
     assert blocks < two_blocks, \
         "With a scale for each block, about one block is lost."
     note(r"""
         Only the block of the outlier is lost, because only its scale has to reach up to a million.
-        What do the scales cost? `8` bits for each `32` numbers:
+        What do the scales cost? `8` bits for each `32` elements:
     """)
     codes, scales = through(many)
     paid = 8 * (codes.nbytes + scales.nbytes) / len(x)  # @inspect paid as bits
     assert paid == 8 + 8 / size, \
         "A number takes its 8 bits, and a quarter of a bit for the scale."
     question(r"""
-        MXFP4 keeps numbers in `4` bits each, with a scale of `8` bits for each block of `32`. How
-        many bytes does a matrix of `4096 * 4096` numbers take?
+        MXFP4 keeps elements in `4` bits each, with a scale of `8` bits for each block of `32`. How
+        many bytes does a matrix of `4096 * 4096` elements need?
     """, answer=4096 * 4096 * (4 + 8 / size) / 8,
         wrong={
             "The scales are missing.": 4096 * 4096 / 2,
             "Those are bits; a byte has eight.": 4096 * 4096 * 4.25,
         },
         check=4096 * 4096 // 2 + 4096 * 4096 // 32, unit="B", within=0.005, why=r"""
-            A number takes `4 + 8 / 32 = 4.25` bits. Multiply by `4096 * 4096` numbers and divide by
-            `8` bits a byte.
+            A number takes `4 + 8 / 32 = 4.25` bits. Multiply by `4096 * 4096` elements and divide
+            by `8` bits a byte.
         """)
 
 
 def by_e4m3(x: Float[Tensor, "n"], size: int) -> Float[Tensor, "block 1"]:
-    """One scale for each block of `size` numbers, in E4M3, that takes the largest to 6."""
+    """One scale for each block of `size` elements, in E4M3, that takes the largest to 6."""
     largest = x.view(-1, size).abs().amax(dim=1, keepdim=True)
     unit = largest.max() / SIZES[-1] / torch.finfo(torch.float8_e4m3fn).max
     return (largest / SIZES[-1] / unit).to(torch.float8_e4m3fn).float() * unit

@@ -68,7 +68,7 @@ def a_long_run_saves_by_the_clock() -> None:
         "Saves and lost work then cost a tenth of all time."
     assert 3.09 < between / 60 < 3.10, "There are 3.1 hours between two interruptions."  # @hide
     assert lost(every / 2) > share, "Saving twice as often loses more time."  # @hide
-    assert lost(every * 2) > share, "Saving half as often loses more time, too."  # @hide
+    assert lost(every * 2) > share, "Saving half as often loses more time as well."  # @hide
     minutes = [every * 2 ** (k / 8) for k in range(-24, 25)]  # @hide
     saves = [save / t for t in minutes]  # @hide
     work = [t / 2 / between for t in minutes]  # @hide
@@ -215,7 +215,7 @@ def a_resumed_run_needs_all_of_its_state() -> None:
         - `optimizer`: the averages that Adam keeps;
         - `steps`: the number of steps so far, because the learning rate falls with it;
         - `data`: the state of the random generator that picks the data;
-        - `dropout`: that of the generator for *dropout*, which sets randomly chosen numbers to
+        - `dropout`: that of the generator for *dropout*, which sets randomly chosen values to
           zero.
 
         The helper `drift` trains this run twice: once without a break, and once with a stop in the
@@ -240,7 +240,7 @@ def a_resumed_run_needs_all_of_its_state() -> None:
     assert needed == parts, \
         "Without any one of the five, the weights end elsewhere."
     note(r"""
-        So all five parts belong in the file. (Every GPU has a random generator of its own, too;
+        So all five parts belong in the file. (Every GPU has a random generator of its own as well;
         `torch.cuda.get_rng_state_all` reads their states.)
     """)
     model = Stack(64, 3)  # @hide
@@ -253,7 +253,7 @@ def a_resumed_run_needs_all_of_its_state() -> None:
     assert (used - fresh) // weights == 2, "With Adam's first step, the file has grown by twice the bytes of the weights."  # @hide
     states = len(global_generators())  # @hide
     assert states == 1 + torch.cuda.device_count(), \
-        "There is the CPU's generator, and one for each card."  # @hide
+        "There is the CPU's generator, and one for each GPU."  # @hide
     elsewhere = [torch.get_rng_state().to("meta")]  # @hide
     refused = message_of(lambda: restore_generators(elsewhere))  # @hide
     assert "ByteTensor" in refused, \
@@ -263,7 +263,7 @@ def a_resumed_run_needs_all_of_its_state() -> None:
         must its checkpoint hold?
     """, answer=len(set(parts) - {"dropout", "steps"}),
         wrong={
-            "The generator that picks the data is needed, too.": 2,
+            "The generator that picks the data is needed as well.": 2,
         },
         check=sum(cost > 0 for part, cost in costs.items() if part not in ("dropout", "steps")),
         hint="Which of the five parts does no step of such a run read?",

@@ -1,4 +1,4 @@
-"""What counts as a FLOP, and how many FLOPs a product costs."""
+"""What counts as a FLOP, and how many FLOPs a matmul costs."""
 from counters import flops
 from functools import cmp_to_key, partial
 
@@ -17,7 +17,7 @@ from .measure import arithmetic, counted, dense_peak
 def counting_flops() -> None:
     """Counting FLOPs."""
     note(r"""
-        How much work is a product of two matrices, or the forward pass of a whole model? One counts
+        How much work is a matmul of two matrices, or the forward pass of a whole model? One counts
         its FLOPs. This part says what counts as a FLOP, gives two formulas that are enough for most
         estimates, and shows where few FLOPs take much time. Each count is made twice: by a formula,
         and by a machine that was not shown the formula.
@@ -37,7 +37,7 @@ def only_arithmetic_counts() -> None:
         Which operations on a matrix cost FLOPs? Additions and multiplications do, and copies and
         comparisons do not. To see it, take numbers that write down what is done with them.
         `counted` makes a matrix of such numbers, which note each `+`, `*` and `<` in a list, the
-        tally. Add a matrix of `3 × 5` numbers to itself:
+        tally. Add a matrix of `3 × 5` elements to itself:
     """)
     tally: list[str] = []
     a = counted(tally, 3, 5)
@@ -45,7 +45,7 @@ def only_arithmetic_counts() -> None:
     assert total.shape == (3, 5), "There is a sum for each of the 15 numbers."  # @hide
     assert tally == ["+"] * 3 * 5, "The tally has 15 additions, one a number."
     note(r"""
-        Now transpose the matrix and copy it. Nothing is noted, because its numbers are only moved.
+        Now transpose the matrix and copy it. Nothing is noted, because its elements are only moved.
         Then compare each number with another one. The tally has a comparison for each number. These
         are no arithmetic, so they are no FLOPs either:
     """)
@@ -59,22 +59,22 @@ def only_arithmetic_counts() -> None:
     assert tally == ["<"] * 3 * 5, \
         "For the comparison, the tally has 15 times <, and no + or *."
     misbelief("A FLOP is any operation that involves floating-point numbers.", r"""
-        A copy, a conversion to another format and a comparison involve them, too, and cost no FLOP.
-        Only additions and multiplications are counted.
+        A copy, a conversion to another format and a comparison involve them as well, and cost no
+        FLOP. Only additions and multiplications are counted.
     """)
     x = torch.randn(3, 5)  # @hide
     handled = flops(lambda: (x.t().contiguous(), x.bfloat16(), x > 0))  # @hide
     assert handled == 0, \
-        "PyTorch's counter, too, reports nothing for a copy, a conversion and a comparison."  # @zero: the counter counts products alone  # @hide
+        "PyTorch's counter also reports nothing for a copy, a conversion and a comparison."  # @zero: the counter counts products alone  # @hide
     summed, multiplied = flops(lambda: x + x), flops(lambda: x @ x.T)  # @hide
     assert summed == 0, \
         "A sum is arithmetic, but PyTorch's counter leaves it out."  # @zero: it counts products alone  # @hide
-    assert multiplied == 2 * 3 * 5 * 3, "It counts the product of two matrices."  # @hide
+    assert multiplied == 2 * 3 * 5 * 3, "It counts the matmul of two matrices."  # @hide
     tally.clear()
     p, q = counted(tally, 4, 6), counted(tally, 4, 6)
     smaller = (p * q + p).T < q.T
     question(r"""
-        `p` and `q` have `4 × 6` numbers each, and `*` multiplies them number by number. The tally
+        `p` and `q` have `4 × 6` elements each, and `*` multiplies them number by number. The tally
         has every operation of `(p * q + p).T < q.T`. How many of these are FLOPs?
     """, answer=arithmetic(tally),
         check=2 * 4 * 6, unit="FLOP",
@@ -84,17 +84,17 @@ def only_arithmetic_counts() -> None:
         },
         hint="Which of `*`, `+`, `.T` and `<` is arithmetic?",
         why=r"""
-            Each of the `24` numbers takes a multiplication and an addition. Transposing costs
+            Each of the `24` elements takes a multiplication and an addition. Transposing costs
             nothing, and the `24` comparisons are no arithmetic.
         """)
 
 
 def a_product_costs_two_m_k_n() -> None:
-    """A product of m × k by k × n numbers counts as 2mkn FLOPs."""
+    """A matmul of m × k by k × n elements counts as 2mkn FLOPs."""
     note(r"""
-        How many FLOPs does it take to multiply a matrix of $m \times k$ numbers by one of
+        How many FLOPs does it cost to multiply a matrix of $m \times k$ elements by one of
         $k \times n$? The result has $mn$ entries, each a sum of $k$ terms. By convention each term
-        counts as a multiplication and an addition, so a product counts as
+        counts as a multiplication and an addition, so a matmul counts as
 
         [@eq:product]: $$
         2mkn
@@ -110,14 +110,14 @@ def a_product_costs_two_m_k_n() -> None:
     times, plus = tally.count("*"), tally.count("+")  # @inspect times, plus
     assert product.shape == (m, n) == (3, 7), \
         "The result has m rows and n columns."  # @hide
-    assert times == m * k * n == 105, "The product takes mkn multiplications."
-    assert plus == m * (k - 1) * n == 84, "The product takes m(k-1)n additions."
+    assert times == m * k * n == 105, "The matmul takes mkn multiplications."
+    assert plus == m * (k - 1) * n == 84, "The matmul takes m(k-1)n additions."
     note(rf"""
         With $m = 3$, $k = 5$ and $n = 7$ that makes {times + plus} operations. The formula says
         `2 * 3 * 5 * 7`, one addition more for each of the `3 * 7` entries. Everybody uses the
         formula: it is easy to remember, and for large $k$ the difference is small. It also fits the
         hardware, which does a multiplication and an addition in one step, a *fused multiply-add*.
-        PyTorch's counter uses it, too:
+        PyTorch's counter uses it as well:
     """)
     x, w = torch.randn(m, k), torch.randn(k, n)
     work = flops(lambda: x @ w)  # @inspect work as FLOP
@@ -156,7 +156,7 @@ def a_product_costs_two_m_k_n() -> None:
             The volume grows eightfold and the faces fourfold, so each number serves twice as many
             multiplications. With `n` at one, each number of the left matrix serves only one.
         """, caption=r"""
-            A product as a box of cubes. Each cube is a multiplication, of a row of the left matrix,
+            A matmul as a box of cubes. Each cube is a multiplication, of a row of the left matrix,
             a column of the right one, and a place on the inner axis. The matrices and the sums are
             faces of the box.
         """, alt=r"""
@@ -166,7 +166,7 @@ def a_product_costs_two_m_k_n() -> None:
     tally.clear()  # @hide
     outer = counted(tally, 4, 1) @ counted(tally, 1, 6)  # @hide
     question(r"""
-        A column of `4` numbers times a row of `6` is a product with $k=1$. How many multiplications
+        A column of `4` elements times a row of `6` is a matmul with $k=1$. How many multiplications
         and additions does it really take, and how many FLOPs does the formula say?
     """, answer=[len(tally), flops(lambda: torch.ones(4, 1) @ torch.ones(1, 6))],
         check=[4 * 6, 2 * 4 * 1 * 6],
@@ -184,10 +184,10 @@ def a_product_costs_two_m_k_n() -> None:
 
 
 def a_forward_pass_costs_two_per_parameter() -> None:
-    """A forward pass takes two FLOPs per parameter and token."""
+    """A forward pass costs two FLOPs per parameter and token."""
     note(r"""
-        How many FLOPs does the forward pass of a model take? Take a model of *linear* layers: each
-        multiplies its input by a matrix of weights. In such a product, each weight is used once for
+        How many FLOPs does the forward pass of a model cost? Take a model of *linear* layers: each
+        multiplies its input by a matrix of weights. In such a matmul, each weight is used once for
         each row of the input, in a multiplication and an addition. So a model of $P$ weights takes
 
         $$
@@ -198,8 +198,9 @@ def a_forward_pass_costs_two_per_parameter() -> None:
         token.
 
         Count it for three layers of `params` weights in all, once for `1024` rows, and once for `8`
-        sequences of `128` tokens, which is as many. The tensors are made on the device `meta`,
-        where they have shapes and no numbers: counting needs no more, and nothing is computed.
+        sequences of `128` tokens, which is the same number of rows. The tensors are made on the
+        device `meta`, where they have shapes and no data: counting needs no more, and nothing is
+        computed.
     """)
     with torch.device("meta"):
         shapes = (64, 64), (64, 64), (64, 1)
@@ -221,7 +222,7 @@ def a_forward_pass_costs_two_per_parameter() -> None:
     assert same == work, \
         "8 sequences of 128 tokens take as many FLOPs as 1024 rows."
     note(rf"""
-        Both take `2 * 1024 * 8256` FLOPs, which is {work:,}. Only the number of rows and the number
+        Both cost `2 * 1024 * 8256` FLOPs, which is {work:,}. Only the number of rows and the number
         of weights matter.
     """)
     question(r"""
@@ -235,7 +236,7 @@ def a_forward_pass_costs_two_per_parameter() -> None:
         check=6 * 10**9 // (2 * 4 * 250),
         hint="How many tokens are there, and how many FLOPs does a token take for each weight?",
         why=r"""
-            There are `4 * 250 = 1000` tokens, and each takes `2` FLOPs per weight. So `6e9` is
+            There are `4 * 250 = 1000` tokens, and each costs `2` FLOPs per weight. So `6e9` is
             `2 * 1000` times the number of weights.
         """,
         unit="weights")
@@ -248,8 +249,8 @@ def not_everything_else_is_linear() -> None:
         A tensor becomes twice as large. Does an operation on it cost twice as much? An
         [elementwise](#elementwise_operations_make_a_new_tensor) one does, because it does the same
         to each number. Two others cost more than twice. In *attention*, each token is compared with
-        every token, by a product of two rows of `64` numbers. Twice the tokens have `4` times the
-        pairs. `scores` counts the FLOPs of these products for a number of tokens:
+        every token, by a dot product of two rows of `64` elements. Twice the tokens have `4` times
+        the pairs. `scores` counts the FLOPs of these dot products for a number of tokens:
     """)
 
     def scores(seq: int) -> int:
@@ -276,13 +277,13 @@ def not_everything_else_is_linear() -> None:
     growth = comparisons(4096) / comparisons(2048)  # @measure growth as times
     assert 2.1 < growth < 2.3, \
         "To sort 4096 numbers takes more than twice the comparisons of 2048."
-    misbelief("Every operation other than a matrix product costs as much as its tensors are large.",
+    misbelief("Every operation other than a matmul costs as much as its tensors are large.",
         r"""
             Elementwise ones do. The scores of attention grow with the square of the tokens, and
             sorting takes more comparisons for each number of a longer list.
         """)
     question(r"""
-        For `1024` tokens the scores of attention take `scores(1024)` FLOPs. How many times as many
+        For `1024` tokens the scores of attention cost `scores(1024)` FLOPs. How many times as many
         do they take for `8192` tokens?
     """, answer=scores(8192) / scores(1024),
         check=8**2, unit="times",
@@ -291,55 +292,55 @@ def not_everything_else_is_linear() -> None:
             "That is for 2048 tokens.": 4,
         },
         hint="How many times as many tokens are there, and how many times as many pairs of tokens?",
-        why="There are `8` times as many tokens, so `8 * 8` times as many pairs. Each pair takes a product as before.")
+        why="There are `8` times as many tokens, so `8 * 8` times as many pairs. Each pair costs a dot product as before.")
 
 
 
 def cheap_in_flops_is_not_cheap_in_time() -> None:
-    """An operation with few FLOPs can take much time, because it has to move its numbers."""
+    """An operation with few FLOPs can take much time, because it has to move its elements."""
     note(r"""
-        Does an operation with few FLOPs take little time? Not always: its numbers have to be read
-        from memory and written back, and that takes time, too. Compare the product `x @ x` of a
-        matrix of `1024 * 1024` numbers with the addition `x + 1`. The addition does one FLOP for
-        each entry, the product `2 * 1024`:
+        Does an operation with few FLOPs take little time? Not always: its elements have to be read
+        from memory and written back, and that takes time as well. Compare the matmul `x @ x` of a
+        matrix of `1024 * 1024` elements with the addition `x + 1`. The addition does one FLOP for
+        each entry, the matmul `2 * 1024`:
     """)
     n = 1024
     x = torch.randn(n, n)
     work = flops(lambda: x @ x)  # @inspect work as FLOP
     share = n * n / work  # @inspect share as %
     assert share == 1 / 2048, \
-        "The addition does one FLOP where the product does 2048."
+        "The addition does one FLOP where the matmul does 2048."
     note(rf"""
-        So the addition has {share:.2%} of the FLOPs of the product. Has it {share:.2%} of the time,
-        too? `quickest` returns the shortest time of several calls:
+        So the addition has {share:.2%} of the FLOPs of the matmul. Has it {share:.2%} of the time
+        as well? `quickest` returns the shortest time of several calls:
     """)
     product, plus = quickest(lambda: x @ x, 5), quickest(lambda: x + 1, 5)  # @measure product as s, plus as s
     time_share = plus / product  # @measure time_share as %
     assert share < time_share, \
-        "Of the product's time, the addition takes a larger share than of its FLOPs."
+        "Of the matmul's time, the addition takes a larger share than of its FLOPs."
     moved = 2 * x.nbytes / n**2  # @inspect moved as B
     assert moved == 8.0, "The addition reads 4 and writes 4 bytes for each FLOP."  # @hide
     reuse = work / (3 * x.nbytes)  # @inspect reuse as FLOP/B
-    assert 170 < reuse < 171, "The product does 170 FLOPs with each byte."  # @hide
+    assert 170 < reuse < 171, "The matmul does 170 FLOPs with each byte."  # @hide
     note(rf"""
         No: its share of the time is much larger. The cause is memory. The addition reads a number
-        and writes a number, {moved:.0f} bytes, for a single FLOP. The product does {reuse:.0f}
-        FLOPs with each byte of its three matrices, because it uses each number `1024` times.
+        and writes a number, {moved:.0f} bytes, for a single FLOP. The matmul does {reuse:.0f} FLOPs
+        with each byte of its three matrices, because it uses each number `1024` times.
     """)
     y = torch.empty_like(x)  # @hide
     add, power = partial(torch.add, x, 1, out=y), partial(torch.exp, x, out=y)  # @hide
     quick = time_call(add, repeats=5, patience=5)  # @stepover @hide
     slow = time_call(power, repeats=5, patience=5)  # @stepover @hide
     longer = slow.seconds / quick.seconds  # @hide
-    misbelief("For large matrices nothing is as expensive as the product.", r"""
+    misbelief("For large matrices nothing is as expensive as the matmul.", r"""
         In FLOPs that is true; in time it need not be. An operation that does little with each
         number, such as an addition, waits for memory.
     """)
     narrow = torch.empty(1536, 1536, dtype=torch.bfloat16, device="meta")  # @hide
     question(r"""
-        Two matrices of `1536 * 1536` numbers in `bfloat16`, `2` bytes a number, are multiplied.
+        Two matrices of `1536 * 1536` elements in `bfloat16`, `2` bytes a number, are multiplied.
         Divide the FLOPs by the bytes of the three matrices, the two and the result. How many FLOPs
-        per byte are that?
+        per byte is that?
     """, answer=flops(lambda: narrow @ narrow) / (3 * narrow.nbytes),
         wrong={
             "The additions are missing.": 1536 / 6,
@@ -368,7 +369,7 @@ def a_rate_times_a_time_is_work() -> None:
     assert rate / TERA == 989.5, "One H100 does 989.5e12 FLOPs in a second."
     fortnight = 8 * 14 * DAY * rate  # @inspect fortnight as FLOP
     assert 9.574e21 < fortnight < 9.576e21, \
-        "In 14 days, 8 cards do 9.6e21 FLOPs."
+        "In 14 days, 8 GPUs do 9.6e21 FLOPs."
     week = 8 * 7 * DAY * rate  # @hide
     assert week == 0.5 * fortnight, \
         "One week at the peak is as much as two weeks at half of it."  # @hide

@@ -48,7 +48,7 @@ def each_library_keeps_a_generator_of_its_own() -> None:
         Why do two runs of the same training program give different results? Because training draws
         random numbers: the first weights, the activations that *dropout* sets to zero, and the
         order of the data. A *generator* computes each number from its state and then changes the
-        state. A *seed* sets the state, so after the same seed the same numbers come in the same
+        state. A *seed* sets the state, so after the same seed the same values come in the same
         order:
     """)
     ones = torch.ones(100)  # @unnoticed: 100: enough for two draws to differ
@@ -119,9 +119,9 @@ def a_shared_generator_couples_what_shares_it() -> None:
     """Dropout and the shuffle change each other's random numbers if they share a generator."""
     note(r"""
         You switch dropout on to see whether it helps, with the same seed as before. Now the data
-        come in another order, too. Why? Dropout and the shuffle draw from the same generator,
-        PyTorch's own. Dropout takes the first numbers, so the shuffle gets later ones. `order` sets
-        the seed to `0`, applies dropout if asked, and shuffles `8` numbers:
+        come in a different order as well. Why? Dropout and the shuffle draw from the same
+        generator, PyTorch's own. Dropout takes the first numbers, so the shuffle gets later ones.
+        `order` sets the seed to `0`, applies dropout if asked, and shuffles `8` elements:
     """)
 
     def order(dropout: bool, own: torch.Generator | None) -> list[int]:
@@ -207,7 +207,7 @@ def a_token_file_does_not_know_its_dtype() -> None:
         "Read as int32, the tokens are those that were written."
     note(r"""
         Read in another format, the same bytes are other tokens. There is no error, as long as the
-        bytes can be divided into numbers of that format. Without a format, `np.memmap` takes one
+        bytes can be divided into values of that format. Without a format, `np.memmap` takes one
         byte for each token:
     """)
     unstated = np.memmap(raw, mode="r")  # @inspect unstated  # @unnoticed: 'r', mode= dropped: nothing is written here
@@ -216,8 +216,9 @@ def a_token_file_does_not_know_its_dtype() -> None:
         "With one byte each there are 40 tokens, with eight bytes 5."
 
     misbelief('`array.tofile("data.npy")` writes a NumPy file, and NumPy can load it back.', r"""
-        It writes a raw file. The ending `.npy`, which CS336 gives to its file [@cs336], promises a
-        *header*, bytes in front that say dtype and shape. `np.load` finds none and refuses.
+        It writes a raw file. The ending `.npy`, which CS336 gives to its file [@cs336], stands for
+        a file with a *header*, bytes in front that say dtype and shape. `np.load` finds none and
+        refuses.
     """)
     refused = message_of(lambda: np.load(raw))  # @inspect refused
     assert "pickle" in refused, \
@@ -351,7 +352,7 @@ def the_size_of_the_data_is_tokens_times_width() -> None:
         How large is the file of a training set? It is a row of integers, one for each token. So its
         size is the number of tokens times the bytes of an integer. The largest models of the first
         LLaMA family were trained on `1.4` trillion tokens [@touvron2023]. An integer of the format
-        `uint16` takes `2` bytes, one of `int32` takes `4`:
+        `uint16` needs `2` bytes, one of `int32` takes `4`:
     """)
     tokens = 14 * 10**11
     narrow = tokens * np.dtype(np.uint16).itemsize  # @inspect narrow as B
@@ -359,28 +360,28 @@ def the_size_of_the_data_is_tokens_times_width() -> None:
     assert narrow == 2800 * GB, "With two bytes a token, the file has 2800 GB."
     assert wide == 5600 * GB, "With four bytes a token, the file has 5600 GB."
     note(r"""
-        The text, before it was turned into tokens, has another size. The report of LLaMA gives it
-        in GB for each of `7` sources of text [@touvron2023]. Their sum:
+        The documents, before they were turned into tokens, have another size. The report of LLaMA
+        gives it in GB for each of `7` sources of documents [@touvron2023]. Their sum:
     """)
     text = (3300 + 783 + 328 + 83 + 85 + 92 + 78) * GB  # @inspect text as B
-    assert text == 4749 * GB, "The sources of text have 4749 GB together."
+    assert text == 4749 * GB, "The sources of documents have 4749 GB together."
     misbelief(f"LLaMA's training data is {narrow / TERA} TB.", rf"""
         That is one of three sizes: tokens of {narrow // tokens} bytes each. With {wide // tokens}
-        bytes a token it is {wide / TERA} TB, and as text it was {text / TERA:.2f} TB. So say what
-        was counted.
+        bytes a token it is {wide / TERA} TB, and as documents it was {text / TERA:.2f} TB. So say
+        what was counted.
     """)
     note(r"""
         How many bytes a token needs depends on the vocabulary, the list of all tokens: each token
         of the list needs a number of its own. `2` bytes have `2**16 = 65536` values. That was
-        enough for LLaMA. Llama 3 has a vocabulary of `128K` tokens [@llama3], so it needs a wider
-        format:
+        enough for LLaMA. Llama 3 has a vocabulary of `128K` tokens [@llama3], so it needs a format
+        with more bytes:
     """)
     vocabulary = np.iinfo(np.uint16).max + 1  # @inspect vocabulary
     assert vocabulary == 65536, "A uint16 has 65536 values."  # @hide
     question(r"""
-        A text has `2` trillion tokens, and the vocabulary has `100,000`. How large is the file, in
-        the narrowest of the formats `uint8`, `uint16` and `uint32` (`1`, `2` and `4` bytes) that
-        has enough values?
+        A training set has `2` trillion tokens, and the vocabulary has `100,000`. How large is the
+        file, in the smallest of the formats `uint8`, `uint16` and `uint32` (`1`, `2` and `4` bytes)
+        that has enough values?
     """, answer=2 * 10**12 * np.min_scalar_type(100_000 - 1).itemsize,
         wrong={
             "uint16 has too few values for this vocabulary.": 4 * 10**12,
@@ -388,7 +389,7 @@ def the_size_of_the_data_is_tokens_times_width() -> None:
         check=2 * 10**12 * next(w for w in (1, 2, 4) if 256**w >= 100_000),
         hint="How many values has each of the three formats?", unit="B",
         why=r"""
-            `uint16` has `65536` values, too few for this vocabulary. So each token takes `4` bytes,
+            `uint16` has `65536` values, too few for this vocabulary. So each token needs `4` bytes,
             in all `2e12 * 4`.
         """)
 
@@ -532,7 +533,7 @@ def a_pinned_copy_does_not_wait() -> None:
         (`pin_memory()` needs a GPU or another accelerator; without one PyTorch refuses.)
 
         First the speed. `time_call` measures a copy from pageable and one from pinned memory. There
-        are `64 * MiB` numbers, or fewer, if the card has less room than `16` bytes for each
+        are `64 * MiB` elements, or fewer, if the GPU has less room than `16` bytes for each
         (`scaled` sees to that):
     """)
     count = scaled(64 * MiB, lambda n: 16 * n)  # @measure count
@@ -573,13 +574,13 @@ def a_pinned_copy_does_not_wait() -> None:
 @aside
 @requires("cuda")
 def a_second_stream_hides_the_copy() -> None:
-    """Copies go on during products only if they are in a stream of their own."""
+    """Copies go on during matmuls only if they are in a stream of their own."""
     note(r"""
         A GPU has to copy each batch before it can multiply it. Can it copy the next batch while it
         multiplies this one? Yes, with two *streams*. A stream is a queue of work on the GPU. Work
         in one stream is done in order. Work in two streams may overlap, unless one stream is told
         to wait for the other. `in_turn` copies and multiplies `8` batches in one stream.
-        `two_streams` copies in a second one, and each product waits only for its own batch:
+        `two_streams` copies in a second one, and each matmul waits only for its own batch:
     """)
     inner = scaled(16384, lambda n: 40 * 4096 * n + 160 * 1024 * 4 * n)  # @measure inner
     batches = [torch.randn(1024, inner).pin_memory() for _ in range(8)]
@@ -608,17 +609,17 @@ def a_second_stream_hides_the_copy() -> None:
     assert overlapped.seconds < serial.seconds, \
         "With two streams, all batches are done sooner."
     misbelief("Pinned memory makes fetching and computing run in parallel.", r"""
-        It only allows that. In one stream a copy and a product still take turns. A second stream
+        It only allows that. In one stream a copy and a matmul still take turns. A second stream
         makes them overlap.
     """)
     question(r"""
         Each of `8` pinned batches takes `3` ms to copy and `5` ms to multiply. After how many ms
-        are all products done, with one stream and with two? Give two numbers.
+        are all matmuls done, with one stream and with two? Give two numbers.
     """, answer=[8 * (3 + 5), 3 + 8 * max(3, 5)],
         check=[64, 43], unit="ms",
-        hint="With two streams only the first copy is not hidden behind a product.",
+        hint="With two streams only the first copy is not hidden behind a matmul.",
         why=r"""
             In one stream each batch takes `3 + 5` ms. In two, the first copy takes `3` ms; then the
-            products follow each other without a pause, `5` ms each, since the next copy is done in
+            matmuls follow each other without a pause, `5` ms each, since the next copy is done in
             time.
         """)

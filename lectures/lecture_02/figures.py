@@ -48,7 +48,7 @@ def draw_weights(axes: Axes, weights: Tensor) -> None:
 
 
 def plot_folding(batch: int, seq: int, rows: int, inner: int, out: int) -> Figure:
-    """A stack of products as it is written, above the single product as it is run."""
+    """A stack of matmuls as it is written, above the single matmul as it is run."""
     fig = Figure(figsize=(7, 5.4), facecolor="none", layout="constrained")
     axes = fig.subplots()
     sheets, folded = f"{batch} x {seq} sheets of {rows} x", f"{batch * seq * rows} x"
@@ -211,7 +211,7 @@ def plot_sweep(sizes: list[int], rates: list[float], launched: list[float], prom
 
 
 def plot_products(costs: list[int]) -> Figure:
-    """A bar for each product of a step, layer by layer; the first input gradient greyed out."""
+    """A bar for each matmul of a step, layer by layer; the first input gradient greyed out."""
     fig, ax = blank(8, 3.4)
     kinds = ("forward", BLUE), ("weight gradient", RED), ("input gradient", GREEN)
     for layer, cost in enumerate(costs):
@@ -359,7 +359,7 @@ def plot_path(places: list[list[float]], curvatures: list[float]) -> Figure:
 
 
 def plot_box(sides: tuple[int, int, int], fills: dict[int, int]) -> Figure:
-    """The box of an m × k × n product, filled with so many slices from the back, once for each count."""
+    """The box of an m × k × n matmul, filled with so many slices from the back, once for each count."""
     high, deep, wide = sides
     fig = Figure(figsize=(5.8, 2.1), layout="constrained", facecolor="none")
     (panels,) = fig.subplots(1, len(fills), squeeze=False)

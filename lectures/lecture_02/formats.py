@@ -25,7 +25,7 @@ def number_formats() -> None:
     note(rf"""
         In `bfloat16`, the working format of many language models, `256 + 1` is {total.item():.0f}.
         That is no error of the machine. A number format has a certain number of bits. It can spend
-        them on range, so that numbers may be very large or very small, or on resolution, so that
+        them on range, so that values may be very large or very small, or on resolution, so that
         they lie close together. This part shows how the formats spend their bits, and what goes
         wrong where they have too few.
     """)
@@ -42,10 +42,10 @@ def number_formats() -> None:
 def what_rounding_loses() -> None:
     """What rounding loses."""
     note(r"""
-        Training adds many small numbers to a large one: products to a sum, updates to a weight.
-        What happens to the small ones if the format is narrow? They can get lost, and no error says
-        so. This part shows where that happens, and the ways out: to keep the sum in a wide format,
-        to round at random, or to multiply the loss by a large number.
+        Training adds many small values to a large one: products to a sum, updates to a weight. What
+        happens to the small ones if the format has few bits? They can get lost, and no error says
+        so. This part shows where that happens, and the fixes: to keep the sum in a full-precision
+        format, to round at random, or to multiply the loss by a large number.
     """)
     a_running_sum_stalls()
     small_updates_are_lost()
@@ -141,7 +141,7 @@ def a_float_is_three_fields() -> None:
     decoded = decode(pattern, torch.float32)  # @inspect decoded
     assert decoded == 0.15625, "The formula gives the number back."
     note(r"""
-        The lowest and the highest exponent are set aside: for numbers near zero, and for infinity
+        The lowest and the highest exponent are set aside: for values near zero, and for infinity
         and *NaN*, "not a number", the result of `0/0`.
     """)
     question(r"""
@@ -172,9 +172,9 @@ def a_float_is_three_fields() -> None:
 
 @aside
 def float16_spends_little_on_range() -> None:
-    """The numbers of `float16` end at 65504, because its exponent has five bits."""
+    """The values of `float16` end at 65504, because its exponent has five bits."""
     note(r"""
-        `float16` takes `2` bytes instead of the `4` of `float32`. What does it give up? Of its
+        `float16` needs `2` bytes instead of the `4` of `float32`. What does it give up? Of its
         bits, one is the sign, `10` are for the fraction, and `5` for the exponent. The
         [exponent](#a_float_is_three_fields) sets how large a number can be, and with `5` bits the
         highest power of two is $2^{15}$. With all bits of the fraction set, that makes the largest
@@ -188,7 +188,7 @@ def float16_spends_little_on_range() -> None:
     assert largest == (2 - 2**-10) * 2**15, \
         "PyTorch gives the same largest number as the formula."
     note(r"""
-        What lies beyond becomes infinity, but not at once. Numbers of this size are `32` apart, so
+        What lies beyond becomes infinity, but not at once. Values of this size are `32` apart, so
         the next one would be `65536`. What lies less than half way to it is rounded down to
         `65504`, and the rest becomes infinity. `cast` rounds a number to a format:
     """)
@@ -213,7 +213,7 @@ def float16_spends_little_on_range() -> None:
              .view(torch.float16).item(),
         check=largest - 2**15 * 2**-10, within=0,
         wrong={
-            "Numbers of this size are 32 apart.": 65503,
+            "Values of this size are 32 apart.": 65503,
         },
         why=r"""
             From $2^{15}$ on, the fraction's `10` bits go to the next power of two in $2^{10}$ equal
@@ -513,7 +513,7 @@ def one_byte_comes_in_two_formats() -> None:
     """)
     note(r"""
         The fifth bit of the exponent buys range, the third bit of the fraction resolution. Compare
-        the largest numbers, and the gap between one and the next number, `eps`:
+        the largest values, and the gap between one and the next number, `eps`:
     """)
     first, second = torch.finfo(E4M3), torch.finfo(E5M2)
     assert (first.min, first.max) == (-448, 448), \
@@ -527,12 +527,12 @@ def one_byte_comes_in_two_formats() -> None:
         `E4M3` for weights and activations, which need resolution [@micikevicius2022].
     """)
     question(r"""
-        From `16` to `32` it takes `E4M3` eight equal steps, and `E5M2` four. Which two numbers do
+        From `16` to `32` it takes `E4M3` eight equal steps, and `E5M2` four. Which two values do
         `E4M3` and `E5M2` store for `18.5`?
     """, answer=(cast(18.5, E4M3), cast(18.5, E5M2)),
         check=(2.0 * round(18.5 / 2), 4.0 * round(18.5 / 4)),
         why=r"""
-            `E4M3` has the numbers `16, 18, 20, …`, and `18` is the nearest. `E5M2` has `16, 20, …`,
+            `E4M3` has the values `16, 18, 20, …`, and `18` is the nearest. `E5M2` has `16, 20, …`,
             and `20` is nearer to `18.5` than `16`.
         """)
 
@@ -545,7 +545,7 @@ def one_byte_comes_in_two_formats() -> None:
 
 @aside
 def one_byte_is_for_storing_and_multiplying() -> None:
-    """Floats of one byte are for storing and for matrix products, not for other arithmetic."""
+    """Floats of one byte are for storing and for matmuls, not for other arithmetic."""
     note(r"""
         `E4M3` is a float of [one byte](#one_byte_comes_in_two_formats). Can one compute with it as
         with any other? Hardly. PyTorch has no addition for it. (`message_of` runs a call and
@@ -554,21 +554,21 @@ def one_byte_is_for_storing_and_multiplying() -> None:
     x = torch.ones(2, dtype=E4M3)  # @inspect x
     refused = message_of(lambda: x + x)  # @inspect refused
     assert "not implemented" in refused, "Adding two such tensors is refused."
-    note("So to add, make a wider copy of each, add these, and cast the sum back:")
+    note("So to add, make a higher-precision copy of each, add these, and cast the sum back:")
     y = (x.float() + x.float()).to(E4M3)  # @inspect y
     assert y.float().tolist() == [2.0, 2.0], "One plus one is two."
     assert y.dtype == x.dtype, "The result is in E4M3 again."  # @hide
     note(r"""
-        What such a format is made for is the product of matrices. Cards of the generation of the
-        H100, called Hopper, multiply `E4M3` and `E5M2` and add up in a wider format
-        [@nvidia-hopper]. The generation before, with the A100, cannot. `peak` looks up the FLOP/s
-        that a card promises for a format, and gives `None` where it promises nothing:
+        What such a format is made for is the matmul. GPUs of the generation of the H100, called
+        Hopper, multiply `E4M3` and `E5M2` and add up in a format of higher precision
+        [@nvidia-hopper]. The generation before, with the A100, cannot. `peak` looks up the peak of
+        a GPU for a format, and gives `None` where there is none:
     """)
     hopper = peak(CARDS["H100 SXM"], "float8")  # @inspect hopper as FLOP/s
     ampere = peak(CARDS["A100 SXM 80GB"], "float8")  # @inspect ampere
     assert hopper == 1979e12, \
-        "An H100 promises 1979 TFLOP/s for one-byte floats."
-    assert ampere is None, "An A100 promises nothing for them."
+        "An H100 has a peak of 1979 TFLOP/s for one-byte floats."
+    assert ampere is None, "An A100 has no peak for them."
     note(r"""
         These formats were *proposed* in `2022`, by authors from NVIDIA, Arm and Intel
         [@micikevicius2022], and became a specification of the Open Compute Project, OFP8, in `2023`
@@ -580,10 +580,10 @@ def one_byte_is_for_storing_and_multiplying() -> None:
     """, answer=3 * torch.ones(1000, dtype=E4M3).float().nbytes,
         check=3 * 1000 * 4, unit="B",
         wrong={
-            "The sum takes memory, too.": 2 * 1000 * 4,
+            "The sum takes memory as well.": 2 * 1000 * 4,
             "A float32 has 4 bytes.": 3 * 1000,
         },
-        why="There are three tensors of `1000` numbers, the two copies and their sum, of `4` bytes a number.")
+        why="There are three tensors of `1000` elements, the two copies and their sum, of `4` bytes a number.")
 
 
 
@@ -604,11 +604,11 @@ def running_sum(
 
 
 def a_running_sum_stalls() -> None:
-    """In a narrow format a long sum stops growing."""
+    """In a low-precision format a long sum stops growing."""
     note(r"""
-        Training adds up long sums: losses, averages, products. Can a narrow format keep the total?
-        `running_sum` adds `1` to a total `4000` times, and rounds the total to a format after each
-        addition:
+        Training adds up long sums: losses, averages, products. Can a low-precision format keep the
+        total? `running_sum` adds `1` to a total `4000` times, and rounds the total to a format
+        after each addition:
     """)
     brain = running_sum(1.0, 4000, torch.bfloat16)  # @inspect brain  # @unnoticed: 4000: long after it has stopped
     half = running_sum(1.0, 4000, torch.float16)  # @inspect half  # @unnoticed: 4000: long after it has stopped
@@ -618,7 +618,7 @@ def a_running_sum_stalls() -> None:
     assert single == 4000, "In float32 the total is exact."  # @hide
     note(r"""
         In `bfloat16` the total stops at `256`, and no error says so, because beyond `256` the
-        numbers of `bfloat16` are `2` apart. Adding `1` leads to the middle of this gap. From the
+        values of `bfloat16` are `2` apart. Adding `1` leads to the middle of this gap. From the
         middle one rounds to the neighbour whose last bit is zero, which is `256`, every time. In
         `float32` the gaps are still far smaller, and the total is exact. See it in the picture:
     """)
@@ -642,8 +642,8 @@ def a_running_sum_stalls() -> None:
     assert ends[0.25] == [64, 1024, 512], "With terms of a quarter, the totals are these after 4096 terms."  # @hide
     assert ends[1.0] == [256, 4096, 2048], "With terms of one, the totals are these after 4096 terms."  # @hide
     note(r"""
-        The way out: keep the *total* in a wide format. The terms may be narrow. PyTorch's own `sum`
-        does so:
+        The fix: keep the *total* in a full-precision format. The terms may be in low precision.
+        PyTorch's own `sum` does so:
     """)
     terms = torch.ones(1000, dtype=torch.bfloat16)  # @inspect terms.dtype
     at_once = terms.sum().item()  # @inspect at_once
@@ -653,8 +653,8 @@ def a_running_sum_stalls() -> None:
     assert one_by_one == 256, \
         "Added one by one in bfloat16, the sum stops at 256."
     note(r"""
-        So long sums are kept in `float32`. This is one of three ways in which narrow formats spoil
-        a training; the others are [vanished gradients](#small_values_vanish_in_float16) and
+        So long sums are kept in `float32`. This is one of three ways in which low-precision formats
+        spoil a training; the others are [vanished gradients](#small_values_vanish_in_float16) and
         [lost updates](#small_updates_are_lost).
     """)
     question("A total stops growing where the term is half of the gap to the next number. In `float16`, adding `1` again and again stops at `2048`, and gaps double with every power of two. Where does the total stop if `4` is added instead?",
@@ -664,7 +664,7 @@ def a_running_sum_stalls() -> None:
             "That would be if nothing were lost.": 16000,
         },
         check=4.0 * half,
-        hint="From where on are the numbers of `float16` so far apart that `4` is half of a gap?",
+        hint="Beyond what value are the values of `float16` so far apart that `4` is half of a gap?",
              why=r"""
                  At `2048` the gap of `float16` is `2`, and the term `1` is half of it. The term `4`
                  is half of a gap of `8`. Gaps are `4` times as wide two powers of two higher, at
@@ -695,7 +695,7 @@ def small_updates_are_lost() -> None:
     assert gap == 2**-8, "The next bfloat16 below one is 1/256 away."
     assert 0.25 < 1e-3 / gap < 0.26, "An update is a quarter of this gap."  # @hide
     note(r"""
-        The cure is a *master copy*: the weight is kept in `float32` and updated there. The model
+        The fix is a *master copy*: the weight is kept in `float32` and updated there. The model
         computes with a copy of it that is rounded to `bfloat16`:
     """)
     master = torch.tensor(1.0)
@@ -762,9 +762,9 @@ def rounding_at_random_saves_them() -> None:
     spread = w.float().std().item()  # @inspect spread  # @unnoticed: .float(): exact enough
     assert 0.038 < spread < 0.044, "The weights end about 0.04 around zero."
     misbelief("Parameters and optimizer state must be float32, or training is unstable.", r"""
-        What fails in a narrow format is that small updates get lost. Random rounding saves them, as
-        the run above shows, and so does a copy in `float32`. And optimizers whose state takes one
-        byte a number train well [@dettmers2022].
+        What fails in a low-precision format is that small updates get lost. Random rounding saves
+        them, as the run above shows, and so does a copy in `float32`. And optimizers whose state
+        takes one byte a number train well [@dettmers2022].
     """)
     question(r"""
         `1000` weights are exactly `4` in `bfloat16`, and the next number below is `1/64` away. An
@@ -796,7 +796,7 @@ def scaling_the_loss_saves_small_gradients() -> None:
     assert w.grad is not None, "There is a gradient."  # @hide
     assert w.grad.item() == 0.0, "The gradient of w is zero."  # @zero: it underflows
     note(r"""
-        The cure is *loss scaling* [@micikevicius2018]. Multiply the loss by a large number before
+        The fix is *loss scaling* [@micikevicius2018]. Multiply the loss by a large number before
         the backward pass. Then each gradient is that many times as large, and survives. Divide the
         gradients by the same number in `float32` afterwards. PyTorch's `GradScaler` does both:
         `scale` multiplies the loss, at first by $2^{16}=65536$, and `unscale_` divides the
@@ -835,11 +835,11 @@ def autocast_chooses_for_each_operation() -> None:
     note(r"""
         *Mixed precision* means that each operation of a training step runs in the format that suits
         it. `torch.autocast` is PyTorch's switch for it: parameters stay in `float32`, and a list
-        says in which format an operation runs. Products of matrices have their inputs rounded to
-        `bfloat16`, because they lose little by it. A loss, which is a long sum, is computed in
-        `float32`. Operations that are not on the list take the format of their input.
+        says in which format an operation runs. Matmuls have their inputs rounded to `bfloat16`,
+        because they lose little by it. A loss, which is a long sum, is computed in `float32`.
+        Operations that are not on the list take the format of their input.
 
-        Run one of each kind: the product of a layer, a *softmax*, which turns numbers into shares
+        Run one of each kind: the matmul of a layer, a *softmax*, which turns values into shares
         that sum to one and is not on the list, and a loss:
     """)
     x = torch.randn(4, 8)
@@ -851,14 +851,14 @@ def autocast_chooses_for_each_operation() -> None:
         q = x.view(1, 1, 4, 8)  # @hide
         attended = nn.functional.scaled_dot_product_attention(q, q, q)  # @hide
     assert product.dtype == torch.bfloat16, \
-        "The product of the layer is in bfloat16."
+        "The matmul of the layer is in bfloat16."
     assert attended.dtype == torch.bfloat16, "The products of attention are in bfloat16."  # @hide
     assert loss.dtype == torch.float32, "The loss is computed in float32."
     assert shares.dtype == product.dtype, \
         "Softmax takes the format of its input, bfloat16."
     note(r"""
         The lists differ by device: on a GPU softmax is computed in `float32`, too [@pytorch-amp].
-        Where autocast leaves it narrow, as here, widen its *input*:
+        Where autocast leaves it in low precision, as here, convert its *input*:
         `torch.softmax(product.float(), dim=-1)`.
 
         And what is stored for each weight, the parameter and its gradient? Both are in `float32`:
@@ -871,11 +871,11 @@ def autocast_chooses_for_each_operation() -> None:
         "Parameter and gradient are stored in float32."
     digits = gradient.bfloat16().float()  # @hide
     assert torch.equal(gradient, digits), \
-        "The gradient has only the digits of a bfloat16: its product was in bfloat16."  # @hide
+        "The gradient has only the digits of a bfloat16: its matmul was in bfloat16."  # @hide
     note(r"""
-        So the rule of thumb: run products of matrices in `bfloat16`. (That includes the products of
-        *attention*, by which tokens look at each other.) Keep in `float32` what adds up many
-        numbers: losses, long sums, softmax, and the weights that the optimizer updates.
+        So the rule of thumb: run matmuls in `bfloat16`. (That includes those of *attention*,
+        by which tokens look at each other.) Keep in `float32` what adds up many values: losses,
+        long sums, softmax, and the weights that the optimizer updates.
     """)
     question(r"""
         A linear layer with `8` inputs and `32` outputs has `8 * 32` weights. `4` rows pass through
@@ -884,10 +884,10 @@ def autocast_chooses_for_each_operation() -> None:
     """, answer=4 * 32 * product.itemsize + 32 * 8 * gradient.itemsize,
         wrong={
             "The gradient is stored in float32, 4 bytes a number.": 2 * (4 * 32) + 2 * (32 * 8),
-            "The output of a product is in bfloat16, 2 bytes a number.": 4 * (4 * 32) + 4 * (32 * 8),
+            "The output of a matmul is in bfloat16, 2 bytes a number.": 4 * (4 * 32) + 4 * (32 * 8),
         },
-        hint="Which of the two is the output of a product, and which is stored?",
+        hint="Which of the two is the output of a matmul, and which is stored?",
         check=2 * (4 * 32) + 4 * (32 * 8), unit="B", why=r"""
-            The output has `4 * 32` numbers in `bfloat16`, `256` bytes. The gradient of the weights
-            has `8 * 32` numbers in `float32`, `1024` bytes.
+            The output has `4 * 32` elements in `bfloat16`, `256` bytes. The gradient of the weights
+            has `8 * 32` elements in `float32`, `1024` bytes.
         """)

@@ -25,10 +25,10 @@ def summary() -> None:
 def the_formulas_and_where_they_were_shown() -> None:
     """The formulas of this lecture, each with an example."""
     note(r"""
-        Which formulas are worth taking along? They stand in the table below, each with an example.
-        The examples are for a small model, the `Stack` of the last parts: two hidden layers of
-        width `64` and a head, trained with AdamW in `float32` on a batch of `8` rows. `bill` takes
-        a training step with it and measures its bytes by kind:
+        Which formulas are worth taking along? They are listed in the table below, each with an
+        example. The examples are for a small model, the `Stack` of the last parts: two hidden
+        layers of width `64` and a head, trained with AdamW in `float32` on a batch of `8` rows.
+        `bill` takes a training step with it and measures its bytes by kind:
     """)
     width, layers, batch = 64, 2, 8
     parameters = layers * width**2 + width  # @inspect parameters
@@ -45,23 +45,23 @@ def the_formulas_and_where_they_were_shown() -> None:
     assert work == step_flops(batch, width, layers), \
         "The formula for a step gives the FLOPs that are counted."
     note(r"""
-        The product of the batch with one weight matrix has `8` rows, an inner axis of `64`, and
-        `64` columns. What share of the card's peak does it reach at most? Its FLOPs per byte,
-        divided by the *ridge*, the FLOPs that the card can do for each byte that it reads:
+        The matmul of the batch with one weight matrix has `8` rows, an inner axis of `64`, and `64`
+        columns. What share of the GPU's peak does it reach at most? Its FLOPs per byte, divided by
+        the *ridge*, the FLOPs that the GPU can do for each byte that it reads:
     """)
     product = 2 * batch * width * width  # @inspect product as FLOP
     moved = 4 * (batch * width + width * width + batch * width)  # @inspect moved as B
     per_byte = product / moved  # @inspect per_byte
     x, w = torch.ones(batch, width), torch.ones(width, width)  # @hide
     assert product == flops(lambda: x @ w), \
-        "The formula for a product gives the FLOPs that are counted."  # @hide
-    assert moved == x.nbytes + w.nbytes + (x @ w).nbytes, "The tensors have as many bytes."  # @hide
+        "The formula for a matmul gives the FLOPs that are counted."  # @hide
+    assert moved == x.nbytes + w.nbytes + (x @ w).nbytes, "The tensors have the same number of bytes."  # @hide
     formula = intensity(batch, width, width, width=4)  # @hide
     assert per_byte == formula, \
         "The formula for FLOPs per byte agrees with the bytes of the tensors."  # @hide
     ridge = dense_peak("H100 SXM", "float32") / CARDS["H100 SXM"].bandwidth
     reached = min(1, per_byte / ridge)  # @inspect reached as %
-    assert reached == per_byte * 3.35e12 / 67e12, "The product reaches FLOPs per byte, divided by the ridge, of the peak."  # @hide
+    assert reached == per_byte * 3.35e12 / 67e12, "The matmul reaches FLOPs per byte, divided by the ridge, of the peak."  # @hide
     context, vocab = 128, 100  # @hide
     attention = 12 * layers * width * context  # @hide
     matrices = 12 * layers * width**2 + vocab * width  # @hide
@@ -77,15 +77,15 @@ def the_formulas_and_where_they_were_shown() -> None:
     note(rf"""
         In the table $L$ is the number of hidden layers, $d$ their width, $B$ the rows of a batch,
         and $T$ the tokens of a context, here `128`. $P$ are all parameters, and $N$ those of a
-        language model, which reads $D$ tokens on $G$ cards. A product has $m$ rows, an inner axis
-        of $k$, and $n$ columns. Parameters, bytes and FLOPs of the examples agree with what was
+        language model, which reads $D$ tokens on $G$ GPUs. A matmul has $m$ rows, an inner axis of
+        $k$, and $n$ columns. Parameters, bytes and FLOPs of the examples agree with what was
         counted. The share of the peak, the sharded moments and the last two rows are computed by
         their formulas alone.
 
         | what | formula | example | shown in |
         |---|---|---|---|
         | bytes of a tensor | elements × bytes of each | {w.nbytes:,} B | [a new tensor](#a_fresh_tensor_costs_count_times_width) |
-        | FLOPs of a product | $2mkn$ | {product:,} | [@eq:product] |
+        | FLOPs of a matmul | $2mkn$ | {product:,} | [@eq:product] |
         | FLOPs per byte of it | $2mkn / (4(mk+kn+mn))$ | {per_byte:.1f} | [the roofline](#the_roofline_tells_waiting_from_working) |
         | its share of the peak | $\min(1, \mathrm{{intensity}} / \mathrm{{ridge}})$ | {reached:.1%} on an H100 | [@eq:roof] |
         | parameters | $Ld^2+d$ | {parameters:,} | [@eq:weights] |

@@ -125,9 +125,9 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
         Why does a GPU report more memory than your tensors have bytes? Because PyTorch hands out
         the memory of a GPU in blocks of `512` bytes, and a tensor takes whole blocks
         [@pytorch-allocator]. So the bytes of a tensor are rounded up to the next multiple of `512`.
-        A matrix of `10 * 10` numbers in `float32` has `400` bytes and takes `512`; one of `33 * 33`
-        has `4356` and takes `9 * 512 = 4608`. The code computes that for square matrices of four
-        sizes:
+        A matrix of `10 * 10` elements in `float32` has `400` bytes and takes `512`; one of
+        `33 * 33` has `4356` and takes `9 * 512 = 4608`. The code computes that for square matrices
+        of four sizes:
     """)
     block, sides = 512, (1, 10, 32, 33)
     asked = [side * side * 4 for side in sides]
@@ -150,7 +150,7 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
         It grows by whole blocks: a `10` × `10` matrix of {asked[1]} bytes takes {taken[1]}. Only
         where the bytes are a multiple of {block}, as for `32` × `32`, is nothing added.
     """)
-    question("A vector has `300` elements in `bfloat16`, `2` bytes each. How many bytes does it take on the GPU?",
+    question("A vector has `300` elements in `bfloat16`, `2` bytes each. How many bytes does it need on the GPU?",
              answer=-(-300 * torch.bfloat16.itemsize // block) * block,
         wrong={
             "Those are its bytes, not yet rounded up to blocks.": 600,
@@ -171,8 +171,8 @@ def moving_allocates_on_the_gpu() -> None:
     note(r"""
         How much memory of a GPU do your tensors take? `torch.cuda.memory_allocated` tells. It
         counts the [blocks of `512` bytes](#blocks_are_multiples_of_a_smallest_one) in which PyTorch
-        hands out memory. Move `x`, a matrix of `32 * 32` numbers of `4` bytes, to the GPU, and make
-        a second one there. Each has `32 * 32 * 4` bytes, which fill whole blocks. (If the
+        hands out memory. Move `x`, a matrix of `32 * 32` elements of `4` bytes, to the GPU, and
+        make a second one there. Each has `32 * 32 * 4` bytes, which fill whole blocks. (If the
         environment variable `PYTORCH_CUDA_ALLOC_CONF` is set, PyTorch may round otherwise, and
         exact numbers are not claimed.)
     """)
@@ -191,7 +191,7 @@ def moving_allocates_on_the_gpu() -> None:
             "The two matrices take exactly their bytes."
     note(r"""
         Where the bytes are no multiple of `512`, the tensor takes more. A matrix of `10 * 10`
-        numbers has `10 * 10 * 4` bytes and takes a whole block, and the `33 * 33 * 4` bytes of a
+        elements has `10 * 10 * 4` bytes and takes a whole block, and the `33 * 33 * 4` bytes of a
         larger one begin a ninth block. Make two of each:
     """)
     before = torch.cuda.memory_allocated()
@@ -208,13 +208,13 @@ def moving_allocates_on_the_gpu() -> None:
     before = torch.cuda.memory_allocated()
     both = z.to("cuda:0"), z.bfloat16()
     question(r"""
-        `z` is a `float32` matrix of `32 * 32` numbers on the GPU. By how many bytes does
+        `z` is a `float32` matrix of `32 * 32` elements on the GPU. By how many bytes does
         `memory_allocated` grow when `z.to("cuda:0")` and `z.bfloat16()` are both kept?
     """, answer=torch.cuda.memory_allocated() - before,
         check=32 * 32 * 2, unit="B",
         why=r"""
             `z` is on the GPU already, so `.to` returns `z` itself. The copy in `bfloat16` has
-            `32 * 32` numbers of `2` bytes, which is four blocks.
+            `32 * 32` elements of `2` bytes, which is four blocks.
         """)
 
 
@@ -259,9 +259,9 @@ def deleting_returns_blocks_to_a_cache() -> None:
     cached = torch.cuda.memory_reserved() - start[1]
     taken = torch.cuda.memory_allocated() - start[0]
     question(r"""
-        After `del x`, and without `empty_cache`, a tensor of half as many floats is made. It is put
-        into the memory that `x` had. How many bytes of that memory does PyTorch then have for no
-        tensor?
+        After `del x`, and without `empty_cache`, a tensor of half the number of floats is made. It
+        is put into the memory that `x` had. How many bytes of that memory does PyTorch then have
+        for no tensor?
     """, answer=cached - taken,
         check=4 * count // 2, unit="B",
         why="`x` had `4 * count` bytes, and the new tensor uses half of them. The other half stays in the cache.")
@@ -295,9 +295,9 @@ def the_driver_knows_how_much_memory_there_is() -> None:
         assert 0.95 < part <= 1, \
             "The driver reports nearly all of what others saw reported."
     note(r"""
-        Datasheet and driver differ because memory is built in GiB and sold in GB, so most cards
-        have more bytes than the datasheet says. Error correction, where it is on, may take some of
-        them. A program that depends on the number should ask the driver, by `total_memory`.
+        Datasheet and driver differ because memory is built in GiB and sold in GB, so most GPUs have
+        more bytes than the datasheet says. Error correction, where it is on, may take some of them.
+        A program that depends on the number should ask the driver, by `total_memory`.
     """)
     question(rf"""
         An L4 is sold with `24` GB [@nvidia-l4] and reports {(CARDS['L4'].reported or 0) // MiB:,}
@@ -311,14 +311,14 @@ def the_driver_knows_how_much_memory_there_is() -> None:
 @aside
 @requires("cuda")
 def a_narrow_product_is_timed_here() -> None:
-    """How much faster a narrow format is has to be measured on the card."""
+    """How much faster a low-precision format is has to be measured on the GPU."""
     note(r"""
-        The datasheet of an A100 promises `16` times as many FLOP/s in `bfloat16` as in `float32`
-        [@nvidia-a100]. Does a program get that? It has to be measured. The product must be large,
-        because a GPU has many arithmetic units, and small products leave most of them idle. So time
-        the product of a large square matrix with itself in both formats. `time_call` gives the
-        seconds of a call, `cool_down` waits a second in between, and `peak` looks up what the card
-        promises:
+        By its datasheet an A100 does `16` times as many FLOP/s in `bfloat16` as in `float32`
+        [@nvidia-a100]. Does a program get that? It has to be measured. The matmul must be large,
+        because a GPU has many arithmetic units, and small matmuls leave most of them idle. So time
+        the matmul of a large square matrix with itself in both formats. `time_call` gives the
+        seconds of a call, `cool_down` waits a second in between, and `peak` looks up the peak of
+        the GPU:
     """)
     n = scaled(8192, lambda n: 20 * n * n)  # @measure n
     a = torch.randn(n, n, device="cuda")
@@ -333,30 +333,30 @@ def a_narrow_product_is_timed_here() -> None:
     achieved = [2 * n**3 / t.seconds for t in (wide, narrow)]  # @measure achieved as FLOP/s
     if card is not None and promised[1] is not None:
         assert 0.3 * promised[1] < achieved[1] <= card.boost * promised[1], \
-            "In bfloat16, the card does at least 0.3 times what it promises."
-        assert 1 < speedup, "In bfloat16, the product is faster."
+            "In bfloat16, the GPU reaches at least 0.3 of its peak."
+        assert 1 < speedup, "In bfloat16, the matmul is faster."
     work = flops(lambda: b @ b)  # @measure work as FLOP
     assert work == flops(lambda: a @ a) == 2 * n**3, \
-        "In both formats, the product takes 2 * n**3 FLOPs."
+        "In both formats, the matmul takes 2 * n**3 FLOPs."
     question(r"""
-        An A100 promises `19.5` TFLOP/s in `float32` and `312` in `bfloat16` [@nvidia-a100]. A
-        product in `float32` takes `80` ms there. How long does it take in `bfloat16`, if both reach
-        the same share of their promise?
+        An A100 has a peak of `19.5` TFLOP/s in `float32` and `312` in `bfloat16` [@nvidia-a100]. A
+        matmul in `float32` takes `80` ms there. How long does it take in `bfloat16`, if both reach
+        the same share of their peak?
     """, answer=80e-3 * 19.5 / 312,
         check=0.08 / 16, unit="s",
-        why="`bfloat16` has `312 / 19.5 = 16` times the FLOP/s, so the product takes a sixteenth of the time.")
+        why="`bfloat16` has `312 / 19.5 = 16` times the FLOP/s, so the matmul takes a sixteenth of the time.")
 
 
 @aside
 @requires("cuda")
 def both_one_byte_formats_multiply() -> None:
-    """A card's units for one-byte floats multiply `E4M3` and `E5M2` and return `bfloat16`."""
+    """A GPU's units for one-byte floats multiply `E4M3` and `E5M2` and return `bfloat16`."""
     note(r"""
-        `E4M3` and `E5M2` are floats of [one byte](#one_byte_comes_in_two_formats). Recent cards
-        have units that multiply matrices of them, and the two formats may be mixed. The result is
-        in a wider format, because a sum of many products would not fit into one byte. Multiply
-        matrices of `32 * 32` ones with `scaled_mm`, which also takes a scale for each matrix, here
-        `1`:
+        `E4M3` and `E5M2` are floats of [one byte](#one_byte_comes_in_two_formats). Recent GPUs have
+        units that multiply matrices of them, and the two formats may be mixed. The result is in a
+        format of higher precision, because a sum of many products would not fit into one byte.
+        Multiply matrices of `32 * 32` ones with `scaled_mm`, which also takes a scale for each
+        matrix, here `1`:
     """)
     if torch.cuda.get_device_capability() >= (8, 9):
         one = torch.tensor(1.0, device="cuda")
@@ -369,7 +369,7 @@ def both_one_byte_formats_multiply() -> None:
         assert mixed.sum().item() == 32**3, \
             "E5M2 times E4M3 gives 32 in each of the 32 * 32 entries."
         assert plain.sum().item() == 32**3, \
-            "E4M3 times E4M3 gives 32 in each entry, too."
+            "E4M3 times E4M3 gives 32 in each entry as well."
     question(r"""
         A `(16, 64)` matrix in `E5M2` is multiplied by a `(64, 32)` matrix in `E4M3`. The result is
         in `bfloat16`, `2` bytes a number. How many bytes do the three matrices take together?
@@ -381,4 +381,4 @@ def both_one_byte_formats_multiply() -> None:
         wrong={
             "The result has two bytes a number.": 16 * 64 + 64 * 32 + 16 * 32,
         },
-        why="The first takes `16 * 64` bytes, the second `64 * 32`, and the result `16 * 32 * 2`.")
+        why="The first needs `16 * 64` bytes, the second `64 * 32`, and the result `16 * 32 * 2`.")

@@ -28,7 +28,7 @@ def gradients() -> None:
     """Gradients."""
     note(r"""
         How much does a backward pass cost? The rule says twice the forward pass. This part derives
-        the rule from the products that a backward pass is made of. Then one knows when it holds,
+        the rule from the matmuls that a backward pass is made of. Then one knows when it holds,
         what it leaves out, and what is saved when a layer is not trained.
     """)
     backward_fills_the_leaves()
@@ -104,7 +104,7 @@ def backward_fills_the_leaves() -> None:
     kept.backward()  # @hide
     assert again.grad is not None, \
         "After retain_grad(), the prediction keeps its gradient."  # @hide
-    assert kept.grad is not None, "After retain_grad(), the loss keeps its gradient, too."  # @hide
+    assert kept.grad is not None, "After retain_grad(), the loss keeps its gradient as well."  # @hide
     both = again.grad.item(), kept.grad.item()  # @hide
     assert both == (1.0, 1.0), "The gradient of the prediction is the error, that of the loss is one."  # @hide
     question(r"""
@@ -123,10 +123,10 @@ def backward_fills_the_leaves() -> None:
 
 
 def a_gradient_is_two_more_products() -> None:
-    """Each product of the forward pass takes two products in the backward pass."""
+    """Each matmul of the forward pass takes two matmuls in the backward pass."""
     note(r"""
-        Why does a backward pass cost twice as much as a forward pass? Because each product of the
-        forward pass takes two products in the backward pass: one for the gradient of the weights,
+        Why does a backward pass cost twice as much as a forward pass? Because each matmul of the
+        forward pass takes two matmuls in the backward pass: one for the gradient of the weights,
         and one for the gradient of the input, which the layer below needs.
 
         Take a layer with the input $h$, the weights $w$ and the output $y = hw$. In the backward
@@ -151,8 +151,8 @@ def a_gradient_is_two_more_products() -> None:
 
         $$\frac{\partial L}{\partial w_{jk}} = \sum_i h_{ij}\, g_{ik} \qquad \frac{\partial L}{\partial h_{ij}} = \sum_k w_{jk}\, g_{ik}$$
 
-        Each sum is a product of matrices. `einsum` writes it down by its letters: it multiplies,
-        and sums over the letter that the result does not have.
+        Each sum is a matmul. `einsum` writes it down by its letters: it multiplies, and sums over
+        the letter that the result does not have.
     """)
     for_w: Float[Tensor, "inner col"] = einsum(h, g, "i j, i k -> j k")
     for_h: Float[Tensor, "row inner"] = einsum(w, g, "j k, i k -> i j")
@@ -163,20 +163,20 @@ def a_gradient_is_two_more_products() -> None:
     assert torch.equal(h.grad, for_h), \
         "Autograd finds the same gradient for the input."
     assert torch.equal(for_w, h.t() @ g), \
-        "The gradient of the weights is the product h.T @ g."
+        "The gradient of the weights is the matmul h.T @ g."
     assert torch.equal(for_h, g @ w.t()), \
-        "The gradient of the input is the product g @ w.T."
+        "The gradient of the input is the matmul g @ w.T."
     note(r"""
-        So there are three products: `h @ w` forward, `h.T @ g` and `g @ w.T` backward. Each
+        So there are three matmuls: `h @ w` forward, `h.T @ g` and `g @ w.T` backward. Each
         multiplies over the same three lengths, `64` rows, `32` inputs and `16` outputs, so each
-        takes the same FLOPs, `2 * 64 * 32 * 16`:
+        costs the same number of FLOPs, `2 * 64 * 32 * 16`:
     """)
     forward = flops(lambda: h @ w)  # @inspect forward as FLOP
     weights = flops(lambda: h.t() @ g)  # @inspect weights as FLOP
     inputs = flops(lambda: g @ w.t())  # @inspect inputs as FLOP
-    assert forward == 2 * b * d * k, "The forward product takes 2bdk FLOPs."  # @hide
+    assert forward == 2 * b * d * k, "The forward matmul takes 2bdk FLOPs."  # @hide
     assert weights == inputs == forward, \
-        "Each of the two backward products takes as many FLOPs as the forward one."
+        "Each of the two backward matmuls costs the same number of FLOPs as the forward one."
     tally: list[str] = []  # @hide
     _ = counted(tally, 5, 8) @ counted(tally, 8, 3)  # @hide
     per_weight = len(tally) / (5 * 3)  # @hide
@@ -185,7 +185,7 @@ def a_gradient_is_two_more_products() -> None:
     assert one == 2 * 5 * 3, "PyTorch's counter says 2 FLOPs for each weight and row."  # @hide
     note(r"""
         The first layer of a model is an exception. Its input is the data, which is not trained, so
-        PyTorch [leaves the product](#autograd_leaves_out_what_no_weight_needs) `g @ w.T` out.
+        PyTorch [leaves the matmul](#autograd_leaves_out_what_no_weight_needs) `g @ w.T` out.
     """)
     row = torch.tensor([[1.0, 2.0]], requires_grad=True)  # @hide
     column = torch.tensor([[3.0], [4.0]], requires_grad=True)  # @hide
@@ -250,14 +250,14 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
     assert backward == 2 * b * d * d + 4 * b * d * k, \
         "Backward, there are three, not four."
     assert backward == 52_776_558_133_248, \
-        "The three backward products take 53 TFLOP; four would take 88."  # @hide
+        "The three backward matmuls take 53 TFLOP; four would take 88."  # @hide
     small_one = two_layers(64, 32, 16)[1] - 4 * 64 * 32 * 16  # @hide
     assert small_one == 2 * 64 * 32 * 32, \
-        "In a smaller network, the first layer has one product, too."  # @hide
+        "In a smaller network, the first layer has one matmul as well."  # @hide
     claimed = 4 * b * d * d + 4 * b * d * k  # @inspect claimed as FLOP
     too_high = claimed / backward - 1  # @hide
     assert 0.66 < too_high < 0.67, \
-        "With four products, the count would be two thirds too high."  # @hide
+        "With four matmuls, the count would be two thirds too high."  # @hide
     assert two_layers(b, d, k, data=True)[1] == claimed, \
         "Only if the data ask for a gradient, there are four."
     misbelief("The backward pass of these two layers costs $4Bd^2 + 4BdK$ FLOPs, twice the forward pass.", rf"""
@@ -266,13 +266,13 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
         {too_high:.0%} too high here.
     """)
     costs = [2 * b * d * d, 2 * b * d * k]  # @hide
-    assert sum(costs) == forward, "The forward pass has each product once."  # @hide
+    assert sum(costs) == forward, "The forward pass has each matmul once."  # @hide
     assert 2 * sum(costs) - costs[0] == backward, \
         "The backward pass has each twice, less one."  # @hide
     figure(plot_products(costs),
         caption="The matmuls of a training step of two layers. Dashed: the one that nobody needs.",
         alt=r"""
-            Bars for two layers. The wide first layer has a forward product and a weight gradient of
+            Bars for two layers. The wide first layer has a forward matmul and a weight gradient of
             equal length, and its input gradient is a dashed outline. The narrower second layer has
             three short bars: forward, weight gradient, input gradient.
         """)
@@ -330,15 +330,15 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
 
 
 def six_per_parameter_and_token_is_a_special_case() -> None:
-    """The rule of 6 FLOPs per parameter and token counts three products for every layer."""
+    """The rule of 6 FLOPs per parameter and token counts three matmuls for every layer."""
     note(r"""
-        An [estimate of a training run](#a_training_run_in_three_lines) takes `6` FLOPs per
-        parameter and token. Where does the `6` come from? A layer takes part in three products: the
-        forward pass, the gradient of its weights, and the gradient of its input. Each takes `2`
+        An [estimate of a training run](#a_training_run_in_three_lines) counts `6` FLOPs per
+        parameter and token. Where does the `6` come from? A layer takes part in three matmuls: the
+        forward pass, the gradient of its weights, and the gradient of its input. Each costs `2`
         FLOPs per weight and row of data.
 
         The rule is too high for the first layer of a model. Nobody uses the gradient of the data,
-        so the third product is missing there, and it takes `4`. Count a model of two layers on `b`
+        so the third matmul is missing there, and it takes `4`. Count a model of two layers on `b`
         rows of data. Its first layer has `d * d` weights, four fifths of all, and its second
         `d * k`. `two_layers` returns the FLOPs of its forward and of its backward pass:
     """)
@@ -351,7 +351,7 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
         "Here the backward pass costs 1.2 times the forward pass."
     misbelief("The backward pass costs twice the forward pass.", rf"""
         Not here: it costs {ratio} times the forward pass. The first layer, with four fifths of the
-        weights, has one backward product, and the second, with one fifth, has two: `4/5 + 2/5`. The
+        weights, has one backward matmul, and the second, with one fifth, has two: `4/5 + 2/5`. The
         rule holds where every layer has two, as nearly all of a language model.
     """)
     coefficient = (forward + backward) / (b * params)  # @inspect coefficient
@@ -359,7 +359,7 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
         "A step takes 4.4 FLOPs per parameter and row."
     misbelief("A training step costs `6` FLOPs per parameter and token.", rf"""
         Not here: it costs {coefficient}. Four fifths of the weights are in the first layer, at `4`
-        FLOPs, and one fifth in the second, at `6`. The rule also leaves out products without
+        FLOPs, and one fifth in the second, at `6`. The rule also leaves out matmuls without
         weights, as in attention.
     """)
     two = {"forward": 2.0, "gradient of the weights": 2.0}  # @hide
@@ -367,8 +367,8 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
     first, second = (sum(of.values()) for of in layers.values())  # @hide
     assert first * d * d + second * d * k == coefficient * params, "The bars are what was counted."  # @hide
     figure(stacks(layers, "FLOPs per weight and row"), caption=r"""
-        FLOPs of a training step in each of the two layers, product by product. The data need no
-        gradient, so the first layer lacks a product.
+        FLOPs of a training step in each of the two layers, matmul by matmul. The data need no
+        gradient, so the first layer lacks a matmul.
     """, alt="Two stacked bars, of two equal parts and of three.")
     question(r"""
         A model has two layers with equally many weights, and the data need no gradient. How many
@@ -379,23 +379,23 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
             "There the second layer had a quarter of the weights of the first.": 4.4,
         },
         check=(4 + 6) / 2,
-        hint="How many products does each of the two layers take part in, forward and backward?", unit="FLOPs per parameter and row",
+        hint="How many matmuls does each of the two layers take part in, forward and backward?", unit="FLOPs per parameter and row",
         why=r"""
-            The first layer has two products, `4` FLOPs per weight and row. The second has three,
+            The first layer has two matmuls, `4` FLOPs per weight and row. The second has three,
             `6`. Both have equally many weights, so the average is `5`.
         """)
 
 
 @aside
 def in_a_transformer_backward_is_twice_forward() -> None:
-    """In a language model the backward pass costs twice the forward pass, if attention is written out."""
+    """In a language model the backward pass costs twice the forward pass, if attention is unfused."""
     note(r"""
         In a language model, does a backward pass cost twice the forward pass? Yes, because no
-        product is missing. The first product does not start from data, but from rows of an
-        *embedding table*, one row for each token of the vocabulary, and this table is trained. So
-        it needs a gradient. The smallest GPT-2 has `12` layers of width `768`, a vocabulary of
-        `50257` and a *context* of `1024` tokens [@gpt2]. `decoder_flops` counts a model of that
-        shape, on tensors without data:
+        matmul is missing. The first matmul does not start from data, but from rows of an *embedding
+        table*, one row for each token of the vocabulary, and this table is trained. So it needs a
+        gradient. The smallest GPT-2 has `12` layers of width `768`, a vocabulary of `50257` and a
+        *context* of `1024` tokens [@gpt2]. `decoder_flops` counts a model of that shape, on tensors
+        without data:
     """)
     vocab, d, heads, layers, context = 50257, 768, 12, 12, 1024
     forward, backward = decoder_flops(vocab, d, heads, layers, context)
@@ -409,19 +409,19 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     mixed = fused(q, q, q)[0]  # @hide
     back = flops(lambda: mixed.sum().backward())  # @hide
     assert back / once == 2.5, \
-        "In a fused kernel of attention, backward takes five products for two."  # @hide
+        "In a fused kernel of attention, backward takes five matmuls for two."  # @hide
     assert once == 4 * d * context**2, \
-        "Forward, it takes as many FLOPs as written out."  # @hide
+        "Forward, it costs the same number of FLOPs as unfused."  # @hide
     note(r"""
         Yet a training step costs more than `6` FLOPs per parameter and token, because a layer of
         such a model also multiplies without weights. In its *attention*, the *query* of each token
-        meets the *keys* of all tokens of the context; that is one product, and gives *scores*. The
+        meets the *keys* of all tokens of the context; that is one matmul, and gives *scores*. The
         scores, turned into shares, weigh the *values* of all tokens; that is another.
 
         How much is it? First count the weights in matrices. In each layer one matrix makes queries,
         keys and values ($3d^2$ weights), one joins the results of attention ($d^2$), and two are
         the feed-forward part ($8d^2$). The head, which predicts the next token, comes on top. Then
-        take `6` FLOPs for each of these weights and each token away from the count:
+        cost `6` FLOPs for each of these weights and each token away from the count:
     """)
     matrices = layers * (3 + 1 + 4 + 4) * d * d + d * vocab  # @inspect matrices
     assert matrices == 123_532_032, "The matrices have 124 million weights."  # @hide
@@ -433,15 +433,15 @@ def in_a_transformer_backward_is_twice_forward() -> None:
         "What is left over is attention, and nothing else."
     note(r"""
         What is left over is attention. With a context of $T$ tokens and a width of $d$, each of its
-        two products takes $2dT$ FLOPs forward, for each token and layer, and twice that backward.
-        So in $L$ layers a token takes on top
+        two matmuls costs $2dT$ FLOPs forward, for each token and layer, and twice that backward. So
+        in $L$ layers a token takes on top
 
         [@eq:attention]: $$
         12\,L\,d\,T
         $$
 
         FLOPs. A token may not look ahead, so half of the scores are thrown away. They are in this
-        count, because an ordinary product computes them all the same.
+        count, because an ordinary matmul computes them all the same.
     """)
     ratios = {}
     for t in (128, 1024, 8192):
@@ -567,8 +567,8 @@ def checkpointing_trades_flops_for_memory() -> None:
         segments and keeps only the input of each segment. When the backward pass comes to a
         segment, it computes the outputs inside again [@chen2016].
 
-        Try it with `16` layers, each a product and a tanh (a function of each number), on `8` rows
-        of `32` numbers. `train_in_segments` takes a step, and returns the bytes kept when the
+        Try it with `16` layers, each a matmul and a tanh (a function of each number), on `8` rows
+        of `32` elements. `train_in_segments` takes a step, and returns the bytes kept when the
         backward pass begins, the FLOPs, and the gradient. First without segments (`0`), then in
         segments of `4` layers:
     """)
@@ -582,8 +582,8 @@ def checkpointing_trades_flops_for_memory() -> None:
         "In segments of 4, the 4 inputs of segments are kept."
     note(r"""
         How long should a segment be? While the backward pass works on a segment, the outputs of its
-        layers are in memory, too. With $L$ layers in segments of $s$ layers, there are $L/s$ inputs
-        of segments and $s$ outputs, in all
+        layers are in memory as well. With $L$ layers in segments of $s$ layers, there are $L/s$
+        inputs of segments and $s$ outputs, in all
 
         [@eq:segments]: $$
         \frac{L}{s} + s
@@ -639,7 +639,7 @@ def checkpointing_trades_flops_for_memory() -> None:
     assert useful == 0.75, "Of these FLOPs, three quarters count for MFU."  # @hide
     kept, again, _ = train_in_segments(layers, 2, rows, width)  # @hide
     question(r"""
-        `16` layers are cut into segments of `2` layers instead of `4`. The input of a segment takes
+        `16` layers are cut into segments of `2` layers instead of `4`. The input of a segment needs
         `1024` bytes. How many bytes are kept when the backward pass begins, and how many more FLOPs
         does a step take than with segments of `4`?
     """, answer=[kept, again - work],
@@ -698,7 +698,7 @@ def checkpointing_is_measured_here() -> None:
     off = float((firsts[0] - firsts[1]).norm() / firsts[0].norm())  # @measure off
     assert off < 0.02, "The gradient is the same, to 2 %."
     question(r"""
-        A step without checkpointing takes `90` ms, all of it in products: `2` FLOPs per weight and
+        A step without checkpointing takes `90` ms, all of it in matmuls: `2` FLOPs per weight and
         row forward, `4` backward. With checkpointing the forward pass is computed twice. How many
         ms does the step take then?
     """, answer=90 * 8 / 6,
@@ -713,13 +713,13 @@ def checkpointing_is_measured_here() -> None:
 
 @aside
 def the_same_sum_in_another_order_is_another_number() -> None:
-    """The same sum in another order is another number."""
+    """The same sum in a different order gives a different value."""
     note(r"""
         Why can a program give another gradient each time it runs, with the same seed? Because some
         operations on a GPU add up in the order in which their threads finish, and with
         floating-point numbers the order matters. A `float32` has `24` binary digits. The sum
         `2**24 + 1` needs one more, so it is rounded back to `2**24`. Add two ones to `2**24`, once
-        one after the other, and once as their sum:
+        in turn, and once as their sum:
     """)
     big, small = torch.tensor(2.0**24), torch.tensor(1.0)
     left = (big + small) + small  # @inspect left
@@ -729,8 +729,8 @@ def the_same_sum_in_another_order_is_another_number() -> None:
         PyTorch has a switch for a fixed order, `torch.use_deterministic_algorithms(True)`. An
         operation that has no fixed order then raises an error [@pytorch-randomness]. The switch is
         off by default, and `deterministic()` turns it on for the lines inside. Write two values to
-        the same place of three zeros. `put_` overwrites, so its result depends on which value comes
-        last, and it has no fixed order. `index_add` adds, and has one:
+        the same element of three zeros. `put_` overwrites, so its result depends on which value
+        comes last, and it has no fixed order. `index_add` adds, and has one:
     """)
     enabled = torch.are_deterministic_algorithms_enabled()
     assert enabled is False, "The switch is off by default."
@@ -751,8 +751,7 @@ def the_same_sum_in_another_order_is_another_number() -> None:
         last bit, with the same release on the same kind of machine. They may be slower.
     """)
     question(r"""
-        By how much does `2**24` grow in `float32` when `1` is added to it `1000` times, one after
-        the other?
+        By how much does `2**24` grow in `float32` when `1` is added to it `1000` times in turn?
     """, answer=(sum([small] * 1000, start=big) - big).item(),
         check=float(np.float32(2**24 + 1) - np.float32(2**24)),
         wrong={

@@ -228,9 +228,9 @@ def deeper_needs_a_smaller_rate() -> None:
     """The deeper the model, the smaller the largest rate that it survives."""
     note(r"""
         Does a learning rate that works for one model work for a deeper one? `train` trains a
-        `Stack`, a model of square matrices, one after the other, and a head. At a rate of `0.01`
-        the head alone [learns](#a_rate_is_too_small_right_or_too_large). Add two hidden layers, and
-        train at the same rate, then at a tenth of it:
+        `Stack`, a model of square matrices in turn, and a head. At a rate of `0.01` the head alone
+        [learns](#a_rate_is_too_small_right_or_too_large). Add two hidden layers, and train at the
+        same rate, then at a tenth of it:
     """)
     rate, tenth = 0.01, 0.001
     assert rate / tenth == 10.0, "The first rate is ten times the second."  # @hide

@@ -1,4 +1,4 @@
-"""Matrix products, and axes that carry names."""
+"""Matmuls, and axes that carry names."""
 from counters import flops, flops_by_operation
 from collections.abc import Callable
 from functools import partial
@@ -25,11 +25,11 @@ block_diag: Callable[..., Tensor] = torch.block_diag  # typed here; torch leaves
 
 
 def matmul_and_named_axes() -> None:
-    """Matrix products and named axes."""
+    """Matmuls and named axes."""
     note(r"""
-        Forget to transpose a square matrix and PyTorch raises no error: the product has the right
-        shape and the wrong numbers. Axes that are known only by position make such slips easy to
-        write and hard to see. This part counts what products cost, and then gives the axes names.
+        Forget to transpose a square matrix and PyTorch raises no error: the matmul has the right
+        shape and the wrong values. Axes that are known only by position make such slips easy to
+        write and hard to see. This part counts what matmuls cost, and then gives the axes names.
     """)
     a_product_contracts_one_axis()
     a_batched_product_is_one_folded_product()
@@ -43,16 +43,16 @@ def matmul_and_named_axes() -> None:
 
 
 def a_product_contracts_one_axis() -> None:
-    """A matrix product sums over the axis its sides share."""
+    """A matmul sums over the axis its sides share."""
     note(r"""
-        Nearly all that a language model computes are products of matrices. What happens in one?
-        Take a row of the left matrix and a column of the right one, multiply them number by number,
-        and add up. That is one entry of the result. There is an entry for each row of the left
-        matrix, here a token, and each column of the right one, here an output. The axis that is
-        summed over, `hidden`, is in both matrices, and not in the result: it is *contracted*.
+        Nearly all that a language model computes are matmuls. What happens in one? Take a row of
+        the left matrix and a column of the right one, multiply them number by number, and add up.
+        That is one entry of the result. There is an entry for each row of the left matrix, here a
+        token, and each column of the right one, here an output. The axis that is summed over,
+        `hidden`, is in both matrices, and not in the result: it is *contracted*.
 
-        Here `16` tokens of `32` numbers are multiplied by a matrix for `2` outputs. All numbers are
-        one, so each entry adds up `32` ones:
+        Here `16` tokens of `32` elements are multiplied by a matrix for `2` outputs. All elements
+        are one, so each entry adds up `32` ones:
     """)
     m, k, n = 16, 32, 2
     x: Float[Tensor, "token hidden"] = torch.ones(m, k)
@@ -81,13 +81,13 @@ def a_product_contracts_one_axis() -> None:
 
 
 def a_batched_product_is_one_folded_product() -> None:
-    """A batch times one matrix runs as a single large product."""
+    """A batch times one matrix runs as a single large matmul."""
     note(r"""
         A language model multiplies a whole batch by one matrix of weights. Does the machine run
-        many small products for that, or one large product? That matters, because a GPU is fast only
+        many small matmuls for that, or one large matmul? That matters, because a GPU is fast only
         with large ones.
 
-        Take a tensor `x` of `4 * 8` sheets, each a matrix of `16 * 32` numbers. `x @ w` multiplies
+        Take a tensor `x` of `4 * 8` sheets, each a matrix of `16 * 32` elements. `x @ w` multiplies
         each sheet by `w`, with the result of a loop over the sheets. (`whole_numbers` draws small
         whole numbers, so that sums are exact.)
     """)
@@ -107,8 +107,8 @@ def a_batched_product_is_one_folded_product() -> None:
         the same `w`. So PyTorch stacks the rows of all sheets into one tall matrix of
         `4 * 8 * 16 = 512` rows, and multiplies it once. (Only the last axis is *contracted*, which
         means summed over; the leading axes only say where a row belongs.) `flops_by_operation`
-        returns the FLOPs of
-        each operation that ran. It shows a single `mm`, a product of two matrices:
+        returns the FLOPs of each operation that ran. It shows a single `mm`, a matmul of two
+        matrices:
     """)
     folded = (x.reshape(-1, inner) @ w).view(batch, seq, rows, out)
     reported = flops_by_operation(lambda: x @ w)  # @inspect reported as FLOP
@@ -117,18 +117,18 @@ def a_batched_product_is_one_folded_product() -> None:
     assert torch.equal(y, folded), \
         "Stacked, multiplied and cut again, the result is the same."
     assert reported == {"aten.mm": by_hand}, \
-        "PyTorch ran one product, with the FLOPs that we counted by hand."
+        "PyTorch ran one matmul, with the FLOPs that we counted by hand."
     assert by_hand == 65536, "That is 2 times 512 rows times 32 times 2."  # @hide
     figure(plot_folding(batch, seq, rows, inner, out), caption=r"""
-        The same product, as written (above) and as run (below). Every sheet of the batch becomes a
+        The same matmul, as written (above) and as run (below). Every sheet of the batch becomes a
         band of the tall matrix, drawn flatter than it is.
     """, alt=r"""
         Above, a stack of wide sheets in groups by batch, times one narrow matrix, gives a stack of
-        thin sheets. Below, one tall matrix made of as many bands, times the same narrow matrix,
-        gives one tall thin matrix.
+        thin sheets. Below, one tall matrix made of the same number of bands, times the same narrow
+        matrix, gives one tall thin matrix.
     """)
     question(r"""
-        How many FLOPs does `x @ w` take, if `x` has the shape `(2, 5, 6, 10)` and `w` the shape
+        How many FLOPs does `x @ w` cost, if `x` has the shape `(2, 5, 6, 10)` and `w` the shape
         `(10, 3)`?
     """, answer=flops(lambda: torch.ones(2, 5, 6, 10) @ torch.ones(10, 3)),
         wrong={
@@ -138,7 +138,7 @@ def a_batched_product_is_one_folded_product() -> None:
         check=2 * (2 * 5 * 6) * 10 * 3,
         hint="How many rows are left when all leading axes are stacked?",
         why=r"""
-            The tall matrix has `2 * 5 * 6 = 60` rows of `10` numbers, and `w` has `3` columns:
+            The tall matrix has `2 * 5 * 6 = 60` rows of `10` elements, and `w` has `3` columns:
             `2 * 60 * 10 * 3` FLOPs.
         """, unit="FLOP")
 
@@ -153,11 +153,11 @@ def a_batched_product_is_one_folded_product() -> None:
 def a_forgotten_transpose_is_silent_on_squares() -> None:
     """A forgotten transpose raises an error, except on square matrices."""
     note(r"""
-        Does PyTorch notice a forgotten transpose? Take a product that needs one. A batch `x` holds
-        sequences of tokens, and each token is a row of numbers. To compare a token with another,
+        Does PyTorch notice a forgotten transpose? Take a matmul that needs one. A batch `x` holds
+        sequences of tokens, and each token is a row of elements. To compare a token with another,
         multiply their rows number by number, and add up. All tokens of a sequence are compared with
-        each other by one product, of the sequence with its own transpose. `transpose(-2, -1)` swaps
-        the last two axes. Here `2` sequences have `2` tokens of `3` numbers each, all ones:
+        each other by one matmul, of the sequence with its own transpose. `transpose(-2, -1)` swaps
+        the last two axes. Here `2` sequences have `2` tokens of `3` elements each, all ones:
     """)
     x: Float[Tensor, "batch seq hidden"] = torch.ones(2, 2, 3)
     y = x @ x.transpose(-2, -1)  # @inspect y.shape
@@ -167,17 +167,17 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
     assert entries == {3.0}, "Each entry is the sum of 3 products of ones."
 
     note(r"""
-        Leave the transpose out, and PyTorch raises an error: a matrix of `2 * 3` numbers cannot be
+        Leave the transpose out, and PyTorch raises an error: a matrix of `2 * 3` elements cannot be
         multiplied by another one of `2 * 3`. (`message_of` runs a call and returns its error.)
     """)
     error = message_of(lambda: x @ x)  # @inspect error
     assert "Expected size for first two" in error, \
-        "The product without the transpose is refused."
+        "The matmul without the transpose is refused."
 
     note(r"""
-        Now let each sequence have `3` tokens of `3` numbers. Its matrix is a square. A square can
+        Now let each sequence have `3` tokens of `3` elements. Its matrix is a square. A square can
         be multiplied by itself as well as by its transpose, so PyTorch raises no error, and the
-        numbers are wrong:
+        values are wrong:
     """)
     square = torch.arange(27.0).view(3, 3, 3)
     right = square @ square.transpose(-2, -1)  # @inspect right[0]
@@ -326,7 +326,7 @@ def einsum_sums_the_axes_left_out() -> None:
     old: Float[Tensor, "batch query key"] = x @ y.transpose(-2, -1)
     new: Float[Tensor, "batch query key"] = einsum(x, y, pattern)  # @inspect new
     assert torch.equal(new, old), \
-        "einsum gives what the product with the transpose gives."  # @hide
+        "einsum gives what the matmul with the transpose gives."  # @hide
 
     note(r"""
         A pattern can be read as loops. There is a loop over each name right of the arrow: `batch`,
@@ -345,8 +345,8 @@ def einsum_sums_the_axes_left_out() -> None:
         The rule is an old one: by Einstein's convention of `1916`, an index that appears twice is
         summed over [@einstein1916]. Two details. `...` in a pattern stands for any number of axes
         in front; one that a tensor lacks is *broadcast*, so its elements are used again for each
-        index. And `einsum` is often called a matrix product with good bookkeeping, yet it refuses a
-        name with two sizes only if neither of them is `1`:
+        index. And `einsum` is often called a matmul with good bookkeeping, yet it refuses a name
+        with two sizes only if neither of them is `1`:
     """)
     front = "... query hidden, ... key hidden -> ... query key"
     scores = einsum(whole_numbers(5, 2, 3, 4), y, front)  # @inspect scores.shape
@@ -517,15 +517,15 @@ def the_order_in_the_parentheses_matters() -> None:
 
 @aside
 def heads_share_a_small_matrix() -> None:
-    """Splitting an axis into heads makes a product cheaper."""
+    """Splitting an axis into heads makes a matmul cheaper."""
     note(r"""
-        In a Transformer, the row of numbers of a token is often cut into equal pieces, *heads*,
-        that are multiplied separately. What does that save? Here a row of `8` numbers is cut into
+        In a Transformer, the row of elements of a token is often cut into equal pieces, *heads*,
+        that are multiplied separately. What does that save? Here a row of `8` elements is cut into
         `2` heads of `4`. Each head is multiplied by the same `4 * 4` matrix `w`, and the results
         are put side by side again.
 
         `rearrange` cuts and joins: in its pattern, `(heads hidden1)` is one axis of
-        `heads * hidden1` numbers. `einsum` multiplies, and sums over `hidden1`, the name that its
+        `heads * hidden1` elements. `einsum` multiplies, and sums over `hidden1`, the name that its
         result does not have:
     """)
     x: Float[Tensor, "batch seq joint"] = whole_numbers(2, 3, 8)
@@ -539,10 +539,10 @@ def heads_share_a_small_matrix() -> None:
     assert joined.shape == x.shape, "After joining, the tensor has its old shape."  # @hide
 
     note(r"""
-        One matrix of `8 * 8` numbers gives the same result. `block_diag` makes it: `w` stands on
-        its diagonal, once for each head, and everything else is zero, because a head uses no number
-        of another head. But the large product multiplies by these zeros, too. For each token, the
-        heads take `2 * (2 * 4 * 4)` FLOPs, and the large matrix `2 * 8 * 8`, twice as many:
+        One matrix of `8 * 8` elements gives the same result. `block_diag` makes it: `w` is on its
+        diagonal, once for each head, and everything else is zero, because a head uses no number of
+        another head. But the large matmul multiplies by these zeros as well. For each token, the
+        heads cost `2 * (2 * 4 * 4)` FLOPs, and the large matrix `2 * 8 * 8`, twice as many:
     """)
     dense: Float[Tensor, "joint joint"] = block_diag(w, w)  # @inspect dense
     assert torch.equal(joined, x @ dense), \
@@ -552,7 +552,7 @@ def heads_share_a_small_matrix() -> None:
     assert dense_cost == 2 * split_cost, \
         "The large matrix takes twice the FLOPs of two heads."
     question(r"""
-        A row of `512` numbers is cut into `8` heads of `64`. How many times the FLOPs of the heads
+        A row of `512` elements is cut into `8` heads of `64`. How many times the FLOPs of the heads
         does one matrix of `512 * 512` take?
     """, answer=flops(lambda: torch.ones(1, 512) @ torch.eye(512))
         // flops(lambda: torch.ones(8, 64) @ torch.eye(64)),
@@ -563,7 +563,7 @@ def heads_share_a_small_matrix() -> None:
         hint="How many multiplications does a row take with heads, and how many without?",
         why=r"""
             The heads take `8 * 64 * 64` multiplications a row, the large matrix `512 * 512`, which
-            is `8` times as many. All but one eighth of its numbers are zeros.
+            is `8` times as many. All but one eighth of its elements are zeros.
         """)
 
 
@@ -571,11 +571,11 @@ def heads_share_a_small_matrix() -> None:
 def repeat_copies_nothing() -> None:
     """einops' repeat() copies no number of a tensor, so one write shows in every copy."""
     note(r"""
-        A name that stands only *right* of the arrow of an einops pattern is a new axis, and
-        `repeat` repeats the tensor along it. Here a picture of `9 * 9` numbers is repeated `3`
+        A name that appears only *right* of the arrow of an einops pattern is a new axis, and
+        `repeat` repeats the tensor along it. Here a picture of `9 * 9` elements is repeated `3`
         times. Does that take `3` times the memory? No. The new axis has the
         [stride](#a_tensor_is_memory_and_a_way_to_read_it) `0`: the step in memory from one copy to
-        the next is zero, so all three copies are the same numbers.
+        the next is zero, so all three copies are the same values.
     """)
     picture: Float[Tensor, "h w"] = torch.zeros(9, 9)
     copies: Float[Tensor, "c h w"] = repeat(picture, "h w -> c h w", c=3)
@@ -593,7 +593,7 @@ def repeat_copies_nothing() -> None:
     copies[0, 4, 4] = 7  # @unnoticed: 0: any of the three
     assert copies[:, 4, 4].tolist() == [7, 7, 7], \
         "The write to one copy changed all three."
-    assert picture[4, 4].item() == 7, "The write changed the picture, too."
+    assert picture[4, 4].item() == 7, "The write changed the picture as well."
     error = message_of(lambda: copies.add_(1))  # @hide
     assert "a single memory location" in error, "A write to the whole tensor is refused."  # @hide
     real = copies.clone()
@@ -611,7 +611,7 @@ def repeat_copies_nothing() -> None:
     question('The strides of `picture` are `(9, 1)`. What are the strides of `repeat(picture, "h w -> h c w", c=5)`?',
              answer=repeat(picture, "h w -> h c w", c=5).stride(),
         check=(9, 0, 1),
-        why="`h` and `w` keep their strides, `9` and `1`. The new axis `c` stands between them, and has the stride `0`.")
+        why="`h` and `w` keep their strides, `9` and `1`. The new axis `c` is between them, and has the stride `0`.")
 
 
 

@@ -92,8 +92,8 @@ def plain_sgd_remembers_nothing() -> None:
         kept for the next step, so SGD needs no memory of its own.
 
         `Descent` is an optimizer written for this book, with `sgd` as its rule. `walk` starts `5`
-        parameters at one, gives an optimizer `20` random gradients in turn, and returns all places.
-        Compare it with PyTorch's:
+        parameters at one, gives an optimizer `20` random gradients in turn, and returns all values
+        on the way. Compare it with PyTorch's:
     """)
     gradients = torch.randn(20, 5, dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: any format
     ours = walk(Descent, gradients, rule=sgd(lr=0.1))  # @inspect ours
@@ -118,7 +118,7 @@ def plain_sgd_remembers_nothing() -> None:
     assert "NoneType" in careless, "Applied to None, the rule fails with an error."  # @hide
     question(r"""
         A parameter starts at `1`. SGD with a learning rate of `0.5` gets the gradients `2`, `-1`
-        and `0.5`, one after the other. Where does the parameter end?
+        and `0.5` in turn. Where does the parameter end?
     """, answer=walk(torch.optim.SGD, torch.tensor([[2.0], [-1.0], [0.5]]), lr=0.5)[-1].item(),
         wrong={
             "The step is subtracted, not added.": 1.75,
@@ -454,7 +454,7 @@ def adamw_decays_weights_outside_the_root() -> None:
     note(r"""
         *Weight decay* pulls every weight a little towards zero in each step. In PyTorch both Adam
         and AdamW have a setting `weight_decay`. With the same number, Adam can shrink a weight far
-        faster. Why? They put the decay in different places. AdamW subtracts `lr * weight_decay`
+        faster. Why? They apply the decay at different points. AdamW subtracts `lr * weight_decay`
         times the weight, beside [Adam's step](#adam_corrects_for_its_start) [@loshchilov2019]. Our
         `adamw` does that. `walk` takes `20` steps with it and with PyTorch's, from random
         gradients:
@@ -561,7 +561,7 @@ def gradients_add_up_until_they_are_cleared() -> None:
     changed = [not torch.equal(old, new) for old, new in zip(before, model.parameters())]  # @hide
     assert changed == [True, True, True], "The step changed every matrix."  # @hide
     default = signature(torch.optim.Optimizer.zero_grad).parameters["set_to_none"].default  # @hide
-    assert default is True, "Dropping gradients is PyTorch's default, too."  # @hide
+    assert default is True, "Dropping gradients is PyTorch's default as well."  # @hide
     misbelief("`zero_grad` is optional; it only saves memory.", rf"""
         It keeps old gradients out of the next step. Without it the loss above went from {start:.0f}
         to {worse:.0f}, with it to {learned:.2g}. (It frees memory as well: gradients need it from
@@ -607,7 +607,7 @@ def optimizers_differ_in_what_they_remember() -> None:
 
     copies = {name: kept(name) for name in OPTIMIZERS}  # @inspect copies
     assert list(copies.values()) == [0, 1, 1, 1, 2, 2], \
-        "SGD keeps nothing, Adam and AdamW two numbers for each parameter, the others one."
+        "SGD keeps nothing, Adam and AdamW two values for each parameter, the others one."
     misbelief("The optimizer's state is as large as the model.", r"""
         That holds only for optimizers that remember one number for each parameter. Plain SGD
         remembers none, and Adam and AdamW remember two: their state is twice as large as the model.
@@ -624,8 +624,8 @@ def optimizers_differ_in_what_they_remember() -> None:
             "That counts a byte for each number.": 5 * 10**9,
         },
         check=5 * 10**9 * 4,
-        hint="How many numbers per parameter does each of the two remember?",
+        hint="How many values per parameter does each of the two remember?",
         why=r"""
-            Adam remembers two numbers for each parameter and momentum one, so one number of `4`
+            Adam remembers two values for each parameter and momentum one, so one number of `4`
             bytes is freed for each. Parameter and gradient stay.
         """, unit="B")

@@ -124,7 +124,7 @@ def dividing_by_the_root_keeps_the_scale() -> None:
     printed = [-40.78, 150.81, -84.10, 60.34, 18.92]  # @hide
     draws = [round(abs(p) / math.sqrt(16384), 2) for p in printed]  # @hide
     assert draws == [0.32, 1.18, 0.66, 0.47, 0.15], \
-        "The outputs that CS336 prints in five editions are of that size, too."  # @hide
+        "The outputs that CS336 prints in five editions are of that size as well."  # @hide
     measured = [s / r for s, r in zip(spread, roots)]  # @hide
     assert [round(m, 1) for m in measured] == [1.0] * 4, \
         "With weights of size 1, the outputs have the size of the root."
@@ -188,14 +188,14 @@ def xavier_agrees_for_square_layers_only() -> None:
 
         $$1/\sqrt{n_\mathrm{in}}$$
 
-        Xavier's rule, also called Glorot's, looks at the outputs, too, so that gradients in the
+        Xavier's rule, also called Glorot's, looks at the outputs as well, so that gradients in the
         backward pass keep their size as well as possible [@glorot2010]:
 
         $$\sqrt{2/(n_\mathrm{in}+n_\mathrm{out})}$$
 
-        With as many outputs as inputs, both are the same. With fewer outputs, Xavier's weights are
-        larger. `against_lecun` draws weights by Xavier's rule, in a matrix with a row for each
-        output, as PyTorch keeps it, and divides their standard deviation by LeCun's:
+        With the same number of outputs as inputs, both are the same. With fewer outputs, Xavier's
+        weights are larger. `against_lecun` draws weights by Xavier's rule, in a matrix with a row
+        for each output, as PyTorch keeps it, and divides their standard deviation by LeCun's:
     """)
 
     def against_lecun(inputs: int, outputs: int) -> float:
@@ -233,7 +233,7 @@ def xavier_agrees_for_square_layers_only() -> None:
         its weights, and which LeCun's? Give two numbers.
     """, answer=[math.sqrt(2 / (100 + 700)), 1 / math.sqrt(100)],
         check=[0.05, 0.1],
-        hint="Put the two numbers into the two formulas.",
+        hint="Put the two sizes into the two formulas.",
         why=r"""
             Xavier's rule gives the root of `2 / 800`, LeCun's one over the root of `100`. With more
             outputs than inputs, Xavier's weights are the smaller ones.
@@ -308,8 +308,8 @@ def relu_needs_larger_weights() -> None:
     note(r"""
         *ReLU* between two layers sets negative numbers to zero. Does division of the weights by
         [the root of the number of inputs](#dividing_by_the_root_keeps_the_scale) still keep outputs
-        as large as inputs? No. About half of the numbers are negative, so each layer loses half of
-        the *mean square*, the mean of all squared numbers. He's rule makes up for that by a factor
+        as large as inputs? No. About half of the values are negative, so each layer loses half of
+        the *mean square*, the mean of all squared values. He's rule makes up for that by a factor
         of $\sqrt{2}$ on the weights, because it doubles their squares [@he2015]. Send `64` random
         rows through `4` layers with ReLU, by both rules:
     """)

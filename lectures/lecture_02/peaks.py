@@ -22,8 +22,8 @@ from .measure import as_percent, dense_peak, float32_products, product_seconds, 
 def peaks_and_mfu() -> None:
     """Peaks and MFU."""
     note(r"""
-        How well is a card used? One divides the FLOPs that it does in a second by its peak. That
-        sounds simple, and goes wrong in two ways. A card has several peaks, and dividing by the
+        How well is a GPU used? One divides the FLOPs that it does in a second by its peak. That
+        sounds simple, and goes wrong in two ways. A GPU has several peaks, and dividing by the
         wrong one gives a share that is far too high or too low. And a time that is
         [measured carelessly](#the_first_calls_are_not_the_ones_to_time) is not the time of the
         work.
@@ -43,8 +43,8 @@ def every_peak_belongs_to_a_format() -> None:
     note(r"""
         How many FLOPs can a GPU do in a second? That depends on the number format, because
         different units of the chip do the work. Ordinary units compute in `float32`. *Tensor cores*
-        multiply small blocks of matrices, much faster, and the faster the narrower the numbers.
-        `tf32` is a `float32` that the tensor cores [round](#tf32_saves_no_bytes) before they
+        multiply small blocks of matrices, much faster, and the faster the fewer bits the elements
+        have. `tf32` is a `float32` that the tensor cores [round](#tf32_saves_no_bytes) before they
         multiply it. `dense_peak` looks up the peak of a GPU for ordinary, dense matrices. In
         TFLOP/s, which are `10**12` FLOPs in a second:
     """)
@@ -69,14 +69,14 @@ def every_peak_belongs_to_a_format() -> None:
     hopper = 132 * 256 * 1.98e9, 132 * 4096 * 1.83e9  # an H100 [@nvidia-hopper]  # @hide
     newer = [round(rate / TERA, 1) for rate in hopper]  # @hide
     assert newer == [66.9, 989.4], \
-        "An H100 has 132 multiprocessors that do twice as much in a tick, and the products fit, too."  # @hide
+        "An H100 has 132 multiprocessors that do twice as much in a tick, and the products fit as well."  # @hide
     misbelief("The peak of an A100 is `312` TFLOP/s.", rf"""
         Only in `bfloat16` and `float16`, on the tensor cores. In ordinary `float32` the peak is
         {a100[0]} TFLOP/s, and in `tf32` it is {a100[1]:.0f}.
     """)
     question(r"""
-        An A100 works at its peak. In `bfloat16` it needs `1` s for a product. How long does it need
-        for the same product in ordinary `float32`?
+        An A100 works at its peak. In `bfloat16` it needs `1` s for a matmul. How long does it need
+        for the same matmul in ordinary `float32`?
     """, answer=dense_peak("A100 SXM 80GB", "bfloat16") / (a100[0] * TERA),
         wrong={
             "That is tf32, on the tensor cores.": 2,
@@ -98,9 +98,9 @@ def sparsity_means_two_of_every_four() -> None:
     note(r"""
         Half of the weights of a matrix are zero. Does a GPU multiply it twice as fast? Only if the
         zeros follow a pattern: of every `4` neighbouring weights, `2` are zero. Then the other two
-        are stored next to each other, with their places, and half of the multiplications are left
-        out [@mishra2021]. That is what a datasheet means by *sparsity*. Cut random weights into
-        groups of `4`, and set the two smallest of each group to zero:
+        are stored next to each other, with their positions, and half of the multiplications are
+        left out [@mishra2021]. That is what a datasheet means by *sparsity*. Cut random weights
+        into groups of `4`, and set the two smallest of each group to zero:
     """)
     w: Float[Tensor, "group 4"] = torch.randn(2**16, 4)
     smallest = w.abs().topk(2, largest=False).indices
@@ -119,8 +119,8 @@ def sparsity_means_two_of_every_four() -> None:
     assert 0.97 < fits / share < 1.03, \
         "Of the groups that were drawn, about 11 / 16 have two zeros or more."
     note(r"""
-        And does an ordinary product skip zeros? No. Otherwise a matrix of nothing but zeros would
-        take next to no time. `product_seconds` times the product of a matrix with itself, on one
+        And does an ordinary matmul skip zeros? No. Otherwise a matrix of nothing but zeros would
+        take next to no time. `product_seconds` times the matmul of a matrix with itself, on one
         core of this processor:
     """)
     x = torch.randn(512, 512)
@@ -128,7 +128,7 @@ def sparsity_means_two_of_every_four() -> None:
     empty = product_seconds(torch.zeros(512, 512))  # @measure empty as s
     small = product_seconds(x[:64, :64].contiguous())  # @measure small as s  # @hide
     assert small < min(dense, empty), \
-        "The zeros take longer than a small product."  # @hide
+        "The zeros take longer than a small matmul."  # @hide
     slower = max(empty, dense) / min(empty, dense)  # @measure slower as times
     assert slower < BUSY, "Zeros take about as long as random numbers."
     misbelief("Sparse means that most entries are zero, and that the hardware skips zeros.", r"""
@@ -177,7 +177,7 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
     same_bytes = dense_peak("H100 SXM", "tf32") / ordinary  # @inspect same_bytes as times
     assert 7.3 < same_bytes < 7.4, \
         "With the same bytes, the peak of TF32 is more than 7 times as high."
-    misbelief("Narrow formats are fast because memory is fixed: more of them fit and run side by side.",
+    misbelief("Low-precision formats are fast because memory is fixed: more of them fit and run side by side.",
         rf"""
             A large matmul is fast because of the units that multiply. With the bytes of `float32`,
             TF32 has {same_bytes:.1f} times its peak.
@@ -214,11 +214,11 @@ def to_tf32(x: Tensor) -> Tensor:
 
 @aside
 def tf32_saves_no_bytes() -> None:
-    """TF32 rounds the numbers that are multiplied, and saves no bytes."""
+    """TF32 rounds the values that are multiplied, and saves no bytes."""
     note(r"""
         TF32 sounds like a number format, but no tensor is stored in it. The tensors stay `float32`.
         When tensor cores multiply them, they round the fraction of each number to `10` bits first
-        [@nvidia-ampere]. So the product is faster and less exact, and memory is the same. Rounding
+        [@nvidia-ampere]. So the matmul is faster and less exact, and memory is the same. Rounding
         shows the effect on any machine. `to_tf32` rounds to `10` fraction bits:
     """)
     x, y = torch.randn(256, 256), torch.randn(256, 256)
@@ -236,20 +236,20 @@ def tf32_saves_no_bytes() -> None:
 
     tf32 = error(to_tf32(x), to_tf32(y))  # @inspect tf32 as %
     assert 2.8e-4 < tf32 < 3.2e-4, \
-        "With inputs rounded to TF32, the product is off by about 0.03 %."
+        "With inputs rounded to TF32, the matmul is off by about 0.03 %."
     bfloat16 = error(x.bfloat16(), y.bfloat16())  # @inspect bfloat16 as %
     assert 7.5 < bfloat16 / tf32 < 8.5, \
         "With bfloat16, which has 7 fraction bits, it is off 8 times as much."
     note(r"""
-        Because TF32 changes results, PyTorch does not use it for matrix products unless it is asked
-        to, by `torch.set_float32_matmul_precision("high")`. The default is `"highest"`
-        [@pytorch-precision]. So the peak of a `float32` product is that of TF32 only after this
+        Because TF32 changes results, PyTorch does not use it for matmuls unless it is asked to, by
+        `torch.set_float32_matmul_precision("high")`. The default is `"highest"`
+        [@pytorch-precision]. So the peak of a `float32` matmul is that of TF32 only after this
         call. For convolutions TF32 is on by default [@pytorch-tf32].
     """)
     override = os.environ.get("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")  # @measure override
     setting = torch.get_float32_matmul_precision()  # @measure setting
     if override is None:
-        assert setting == "highest", "TF32 is off for products by default."
+        assert setting == "highest", "TF32 is off for matmuls by default."
     with float32_products("high"):  # @hide
         assert torch.get_float32_matmul_precision() == "high", "It can be switched on."
     assert torch.get_float32_matmul_precision() == setting, "Afterwards it is as before."  # @hide
@@ -271,19 +271,20 @@ def tf32_saves_no_bytes() -> None:
 
 
 def mfu_counts_what_the_model_needs() -> None:
-    """MFU counts the FLOPs that the model needs, not those that the card does."""
+    """MFU counts the FLOPs that the model needs, not those that the GPU does."""
     note(r"""
-        How well does a training step use a card? *Model FLOPs utilization*, MFU, is the answer in
+        How well does a training step use a GPU? *Model FLOPs utilization*, MFU, is the answer in
         one number:
 
         $$
-        \mathrm{MFU} = \frac{\mathrm{FLOPs\ that\ the\ model\ needs}}{\mathrm{seconds} \times \mathrm{peak}}
+        \mathrm{MFU} = \frac{\mathrm{FLOPs\ that\ the\ model\ needs}}{\mathrm{seconds} \times
+        \mathrm{peak}}
         $$
 
-        Why "that the model needs"? Because a card can do FLOPs that bring training no further. A
+        Why "that the model needs"? Because a GPU can do FLOPs that bring training no further. A
         training step needs `6` FLOPs per parameter and token, `2` of them in the forward pass. To
         save memory, some steps do
-        [their forward pass twice](#checkpointing_trades_flops_for_memory). Then the card does `8`,
+        [their forward pass twice](#checkpointing_trades_flops_for_memory). Then the GPU does `8`,
         and the model still needs `6`.
 
         Take such a step with `10**9` parameters and `500_000` tokens, in `8` s on an H100 with its
@@ -299,33 +300,33 @@ def mfu_counts_what_the_model_needs() -> None:
     assert 0.37 < mfu < 0.38, \
         "MFU counts 6 FLOPs per parameter and token, and is 0.38."
     assert 1.33 < hardware / mfu < 1.34, \
-        "Counting the 8 FLOPs that the card does, the share would be a third higher."
-    misbelief("MFU is the actual FLOP/s divided by the promised FLOP/s.", rf"""
+        "Counting the 8 FLOPs that the GPU does, the share would be a third higher."
+    misbelief("MFU is the actual FLOP/s divided by the peak.", rf"""
         That is *hardware* utilization, here {hardware:.1%}. MFU does not count what is computed
         again [@palm], and is {mfu:.1%}.
     """)
-    note("Let the step take `2` s more, in which the card waits for other machines. The FLOPs stay the same, and the seconds grow from `8` to `10`:")
+    note("Let the step take `2` s more, in which the GPU waits for other machines. The FLOPs stay the same, and the seconds grow from `8` to `10`:")
     stalled = utilization(needed, seconds + 2.0, rate)  # @inspect stalled
-    assert stalled is not None, "The peak is known here, too."  # @hide
+    assert stalled is not None, "The peak is known here as well."  # @hide
     assert 0.79 < stalled / mfu < 0.81, \
         "With the waiting, MFU is 8 / 10 of what it was."  # @hide
     misbelief("MFU ignores communication and other overhead.", rf"""
-        It does not: the seconds go on while the card waits. Here MFU falls from {mfu:.1%} to
+        It does not: the seconds go on while the GPU waits. Here MFU falls from {mfu:.1%} to
         {stalled:.1%}.
     """)
     question(r"""
         The model needs `6` FLOPs per parameter and token, `2` of them in the forward pass. A step
-        repeats *half* of its forward pass. Counting all FLOPs that the card does, its utilization
-        is `0.42`. What is its MFU?
+        repeats *half* of its forward pass. Counting all FLOPs that the GPU does, its utilization is
+        `0.42`. What is its MFU?
     """, answer=0.42 * needed / (7 * params * tokens),
         wrong={
             "Only half of the forward pass is repeated, not all of it.": 0.42 * 6 / 8,
-            "That counts what the card does, and MFU what the model needs.": 0.42,
+            "That counts what the GPU does, and MFU what the model needs.": 0.42,
         },
         check=0.42 * 6 / 7,
-        hint="How many FLOPs does the card do for each `6` that the model needs?",
+        hint="How many FLOPs does the GPU do for each `6` that the model needs?",
         why=r"""
-            Half of the forward pass is `1` FLOP, so the card does `7` for each `6` that the model
+            Half of the forward pass is `1` FLOP, so the GPU does `7` for each `6` that the model
             needs. MFU counts the `6`: `0.42 * 6 / 7`.
         """)
 
@@ -334,16 +335,16 @@ def mfu_counts_what_the_model_needs() -> None:
 def the_denominator_decides() -> None:
     """A utilization is right only if it divides by the peak of the format that was used."""
     note(r"""
-        A utilization is a measured rate divided by a peak. A card has a peak for each number
-        format, so which one is right? The one of the format that was used. The course CS336
-        published a measurement: a product of `16384 * 32768` by `32768 * 8192` numbers in `float32`
-        on an H100 took `0.163` s, which is `5.409e13` FLOP/s [@cs336]:
+        A utilization is a measured rate divided by a peak. A GPU has a peak for each number format,
+        so which one is right? The one of the format that was used. The course CS336 published a
+        measurement: a matmul of `16384 * 32768` by `32768 * 8192` elements in `float32` on an H100
+        took `0.163` s, which is `5.409e13` FLOP/s [@cs336]:
     """)
     work, rate = 2 * 16384 * 32768 * 8192, 5.409e13
-    assert work == 8_796_093_022_208, "The product takes 8.8e12 FLOPs."  # @hide
+    assert work == 8_796_093_022_208, "The matmul takes 8.8e12 FLOPs."  # @hide
     seconds = round(work / rate, 3)  # @inspect seconds as s
     assert seconds == 0.163, \
-        "At this rate, the FLOPs of the product take 0.163 s."
+        "At this rate, the FLOPs of the matmul take 0.163 s."
     right = rate / dense_peak("H100 SXM", "float32")  # @inspect right as %
     assert 0.806 < right < 0.808, \
         "Divided by the float32 peak, the rate is four fifths of it."
@@ -356,17 +357,17 @@ def the_denominator_decides() -> None:
         "Divided by the bfloat16 peak, the rate is a twentieth of it."
     note(rf"""
         The tensors were `float32`, and the ordinary units multiplied them. Their peak is `67`
-        TFLOP/s [@nvidia-h100], so the product reached {right:.1%} of its peak. The number that is
+        TFLOP/s [@nvidia-h100], so the matmul reached {right:.1%} of its peak. The number that is
         quoted most, the peak in `bfloat16`, would give {wrong:.1%}.
     """)
-    misbelief(f"An H100 promises {promised / TERA} TFLOP/s to a `float32` product.", r"""
-        That is the promise for `bfloat16`. To `float32` it promises 67 TFLOP/s [@nvidia-h100].
+    misbelief(f"An H100 has a peak of {promised / TERA} TFLOP/s for a `float32` matmul.", r"""
+        That is the peak in `bfloat16`. In `float32` it is 67 TFLOP/s [@nvidia-h100].
     """)
     allowed = dense_peak("H100 SXM", "tf32")
     question(rf"""
-        This product reached {right:.1%} of a peak of `67e12` FLOP/s, in {seconds} s. With TF32
-        switched on, an H100 promises `{allowed / TERA}e12` FLOP/s. How many seconds would the
-        product take at the same share of that peak?
+        This matmul reached {right:.1%} of a peak of `67e12` FLOP/s, in {seconds} s. With TF32
+        switched on, an H100 has a peak of `{allowed / TERA}e12` FLOP/s. How many seconds would the
+        matmul take at the same share of that peak?
     """, answer=work / (right * allowed),
         wrong={
             "At the same share of a higher peak it is faster.": work / rate,
@@ -375,8 +376,8 @@ def the_denominator_decides() -> None:
         check=work / rate * 67 / 494.5,
         hint="At the same share of a higher peak, how many times as fast is it?",
         why=r"""
-            The TF32 peak is `494.5 / 67` times as high. At the same share of it the rate is as many
-            times higher, and the time as many times shorter.
+            The TF32 peak is `494.5 / 67` times as high. At the same share of it the rate is higher
+            by the same factor, and the time shorter by it.
         """, unit="s")
 
 
@@ -392,7 +393,7 @@ def rate_of(n: int) -> float:  # @stepover
 def the_peak_of_this_cpu_is_measured() -> None:
     """The peak of a CPU is its clock times its FLOPs per tick, and both have to be measured."""
     note(r"""
-        How fast can this computer multiply at best? Data sheets of GPUs print a peak. Those of CPUs
+        How fast can this machine multiply at best? Data sheets of GPUs print a peak. Those of CPUs
         do not, so it has to be put together. First by hand. A core of a CPU of today has two units
         for *fused multiply-adds*. In a tick of the clock each takes a register of `8` `float32`
         elements, multiplies it by a second one and adds a third. So with two units, `8` elements,
@@ -404,9 +405,9 @@ def the_peak_of_this_cpu_is_measured() -> None:
         work, and what a system states is often the rated clock and not the present one. So measure
         both. `measure_core` runs two loops of machine code on one core. In one, each multiplication
         waits for the result of the one before, which takes `3` ticks: that gives the clock. In the
-        other, a dozen fused multiply-adds do not depend on each other, so that both units are always
-        busy: that gives the peak, because no program can do more in a tick. The least time of many
-        tries counts, since other programs can only make a loop slower:
+        other, a dozen fused multiply-adds do not depend on each other, so that both units are
+        always busy: that gives the peak, because no program can do more in a tick. The least time
+        of many tries counts, since other programs can only make a loop slower:
     """)
     core = measure_core()
     stated = stated_clock()  # @measure stated as Hz

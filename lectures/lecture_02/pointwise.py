@@ -28,9 +28,9 @@ def elementwise_operations_make_a_new_tensor() -> None:
     """An elementwise operation takes new memory, unless its name ends in an underscore."""
     note(r"""
         An *elementwise* operation, such as `x + 1`, computes each number of its result from the
-        number at the same place of its input. It takes as much memory as its result, because the
-        result is a new tensor, even when no value changes. (`same_storage` says whether two tensors
-        use the same memory.)
+        element at the same position of its input. It takes as much memory as its result, because
+        the result is a new tensor, even when no value changes. (`same_storage` says whether two
+        tensors use the same memory.)
     """)
     x = torch.ones(2, 3)  # @unnoticed: 2: any number of rows
     same_values = x * 1  # @inspect same_values
@@ -41,7 +41,7 @@ def elementwise_operations_make_a_new_tensor() -> None:
     note(r"""
         To take no new memory, write into the old. Operations whose name ends in an underscore, such
         as `add_`, work *in place*: they overwrite their tensor and return it. A view, a tensor over
-        the same memory such as the row `x[0]`, then changes, too:
+        the same memory such as the row `x[0]`, then changes as well:
     """)
     row = x[0]  # @unnoticed: 0: all rows are alike
     returned = x.add_(1)  # @inspect returned, row
@@ -83,11 +83,11 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
     """The causal mask keeps the lower triangle, the tokens that are there already."""
     note(r"""
         A language model must not look ahead: each token may use only itself and earlier tokens. How
-        is that done? In *attention*, tokens look at each other. Each token has two rows of numbers,
-        a *query* and a *key*. The product of the query of one token with the key of another is a
-        *score*: how much the first looks at the second. The scores are a matrix with a row for each
-        query and a column for each key. The softmax turns each row into weights that add up to one
-        [@vaswani2017].
+        is that done? In *attention*, tokens look at each other. Each token has two rows of
+        elements, a *query* and a *key*. The dot product of the query of one token with the key of
+        another is a *score*: how much the first looks at the second. The scores are a matrix with a
+        row for each query and a column for each key. The softmax turns each row into weights that
+        add up to one [@vaswani2017].
 
         A *causal mask* removes the scores of later tokens before the softmax, so that their weights
         are zero. In row `i`, the later tokens are the columns to the right of column `i`. So what
@@ -107,7 +107,7 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
     assert causal[future].tolist() == [0, 0, 0, 0, 0, 0], \
         "With tril, no weight is on a later token."
     assert leaking[future].count_nonzero() == 6, \
-        "With triu, all 6 places of later tokens have weight."
+        "With triu, all 6 positions of later tokens have weight."
     assert last == [0, 0, 0, 1], \
         "With triu, the last token looks at itself alone."
     misbelief("The causal attention mask is `triu`.", rf"""
@@ -133,10 +133,10 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
             "The diagonal stays: a token looks at itself.": 5050,
             "That is half of all weights; the diagonal stays.": 5000,
         },
-        hint="How many places of the matrix are above the diagonal?",
+        hint="How many positions of the matrix are above the diagonal?",
         why=r"""
-            Without the diagonal there are `100 * 100 - 100 = 9900` places. Half of these are above
-            it, and belong to later tokens.
+            Without the diagonal there are `100 * 100 - 100 = 9900` positions. Half of these are
+            above it, and belong to later tokens.
         """)
 
 
@@ -184,7 +184,7 @@ def a_leak_shows_when_the_future_changes() -> None:
         check=len(range(2, 10)), unit="outputs",
         wrong={
             "The tokens after it look at it, not those before.": 3,
-            "Its own output changes, too.": 7,
+            "Its own output changes as well.": 7,
             "The tokens before it do not see it.": 10,
         },
         hint="Which tokens may look at the third one?",

@@ -16,9 +16,9 @@ from .measure import message_of, same_storage
 def storage_and_views() -> None:
     """Storage, strides and views."""
     note(r"""
-        Transposing a matrix moves none of its numbers. Nor does taking a column, or cutting a block
-        out of the middle. A tensor is a short record that says how to read a line of memory, and
-        most of what looks like rearranging data only writes another record.
+        Transposing a matrix moves none of its elements. Nor does taking a column, or cutting a
+        block out of the middle. A tensor is a short record that says how to read a line of memory,
+        and most of what looks like rearranging data only writes another record.
     """)
     a_tensor_is_memory_and_a_way_to_read_it()
     strides_turn_an_index_into_an_address()
@@ -32,8 +32,8 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
     """A tensor is a line of memory and a record of how to read it."""
     note(r"""
         Take a column out of a matrix, and no number is copied. How then does the column find its
-        numbers? A tensor has two parts. Its numbers lie one after the other in memory; this is the
-        *storage*. A record, the *metadata*, says how to read them: the dtype; the shape; the place
+        elements? A tensor has two parts. Its elements are flattened into one line of memory; this
+        is the *storage*. A record, the *metadata*, says how to read them: the dtype; the shape;
         where to begin, the *offset*; and for each axis a *stride*, the number of elements from one
         index to the next.
 
@@ -60,7 +60,7 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
         "The matrix and its column use the same storage."
 
     misbelief("A tensor is just a pointer to memory.", r"""
-        The pointer alone says where the numbers are, and not how to read them. The matrix and its
+        The pointer alone says where the elements are, and not how to read them. The matrix and its
         column share one storage, and differ in offset, shape and strides.
     """)
     later = middle.data_ptr() - x.data_ptr()  # @hide
@@ -68,7 +68,7 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
         "The column begins one element later in memory."  # @hide
 
     note(r"""
-        The dtype, too, only says how to read. `view(torch.int32)` reads the bytes of the same
+        The dtype also only says how to read. `view(torch.int32)` reads the bytes of the same
         floats as integers. In binary, the first one shows the bits of the float `1.0`:
     """)
     integers: Int[Tensor, "row col"] = x.view(torch.int32)
@@ -227,7 +227,7 @@ def a_transpose_swaps_strides() -> None:
         "In the transpose, the next row is 1 element on, the next column 3."
     assert same_storage(x, y), "Matrix and transpose use the same storage."
 
-    note("Both read the same numbers. So writing into the matrix changes its transpose, too:")
+    note("Both read the same elements. So writing into the matrix changes its transpose as well:")
     x[0][0] = 100  # @inspect x, y
     assert y[0][0] == 100, "The transpose has the new number."
 
@@ -270,8 +270,8 @@ def a_transpose_swaps_strides() -> None:
         """,
         see=r"""
             With `3` rows of `2`, a row stride of `1` and a column stride of `3` the same cells are
-            read in another order. With a row stride of `0` every row is the same row, and memory
-            holds it once.
+            read in a different order. With a row stride of `0` every row is the same row, and
+            memory holds it once.
         """,
         caption=r"""
             Twelve cells of memory, and the matrix that a view reads from them. The value of each
@@ -399,7 +399,7 @@ def a_small_view_keeps_everything_alive() -> None:
     note(r"""
         A row of a matrix is a *view*: it uses the memory of the whole matrix and
         [keeps it](#a_view_can_hold_more_or_less_than_it_reports), also after the matrix is deleted.
-        Here the matrix has `1024` rows of `1024` numbers of `4` bytes, which makes `4` MiB, and a
+        Here the matrix has `1024` rows of `1024` elements of `4` bytes, which makes `4` MiB, and a
         row of it `4` KiB:
     """)
     base = torch.zeros(1024, 1024)
@@ -437,7 +437,7 @@ def a_small_view_keeps_everything_alive() -> None:
             "That is the tensor of a single step.": 256 * 1024 * 4,
             "Those are numbers; each has four bytes.": 100 * 256 * 1024,
         },
-        why="Each entry is a view of one number, and keeps all `256 * 1024` numbers of `4` bytes. The list has `100` of them.")
+        why="Each entry is a view of one number, and keeps all `256 * 1024` elements of `4` bytes. The list has `100` of them.")
 
 
 

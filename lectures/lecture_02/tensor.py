@@ -109,8 +109,8 @@ def a_new_tensor_is_float32_on_the_cpu() -> None:
 def a_fresh_tensor_costs_count_times_width() -> None:
     """A new tensor takes its number of elements times the bytes of each."""
     note(r"""
-        How many bytes does a tensor take? All its elements have one number format, its *dtype*. In
-        the default, `float32`, an element takes `4` bytes, so `4` rows of `8` columns take
+        How many bytes does a tensor need? All its elements have one number format, its *dtype*. In
+        the default, `float32`, an element needs `4` bytes, so `4` rows of `8` columns take
         `4 * 8 * 4 = 128`. Compare that with the tensor's *storage*, the memory that was really
         allocated. (`numel` is the number of elements, `element_size` the bytes of each, `nbytes`
         their product.)
@@ -139,9 +139,9 @@ def a_tensor_can_be_weighed_without_memory() -> None:
     """The bytes of a tensor can be computed without allocating it."""
     note(r"""
         How much memory does one matrix of GPT-3, a large language model, take? Its largest have
-        `4 * 12288` rows of `12288` numbers [@gpt3]. You need not allocate one to find out: a tensor
-        on the device `meta` has a shape and a dtype, but no data. Its `nbytes` is still right,
-        `4 * 12288 * 12288 * 4`:
+        `4 * 12288` rows of `12288` elements [@gpt3]. You need not allocate one to find out: a
+        tensor on the device `meta` has a shape and a dtype, but no data. Its `nbytes` is still
+        right, `4 * 12288 * 12288 * 4`:
     """)
     d = 12288
     w: Float[Tensor, "up width"] = torch.empty(4 * d, d, device="meta")  # @inspect w
@@ -181,7 +181,7 @@ def a_tensor_can_be_weighed_without_memory() -> None:
         check=sum(k * training <= 46068 * MiB for k in range(1, 99)),
         hint="How many GiB are that many MiB? A GiB is `1024` MiB.",
         why=r"""
-            Divide the MiB by `1024`: the card has just under `45` GiB. Four matrices take
+            Divide the MiB by `1024`: the GPU has just under `45` GiB. Four matrices take
             `4 * 9 = 36` GiB, and five would take `45`, a little too much.
         """)
 
@@ -190,7 +190,7 @@ def a_view_can_hold_more_or_less_than_it_reports() -> None:
     """A view keeps the whole storage in memory, whatever it shows of it."""
     note(r"""
         Keep one column of a matrix, delete the matrix, and no memory is freed. Why? The column is a
-        *view*: a second tensor over the same *storage*, the memory in which the numbers lie. A
+        *view*: a second tensor over the same *storage*, the memory in which the elements are. A
         storage is freed only when no tensor uses it any more, so the column keeps the whole matrix
         in memory. `nbytes` does not show that, because it counts only the elements that the column
         *shows*:
@@ -229,8 +229,8 @@ def a_view_can_hold_more_or_less_than_it_reports() -> None:
             "Those are numbers; each has four bytes.": 100**2 - 50**2,
         },
         check=4 * (100 * 100 - 50 * 50),
-        hint="How many numbers does the view show, and how many does its storage have?", unit="B",
+        hint="How many elements does the view show, and how many does its storage have?", unit="B",
         why=r"""
-            The view reports `50 * 50` numbers of `4` bytes, `10000` bytes. It keeps the storage of
+            The view reports `50 * 50` elements of `4` bytes, `10000` bytes. It keeps the storage of
             all `100 * 100`, `40000` bytes. The difference is `30000`.
         """)
