@@ -188,7 +188,7 @@ def a_forward_pass_costs_two_per_parameter() -> None:
     note(r"""
         How many FLOPs does the forward pass of a model cost? Take a model of *linear* layers: each
         multiplies its input by a matrix of weights. In such a matmul, each weight is used once for
-        each row of the input, in a multiplication and an addition. So a model of $P$ weights takes
+        each row of the input, in a multiplication and an addition. So a model of $P$ weights costs
 
         $$
         2BP

@@ -472,7 +472,7 @@ def what_supports_one_byte_training() -> None:
             "Adam keeps two averages.": 6,
         },
         check=1 + 1 + 4 + 4, unit="B", why=r"""
-            Weight and gradient take `1` byte each, and each of the two averages takes `4`.
+            Weight and gradient need `1` byte each, and each of the two averages takes `4`.
         """)
 
 
@@ -544,6 +544,6 @@ def quantized_weights_trade_error_for_bytes() -> None:
             "There is a scale for each column, not for each row.": 204_000,
         },
         check=1000 * 400 * 4 // 8 + 400 * 4, unit="B", within=0.001, why=r"""
-            `400000` weights take half a byte each, `200000` bytes. The `400` scales need `4` bytes
+            `400000` weights need half a byte each, `200000` bytes. The `400` scales need `4` bytes
             each, `1600` more.
         """)

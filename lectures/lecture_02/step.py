@@ -94,7 +94,7 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
         Bd\,(L+1) + 2B
         $$
 
-        numbers. With a batch of `2`, width `4` and `2` hidden layers these are
+        elements. With a batch of `2`, width `4` and `2` hidden layers these are
         `2 * 4 * 3 + 2 * 2 = 28`. Measure it: `linear_batch` draws a batch, `mse_loss` is the loss,
         and `saved_bytes_of` adds up the bytes that autograd keeps in addition to the weights. Three
         models, as (batch, width, hidden layers):

@@ -34,9 +34,9 @@ def guesses() -> None:
 def guesses_pay_while_arithmetic_is_idle() -> None:
     """Guesses pay as long as the arithmetic of a decode step is idle."""
     note(r"""
-        In *speculative decoding* a small *draft model* guesses the next few tokens, one after the
-        other. The large model checks them in one pass, which shows what it would have generated at
-        each position. The guesses before the first wrong one are kept, and the large model adds one
+        In *speculative decoding* a small *draft model* guesses the next few tokens in turn. The
+        large model checks them in one pass, which shows what it would have generated at each
+        position. The guesses before the first wrong one are kept, and the large model adds one
         token of its own. Does that make a service faster?
 
         By hand: $2$ guesses, each right with probability $1/2$. A pass always gives the model's own

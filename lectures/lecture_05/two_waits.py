@@ -124,9 +124,9 @@ def the_first_token_waits_for_arithmetic() -> None:
         {bound:.0f}, which is {bound / 104.9:.1f} times the measured pace.
     """)
     question(r"""
-        A provider replaces its GPU by one that does twice as many FLOPs per second, with the same
-        bandwidth. By what factor do the TTFT and the TPOT of this model shrink, for a prompt of
-        `2048` tokens? Give two numbers.
+        A provider replaces its GPU by one that does twice the same number of FLOPs per second, with
+        the same bandwidth. By what factor do the TTFT and the TPOT of this model shrink, for a
+        prompt of `2048` tokens? Give two numbers.
     """, answer=[2 * PEAK / PEAK, BANDWIDTH / BANDWIDTH],
         check=[first / (prefill_flops(prompt) / (2 * PEAK)),
                following / max(read / BANDWIDTH, 2 * WEIGHTS / (2 * PEAK))],
@@ -194,7 +194,7 @@ def a_step_is_a_sum() -> None:
     assert turn == 296, "From 296 sequences on, the arithmetic takes longer than reading the weights."  # @hide
     misbelief("Batching makes everyone slower by the number of users.", rf"""
         With {batches[3]} sequences a step takes {steps[3] / steps[0]:.1f} times as long as with
-        one, not {batches[3]} times. And all together get {pace[3] / pace[0]:.0f} times as many
+        one, not {batches[3]} times. And in total they get {pace[3] / pace[0]:.0f} times as many
         tokens per second.
     """)
     note(rf"""
