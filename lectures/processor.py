@@ -14,6 +14,7 @@ import ctypes
 import mmap
 import platform
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,7 @@ CHAINED = 12  # multiplications in the loop for the clock
 TICKS = 3  # of the clock for a multiplication of whole numbers, on every x86-64 core since 2011
 ROUNDS = 50_000  # of a loop in a call: some tenths of a millisecond
 TRIES = 200
+_PAGES: list[mmap.mmap] = []
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,16 @@ class Core:
     clock: float  # ticks per second
     peak: float  # FLOP/s in float32
     lanes: int  # float32 elements of the widest register with fused multiply-adds
+
+    @property
+    def per_tick(self) -> float:
+        """FLOPs for each tick of the clock that was measured; where wide registers lower the clock, less than the units do."""
+        return self.peak / self.clock
+
+    @property
+    def most_per_tick(self) -> int:
+        """FLOPs that two units do in a tick: a multiplication and an addition for each element of a register."""
+        return 2 * self.lanes * 2
 
 
 def registers() -> dict[str, int]:
@@ -52,7 +64,7 @@ def multiply_add(kind: str, k: int) -> bytes:
     return bytes([*front, 0xB8, 0xC0 | (k & 7) << 3 | 5])
 
 
-def loop(body: bytes) -> ctypes._CFuncPtr:
+def loop(body: bytes) -> Callable[[int], None]:
     """A function of n that runs `body` n times; all registers for floats begin at zero."""
     turn = body + b"\xff\xc9"  # dec ecx
     code = b"\xc5\xfc\x77\x89\xf9"  # vzeroall; mov ecx, edi
@@ -61,7 +73,7 @@ def loop(body: bytes) -> ctypes._CFuncPtr:
     page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     page.write(code)
     function = ctypes.CFUNCTYPE(None, ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))
-    function.page = page  # type: ignore[attr-defined]  # it lives as long as the function
+    _PAGES.append(page)  # it lives as long as the function
     return function
 
 
@@ -80,7 +92,9 @@ def measure_core() -> Core | None:
     """Clock and peak of a core, or None where this cannot be measured: another processor, or no page to execute."""
     kinds = registers()
     try:
-        ticks = CHAINED * TICKS / seconds_of_a_turn(b"\x48\x0f\xaf\xc0" * CHAINED) if kinds else 0  # imul rax, rax
+        ticks = (
+            CHAINED * TICKS / seconds_of_a_turn(b"\x48\x0f\xaf\xc0" * CHAINED) if kinds else 0
+        )  # imul rax, rax
         rates = {
             lanes: INDEPENDENT * lanes * 2
             / seconds_of_a_turn(b"".join(multiply_add(kind, k) for k in range(INDEPENDENT)))

@@ -124,9 +124,6 @@ def saved_size(*parts: object) -> int:
     return file.tell()
 
 
-
-
-
 def global_generators() -> list[Tensor]:
     """The states of PyTorch's own random generators: of the CPU, then of each GPU."""
     return [torch.get_rng_state(), *torch.cuda.get_rng_state_all()]
@@ -274,12 +271,6 @@ def a_resumed_run_needs_all_of_its_state() -> None:
         """, unit="parts")
 
 
-
-
-
-
-
-
 def reloaded(value: object) -> Any:
     """A value after it was written by `torch.save` and read by `torch.load`."""
     file = io.BytesIO()
@@ -320,7 +311,8 @@ def loading_takes_two_steps_and_refuses_objects() -> None:
         the state of NumPy's generator is refused, but not its newer kind's, which is a dictionary
         of plain values. (`reloaded` saves a value and loads it again.)
     """)
-    loads = [torch.get_rng_state(), random.getstate(), np.random.default_rng().bit_generator.state]
+    rng = np.random.default_rng()
+    loads = [torch.get_rng_state(), random.getstate(), rng.bit_generator.state]
     fails = [np.random.get_state(), np.float64(0.5), nn.Linear(2, 2)]  # @unnoticed: 0.5, 2: any value, any layer
     passed = [message_of(partial(reloaded, value)) for value in loads]
     errors = [message_of(partial(reloaded, value)) for value in fails]

@@ -47,7 +47,9 @@ def only_arithmetic_counts() -> None:
     note(r"""
         Now transpose the matrix and copy it. Nothing is noted, because its elements are only moved.
         Then compare each number with another one. The tally has a comparison for each number. These
-        are no arithmetic, so they are no FLOPs either:
+        are no arithmetic, so they are no FLOPs either. (PyTorch's own counter counts less still: it has
+        formulas for matmuls and a few more operations, and whatever has none counts as zero
+        [@pytorch_flop_counter].)
     """)
     tally.clear()
     turned = a.T.copy()
@@ -177,12 +179,6 @@ def a_product_costs_two_m_k_n() -> None:
         """, unit="FLOP")
 
 
-
-
-
-
-
-
 def a_forward_pass_costs_two_per_parameter() -> None:
     """A forward pass costs two FLOPs per parameter and token."""
     note(r"""
@@ -295,7 +291,6 @@ def not_everything_else_is_linear() -> None:
         why="There are `8` times as many tokens, so `8 * 8` times as many pairs. Each pair costs a dot product as before.")
 
 
-
 def cheap_in_flops_is_not_cheap_in_time() -> None:
     """An operation with few FLOPs can take much time, because it has to move its elements."""
     note(r"""
@@ -352,9 +347,6 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
             `2 * 1536 ** 3` FLOPs divided by `3 * 1536 ** 2 * 2` bytes is `1536 / 3 = 512`. The
             larger the matrices, the more FLOPs are done with each byte.
         """, unit="FLOP/B")
-
-
-
 
 
 @aside

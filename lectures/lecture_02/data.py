@@ -111,9 +111,6 @@ def each_library_keeps_a_generator_of_its_own() -> None:
         """)
 
 
-
-
-
 @aside
 def a_shared_generator_couples_what_shares_it() -> None:
     """Dropout and the shuffle change each other's random numbers if they share a generator."""
@@ -182,9 +179,6 @@ def a_shared_generator_couples_what_shares_it() -> None:
             Three shuffles draw the first numbers of a generator of PyTorch with the seed `0`, and
             give the same order. The fourth comes after dropout, on the generator that both share.
         """)
-
-
-
 
 
 @aside
@@ -340,9 +334,6 @@ def a_memory_map_loads_what_is_touched() -> None:
             Mode `r+` writes the `50` into the file. Mode `c` keeps the `60` in memory, so the file
             does not change.
         """)
-
-
-
 
 
 @aside
@@ -507,18 +498,6 @@ def a_batch_is_inputs_and_their_next_tokens() -> None:
             At none. The model would only learn to copy the token that it has just been given: its
             loss falls to nearly zero, and what it generates is that token, again and again.
         """, unit="positions")
-
-
-
-
-
-
-
-
-
-
-
-
 
 
 @aside

@@ -162,9 +162,6 @@ def a_training_run_in_three_lines() -> None:
         """)
 
 
-
-
-
 @aside
 def the_promise_is_printed_twice_too_large() -> None:
     """The large number on a datasheet is for matrices that are half zeros."""
@@ -233,9 +230,6 @@ def the_promise_is_printed_twice_too_large() -> None:
             Peak times MFU comes out twice as high as the rate that the earlier run reached, so the
             run seems to take half of its time.
         """)
-
-
-
 
 
 def adamw_keeps_four_numbers_per_parameter() -> None:

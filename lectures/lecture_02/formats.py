@@ -164,12 +164,6 @@ def a_float_is_three_fields() -> None:
         """)
 
 
-
-
-
-
-
-
 @aside
 def float16_spends_little_on_range() -> None:
     """The values of `float16` end at 65504, because its exponent has five bits."""
@@ -537,12 +531,6 @@ def one_byte_comes_in_two_formats() -> None:
         """)
 
 
-
-
-
-
-
-
 @aside
 def one_byte_is_for_storing_and_multiplying() -> None:
     """Floats of one byte are for storing and for matmuls, not for other arithmetic."""
@@ -574,6 +562,16 @@ def one_byte_is_for_storing_and_multiplying() -> None:
         [@micikevicius2022], and became a specification of the Open Compute Project, OFP8, in `2023`
         [@ofp8].
     """)
+    note(r"""
+        What is too large for a format of one byte? `E5M2` has a pattern for infinity, `E4M3` has
+        none. Newer releases of PyTorch turn a value that is too large for `E4M3` into its largest,
+        `448`; older ones turned it into NaN on a CPU [@pytorch-saturate], and other libraries do one
+        or the other, as the specification allows [@ofp8; @ml-dtypes]. `clamp(-448, 448)` before the
+        cast gives the same everywhere:
+    """)
+    clamped = torch.tensor([500.0, -1e6, 300.0]).clamp(-448, 448).to(E4M3)
+    assert clamped.tolist() == [448.0, -448.0, 288.0], \
+        "500 and -1e6 become 448 and -448, and 300 is rounded to 288."
     question(r"""
         Two `E4M3` tensors of `1000` elements are added by way of `float32` copies. How many bytes
         do the two copies and their `float32` sum take together, before the cast back?
@@ -584,12 +582,6 @@ def one_byte_is_for_storing_and_multiplying() -> None:
             "A float32 has 4 bytes.": 3 * 1000,
         },
         why="There are three tensors of `1000` elements, the two copies and their sum, of `4` bytes a number.")
-
-
-
-
-
-
 
 
 def running_sum(

@@ -115,9 +115,6 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
         """)
 
 
-
-
-
 @aside
 def blocks_are_multiples_of_a_smallest_one() -> None:
     """On a GPU a tensor takes whole blocks of 512 bytes."""

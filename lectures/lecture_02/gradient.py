@@ -119,9 +119,6 @@ def backward_fills_the_leaves() -> None:
         """)
 
 
-
-
-
 def a_gradient_is_two_more_products() -> None:
     """Each matmul of the forward pass takes two matmuls in the backward pass."""
     note(r"""
@@ -203,9 +200,6 @@ def a_gradient_is_two_more_products() -> None:
         """)
 
 
-
-
-
 def two_layers(
     b: int, d: int, k: int,
     first: bool = True, second: bool = True, data: bool = False,
@@ -218,12 +212,6 @@ def two_layers(
     with FlopCounterMode(display=False) as forward:
         loss = (x @ w1 @ w2).square().mean()
     return int(forward.get_total_flops()), flops(loss.backward)
-
-
-
-
-
-
 
 
 @aside
@@ -473,9 +461,6 @@ def in_a_transformer_backward_is_twice_forward() -> None:
             the head, and each costs `6` FLOPs a token. Attention adds $12LdT$ a token. The
             embedding table is only read, so its weights cost nothing.
         """, unit="FLOP")
-
-
-
 
 
 def tanh_layers(x: Tensor, *weights: Tensor) -> Tensor:

@@ -151,12 +151,6 @@ def the_loop_finds_it() -> None:
         why="`200` steps of `4` examples are `800` examples, and `800 / 16 = 50`.")
 
 
-
-
-
-
-
-
 @aside
 def a_rate_is_too_small_right_or_too_large() -> None:
     """Rates differing by a small factor learn slowly, learn well, bounce or diverge."""
@@ -279,6 +273,3 @@ def deeper_needs_a_smaller_rate() -> None:
             The gradient of the first weight is the product of the others. In a model of one weight
             that is `1`, in a model of five it is `2 * 2 * 2 * 2 = 16`.
         """)
-
-
-

@@ -143,12 +143,6 @@ def a_batched_product_is_one_folded_product() -> None:
         """, unit="FLOP")
 
 
-
-
-
-
-
-
 @aside
 def a_forgotten_transpose_is_silent_on_squares() -> None:
     """A forgotten transpose raises an error, except on square matrices."""
@@ -278,9 +272,6 @@ def an_annotation_names_axes_and_a_checker_holds_it() -> None:
         """)
 
 
-
-
-
 def instance_checker(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that first checks the arguments, and then the result, against their annotations."""
     hints = function.__annotations__
@@ -298,12 +289,6 @@ def instance_checker(function: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return checked
-
-
-
-
-
-
 
 
 @aside
@@ -354,7 +339,8 @@ def einsum_sums_the_axes_left_out() -> None:
         "The result has the axes 5 and 2 in front, then queries and keys."
     wide, thin = torch.ones(2, 5, 7), torch.ones(2, 5, 1)
     error = message_of(lambda: einsum(x, wide, pattern))
-    assert "does not broadcast" in error, "A hidden of 4 and one of 7 are refused."
+    assert "does not broadcast" in error, \
+        "A hidden of 4 and one of 7 are refused."
     stretched = einsum(x, thin, pattern)
     assert torch.equal(stretched[:, :, 0], x.sum(-1)), \
         "A hidden of 4 and one of 1 are not: the one element is used four times."
@@ -371,12 +357,6 @@ def einsum_sums_the_axes_left_out() -> None:
             No axis is named right of the arrow, so all products are added up: `3 * 4` products of
             `1 * 1`.
         """)
-
-
-
-
-
-
 
 
 @aside
@@ -448,12 +428,6 @@ def reduce_names_the_axis_it_removes() -> None:
             `batch` and `seq` are reduced, so `4 * 5` elements become one. Their mean is their sum
             divided by `20`.
         """)
-
-
-
-
-
-
 
 
 @aside
@@ -612,9 +586,3 @@ def repeat_copies_nothing() -> None:
              answer=repeat(picture, "h w -> h c w", c=5).stride(),
         check=(9, 0, 1),
         why="`h` and `w` keep their strides, `9` and `1`. The new axis `c` is between them, and has the stride `0`.")
-
-
-
-
-
-

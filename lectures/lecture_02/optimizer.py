@@ -280,7 +280,8 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
         `20` steps with `5` parameters, from random gradients, with our rules and with PyTorch's:
     """)
     gradients = torch.randn(20, 5, dtype=torch.float64)
-    for rule, library in ((adagrad, torch.optim.Adagrad), (rmsprop, torch.optim.RMSprop)):
+    pairs = (adagrad, torch.optim.Adagrad), (rmsprop, torch.optim.RMSprop)
+    for rule, library in pairs:
         ours = walk(Descent, gradients, rule=rule(lr=0.1))
         theirs = walk(library, gradients, lr=0.1)
         assert torch.allclose(ours, theirs), \
@@ -336,9 +337,6 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
         """)
 
 
-
-
-
 def rmsprop(lr: float, alpha: float = 0.99, eps: float = 1e-8) -> Rule:
     """RMSProp's rule: the gradient over the root of the average squared gradient."""
 
@@ -349,9 +347,6 @@ def rmsprop(lr: float, alpha: float = 0.99, eps: float = 1e-8) -> Rule:
         return lr * g / (square.sqrt() + eps)
 
     return rule
-
-
-
 
 
 def adam(
@@ -494,12 +489,6 @@ def adamw_decays_weights_outside_the_root() -> None:
             AdamW subtracts learning rate times decay, `0.01 * 0.1 = 0.001`. Adam subtracts a whole
             learning rate, `0.01`, because it divides the decay by its own size.
         """)
-
-
-
-
-
-
 
 
 @aside

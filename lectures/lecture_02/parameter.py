@@ -55,7 +55,8 @@ def a_parameter_is_a_tensor_that_is_registered() -> None:
     x = torch.randn(4)  # @unnoticed: 4: any size
     moved, copy = module.to("meta"), x.to("meta")
     assert moved is module, "The module's to() returns the module itself."
-    assert [module.learned.device.type, module.forgotten.device.type] == ["meta", "cpu"], \
+    devices = module.learned.device.type, module.forgotten.device.type
+    assert devices == ("meta", "cpu"), \
         "The parameter has moved, the plain tensor has not."
     assert (copy is x, x.device.type) == (False, "cpu"), \
         "Of the tensor there is a copy, and x is still on the CPU."
@@ -172,9 +173,6 @@ def dividing_by_the_root_keeps_the_scale() -> None:
             An output has the size $0.02\,\sqrt{n}$, so layers with more inputs make larger outputs.
             $1/\sqrt{n}$ is `0.02` at $n$ = `50 * 50`: above that, outputs are larger than inputs.
         """)
-
-
-
 
 
 @aside
@@ -335,7 +333,6 @@ def relu_needs_larger_weights() -> None:
         why="Each layer leaves half. After `10` layers that is `1 / 2**10`.")
 
 
-
 def truncated(
     bound: float, generator: torch.Generator | None = None
 ) -> Float[Tensor, "inner col"]:
@@ -410,12 +407,3 @@ def truncation_bounds_are_absolute() -> None:
         },
         hint="How large is the standard deviation?",
         why="The standard deviation is `1 / 20`, and `b` is a value: two of them.")
-
-
-
-
-
-
-
-
-

@@ -64,15 +64,6 @@ def elementwise_operations_make_a_new_tensor() -> None:
         """)
 
 
-
-
-
-
-
-
-
-
-
 def attention_weights(x: Tensor, keep: Tensor) -> Tensor:
     """How much each query looks at each key, (query, key): a softmax where `keep` is true."""
     scores = x @ x.t() / math.sqrt(x.shape[-1])
@@ -138,12 +129,6 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
             Without the diagonal there are `100 * 100 - 100 = 9900` positions. Half of these are
             above it, and belong to later tokens.
         """)
-
-
-
-
-
-
 
 
 @aside

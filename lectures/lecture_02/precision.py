@@ -522,7 +522,8 @@ def quantized_weights_trade_error_for_bytes() -> None:
         element spends a whole byte. So pack two values into a byte by hand:
     """)
     pairs = torch.zeros(2, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)  # @hide
-    assert (pairs.element_size(), torch.uint4.itemsize) == (1, 1), "An element of either format has a byte."  # @hide
+    spent = torch.uint4.itemsize  # type: ignore[attr-defined]  # @hide
+    assert (pairs.element_size(), spent) == (1, 1), "An element of either format has a byte."  # @hide
     refused = message_of(lambda: pairs + pairs)  # @hide
     assert "not implemented" in refused, "PyTorch refuses to add two float4_e2m1fn_x2."  # @hide
     whole, _ = quantize(w, 4)

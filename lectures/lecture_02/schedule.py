@@ -9,26 +9,6 @@ from torch import nn
 from litbook import aside, note, question
 
 
-
-def settled(t: int, beta: float = 0.9) -> float:
-    """How long Adam's step is after `t` gradients of pure noise, in learning rates, by formula."""
-    return math.sqrt((1 - beta) / (1 + beta) * (1 + beta**t) / (1 - beta**t))
-
-
-
-
-
-def wander(rates: list[float], start: float, noise: float) -> float:
-    """How far from zero SGD ends with these rates and noisy gradients (root of the mean square)."""
-    w = torch.full((64000,), start, dtype=torch.float64)
-    for rate in rates:
-        w -= rate * (w + noise * torch.randn_like(w))
-    return w.square().mean().sqrt().item()
-
-
-
-
-
 class Moved(Watching):
     """While it is active, it adds up the bytes that operations read and write."""
 

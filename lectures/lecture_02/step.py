@@ -566,6 +566,3 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
             quarters and one quarter. With one half for each, the eight examples would pull as hard
             as the `24`.
         """)
-
-
-

@@ -149,9 +149,6 @@ def strides_turn_an_index_into_an_address() -> None:
         why="The strides are `(20, 5, 1)`, so the address is `2 * 20 + 1 * 5 + 3 * 1`.")
 
 
-
-
-
 @aside
 def numbers_and_slices_share_lists_and_masks_copy() -> None:
     """Indexing with numbers and slices makes a view, and so does `view()`; picking with a list or a mask makes a copy."""
@@ -178,7 +175,8 @@ def numbers_and_slices_share_lists_and_masks_copy() -> None:
 
     note("Now write into the matrix. The new value shows in the views, and in neither copy:")
     x[0, 1] = 100  # @inspect row, column, y, listed
-    assert [float(row[1]), float(column[0]), float(y[0, 1])] == [100, 100, 100], \
+    seen = row[1].item(), column[0].item(), y[0, 1].item()
+    assert seen == (100, 100, 100), \
         "All three views have the new value."
     assert listed.tolist() == [[1, 2, 3]], "The first copy has the old value."
     assert masked.tolist() == [1, 2, 3, 4, 5, 6], "The second copy has the old value."  # @hide
@@ -207,9 +205,6 @@ def numbers_and_slices_share_lists_and_masks_copy() -> None:
             `x[[0, 1]]` picks with a list, and `x[x > 50]` with a mask: these two are copies. The
             others index with numbers and slices.
         """)
-
-
-
 
 
 def a_transpose_swaps_strides() -> None:
@@ -293,9 +288,6 @@ def a_transpose_swaps_strides() -> None:
             Swapping two axes swaps their strides: `12` and `1` change places, and the `4` in the
             middle stays.
         """)
-
-
-
 
 
 @aside
@@ -387,12 +379,6 @@ def some_shapes_cannot_be_a_view() -> None:
         """)
 
 
-
-
-
-
-
-
 @aside
 def a_small_view_keeps_everything_alive() -> None:
     """A row saved to a file takes the whole matrix along, unless it is cloned."""
@@ -438,6 +424,3 @@ def a_small_view_keeps_everything_alive() -> None:
             "Those are numbers; each has four bytes.": 100 * 256 * 1024,
         },
         why="Each entry is a view of one number, and keeps all `256 * 1024` elements of `4` bytes. The list has `100` of them.")
-
-
-

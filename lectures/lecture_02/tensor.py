@@ -94,18 +94,6 @@ def a_new_tensor_is_float32_on_the_cpu() -> None:
         why="The zeros are in `float32`, `4` bytes each. `arange` makes `int64` and NumPy `float64`, both with `8`.")
 
 
-
-
-
-
-
-
-
-
-
-
-
-
 def a_fresh_tensor_costs_count_times_width() -> None:
     """A new tensor takes its number of elements times the bytes of each."""
     note(r"""
