@@ -294,10 +294,16 @@ def not_everything_else_is_linear() -> None:
 def cheap_in_flops_is_not_cheap_in_time() -> None:
     """An operation with few FLOPs can take much time, because it has to move its elements."""
     note(r"""
-        Does an operation with few FLOPs take little time? Not always: its elements have to be read
-        from memory and written back, and that takes time as well. Compare the matmul `x @ x` of a
-        matrix of `1024 * 1024` elements with the addition `x + 1`. The addition does one FLOP for
-        each entry, the matmul `2 * 1024`:
+        Does an operation with few FLOPs take little time? Not if it has to move many bytes for
+        them. First by hand, for a matrix of `2 * 2` elements in `float32`. The addition `x + 1`
+        does `2 * 2` FLOPs. It reads every element and writes one for it, `4 * (2 * 2 + 2 * 2) = 32`
+        bytes: an eighth of a FLOP for each byte. The matmul `x @ x` does `2 * 2 * 2 * 2 = 16` FLOPs, and
+        moves three matrices at most, `4 * 12 = 48` bytes: a third of a FLOP for each byte.
+
+        Make the matrix larger, and the addition stays at an eighth, because each element is still
+        used once. The matmul improves, because each element is used for a whole row or column of
+        the result. With `1024 * 1024` elements the addition does one FLOP for each entry, and the
+        matmul `2 * 1024`:
     """)
     n = 1024
     x = torch.randn(n, n)
@@ -312,15 +318,15 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     product, plus = quickest(lambda: x @ x, 5), quickest(lambda: x + 1, 5)  # @measure product as s, plus as s
     time_share = plus / product  # @measure time_share as %
     assert share < time_share, \
-        "Of the matmul's time, the addition takes a larger share than of its FLOPs."
+        "The addition's share of the time exceeds its share of the FLOPs."
     moved = 2 * x.nbytes / n**2  # @inspect moved as B
     assert moved == 8.0, "The addition reads 4 and writes 4 bytes for each FLOP."  # @hide
     reuse = work / (3 * x.nbytes)  # @inspect reuse as FLOP/B
     assert 170 < reuse < 171, "The matmul does 170 FLOPs with each byte."  # @hide
     note(rf"""
-        No: its share of the time is much larger. The cause is memory. The addition reads a number
-        and writes a number, {moved:.0f} bytes, for a single FLOP. The matmul does {reuse:.0f} FLOPs
-        with each byte of its three matrices, because it uses each number `1024` times.
+        No: its share of the time is much larger, because the addition waits for memory. It moves
+        {moved:.0f} bytes for a single FLOP. The matmul does {reuse:.0f} FLOPs with each byte of its
+        three matrices, because it uses each element `1024` times.
     """)
     y = torch.empty_like(x)  # @hide
     add, power = partial(torch.add, x, 1, out=y), partial(torch.exp, x, out=y)  # @hide
@@ -329,13 +335,13 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     longer = slow.seconds / quick.seconds  # @hide
     misbelief("For large matrices nothing is as expensive as the matmul.", r"""
         In FLOPs that is true; in time it need not be. An operation that does little with each
-        number, such as an addition, waits for memory.
+        element, such as an addition, waits for memory.
     """)
     narrow = torch.empty(1536, 1536, dtype=torch.bfloat16, device="meta")  # @hide
     question(r"""
-        Two matrices of `1536 * 1536` elements in `bfloat16`, `2` bytes a number, are multiplied.
-        Divide the FLOPs by the bytes of the three matrices, the two and the result. How many FLOPs
-        per byte is that?
+        Two matrices of `1536 * 1536` elements are multiplied in `bfloat16`, with `2` bytes an
+        element. Divide the FLOPs by the bytes of the three matrices: the two inputs and the result.
+        How many FLOPs per byte is that?
     """, answer=flops(lambda: narrow @ narrow) / (3 * narrow.nbytes),
         wrong={
             "The additions are missing.": 1536 / 6,

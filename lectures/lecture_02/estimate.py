@@ -552,33 +552,32 @@ def the_roofline_tells_waiting_from_working() -> None:
     """The roofline: an operation that does few FLOPs per byte waits for memory."""
     note(r"""
         Why can a GPU be busy and yet reach a fraction of its peak? Because its arithmetic units
-        wait for data. Every element has to *move* from the GPU's memory to the units first. The
-        bytes that memory can move in a second are its *bandwidth*.
+        wait for data: every element has to *move* from the GPU's memory to the units first.
 
-        How many FLOPs an operation does with each byte that it moves is its *intensity*. How many
-        FLOPs a GPU can do while one byte arrives, peak divided by bandwidth, is its *ridge*. An
-        operation whose intensity is below the ridge waits for memory. As a share of the peak it
-        reaches at most [@roofline]
+        First by hand. A model that generates for one user has one token at a time, so it multiplies
+        a single vector by each of its matrices. In `bfloat16` a weight has `2` bytes, and is used
+        for `2` FLOPs, a multiplication and an addition: one FLOP for each byte. An H100 does
+        `989.5e12` FLOPs per second, and its memory delivers `3.35e12` bytes [@nvidia-h100]. So in
+        the time of one byte it could do `989.5e12 / 3.35e12` FLOPs, hundreds of them. It does one,
+        and waits the rest of the time.
+
+        Three words for that. The bytes that memory moves in a second are its *bandwidth*. The FLOPs
+        that an operation does for each byte that it moves are its *intensity*. The FLOPs that the
+        GPU can do in the time of one byte, peak divided by bandwidth, are its *ridge*. Below the
+        ridge an operation waits for memory, because it has done its FLOPs before the next byte
+        arrives. As a share of the peak it reaches at most [@roofline]
 
         [@eq:roof]: $$
         \min\left(1, \frac{\mathrm{intensity}}{\mathrm{ridge}}\right)
         $$
 
-        The ridge of an H100 SXM [@nvidia-h100]:
+        Count it for a vector times a matrix of `8192 * 8192` weights. (On the device `meta` a
+        tensor has a shape and no data, which is enough for counting.)
     """)
-    rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
-    bandwidth = CARDS["H100 SXM"].bandwidth  # @inspect bandwidth as B/s
+    rate = dense_peak("H100 SXM", "bfloat16")
+    bandwidth = CARDS["H100 SXM"].bandwidth
     ridge = rate / bandwidth  # @inspect ridge as FLOP/B
     assert 295.3 < ridge < 295.4, "While one byte arrives, an H100 can do 295 FLOPs."  # @hide
-    note(rf"""
-        While one byte arrives, an H100 can do {ridge:.0f} FLOPs, `989.5e12 / 3.35e12`.
-
-        Now an operation with few FLOPs per byte. A model that generates a sequence for one user has
-        one token at a time: it multiplies a single vector by each of its matrices. In `bfloat16` a
-        weight needs `2` bytes, and is used for `2` FLOPs, a multiplication and an addition. So the
-        intensity is about one FLOP per byte. (On the device `meta` a tensor has a shape and no
-        data, which is enough for counting.)
-    """)
     n = 8192
     with torch.device("meta"):
         x: Float[Tensor, "1 inner"] = torch.empty(1, n).bfloat16()
@@ -595,16 +594,20 @@ def the_roofline_tells_waiting_from_working() -> None:
     assert 2 * cache < w.nbytes < 3 * cache, \
         "The matrix is too large for the cache of an H100, 50 MB."  # @hide
     note(rf"""
-        One FLOP per byte, divided by the ridge, is {reachable:.1%}: one token at a time reaches no
-        more of the peak, and no better code can help. (Unless the matrix fits into the GPU's
-        *cache*, {cache // 10**6} MB of faster memory on the chip [@nvidia-hopper]. This one does
-        not; it is read from the GPU's main memory, its *HBM*.)
+        One token at a time reaches {reachable:.1%} of the peak, and no better code can help. (Unless
+        the matrix fits into the GPU's *cache*, {cache // 10**6} MB of faster memory on the chip
+        [@nvidia-hopper]. This one does not; it is read from the GPU's main memory, its *HBM*.)
 
-        With more tokens at a time, a matrix is read once and multiplied by a vector for each of
-        them. Search for the number of tokens at which the intensity is above the ridge:
+        With more tokens at a time, each weight is still read once, but used for every token: `8`
+        tokens make `16` FLOPs of its `2` bytes. How many tokens does it take to reach the ridge?
+        `intensity` computes FLOPs per byte from the three sides of a matmul:
     """)
     tokens = next(m for m in range(1, n) if intensity(m, n, n) > ridge)  # @inspect tokens
     assert tokens == 319, "319 tokens at a time no longer wait for memory."
+    note(rf"""
+        Not {ridge:.0f} but {tokens}, because the vectors of the tokens and the results move as well,
+        and their bytes grow with the tokens.
+    """)
     note(r"""
         The picture shows this matmul for several numbers of tokens, and an addition `x + y`, which
         reads two elements, writes one, and does a single FLOP:

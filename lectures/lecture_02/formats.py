@@ -825,21 +825,24 @@ def scaling_the_loss_saves_small_gradients() -> None:
 def autocast_chooses_for_each_operation() -> None:
     """Mixed precision chooses a format for each operation."""
     note(r"""
-        *Mixed precision* means that each operation of a training step runs in the format that suits
-        it. `torch.autocast` is PyTorch's switch for it: parameters stay in `float32`, and a list
-        says in which format an operation runs. Matmuls have their inputs rounded to `bfloat16`,
-        because they lose little by it. A loss, which is a long sum, is computed in `float32`.
-        Operations that are not on the list take the format of their input.
+        Which parts of a training step can be computed in `bfloat16`, which is twice as small and
+        many times as fast? Matmuls lose little by it, because their inputs are rounded once and the
+        GPU adds up in `float32`. What adds up *in* `bfloat16` loses much, because
+        [long sums stall](#a_running_sum_stalls) there, and so do
+        [small updates](#small_updates_are_lost).
 
-        Run one of each kind: the matmul of a layer, a *softmax*, which turns values into shares
-        that sum to one and is not on the list, and a loss:
+        So *mixed precision* chooses a format for each operation. `torch.autocast` does it in
+        PyTorch: parameters stay in `float32`, matmuls have their inputs rounded to `bfloat16`, a
+        loss, which is a long sum, is computed in `float32`, and all other operations keep the
+        format of their input. Run one of each kind. (A *softmax* turns values into shares that sum
+        to one.)
     """)
-    x = torch.randn(4, 8)
+    x, target = torch.randn(4, 8), torch.randn(4, 8)
     layer = nn.Linear(8, 8)  # @unnoticed: 8: any width
     with torch.autocast("cpu", dtype=torch.bfloat16):  # @unnoticed: dtype= dropped: the default on a CPU
         product = layer(x)  # @inspect product.dtype
         shares = torch.softmax(product, dim=-1)  # @inspect shares.dtype
-        loss = nn.functional.mse_loss(product, product)  # @inspect loss.dtype
+        loss = nn.functional.mse_loss(product, target)  # @inspect loss.dtype
         q = x.view(1, 1, 4, 8)  # @hide
         attended = nn.functional.scaled_dot_product_attention(q, q, q)  # @hide
     assert product.dtype == torch.bfloat16, \
@@ -849,11 +852,11 @@ def autocast_chooses_for_each_operation() -> None:
     assert shares.dtype == product.dtype, \
         "Softmax takes the format of its input, bfloat16."
     note(r"""
-        The lists differ by device: on a GPU softmax is computed in `float32`, too [@pytorch-amp].
-        Where autocast leaves it in low precision, as here, convert its *input*:
-        `torch.softmax(product.float(), dim=-1)`.
+        The softmax adds up as well, so it should be in `float32`. On a GPU autocast sees to that
+        [@pytorch-amp]; on a CPU, as here, convert its input: `torch.softmax(product.float(), -1)`.
 
-        And what is stored for each weight, the parameter and its gradient? Both are in `float32`:
+        And what is stored for each weight, the parameter and its gradient? Both are in `float32`,
+        because the optimizer adds small updates to the one, and adds up parts of the other:
     """)
     product.float().sum().backward()  # @unnoticed: .float(): any wider format
     gradient = layer.weight.grad

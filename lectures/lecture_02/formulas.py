@@ -25,10 +25,15 @@ def summary() -> None:
 def the_formulas_and_where_they_were_shown() -> None:
     """The formulas of this lecture, each with an example."""
     note(r"""
-        Which formulas are worth taking along? They are listed in the table below, each with an
-        example. The examples are for a small model, the `Stack` of the last parts: two hidden
-        layers of width `64` and a head, trained with AdamW in `float32` on a batch of `8` rows.
-        `bill` takes a training step with it and measures its bytes by kind:
+        Which formulas are worth remembering? They are listed in the table below, each with an
+        example. The examples are for one small model: a `Stack` of two hidden layers of width `64`
+        and a head, trained with AdamW in `float32` on a batch of `8` rows.
+
+        Three of them are checked here once more. The bytes that autograd keeps are those of the
+        inputs of all layers, the predictions and the targets. Weights, gradients and AdamW's two
+        moments need `16` bytes per parameter. A step costs `6` FLOPs per parameter and row, less
+        the gradient of the data. `bill` takes a training step and measures its bytes by kind, and
+        `step_flops` counts its FLOPs:
     """)
     width, layers, batch = 64, 2, 8
     parameters = layers * width**2 + width  # @inspect parameters
@@ -45,9 +50,10 @@ def the_formulas_and_where_they_were_shown() -> None:
     assert work == step_flops(batch, width, layers), \
         "The formula for a step gives the FLOPs that are counted."
     note(r"""
-        The matmul of the batch with one weight matrix has `8` rows, an inner axis of `64`, and `64`
-        columns. What share of the GPU's peak does it reach at most? Its FLOPs per byte, divided by
-        the *ridge*, the FLOPs that the GPU can do for each byte that it reads:
+        What share of the peak does a matmul of this model reach at most, on an H100? It multiplies
+        `8` rows by a matrix of `64 * 64` weights. Its *intensity* is its FLOPs per byte; the
+        *ridge* is the FLOPs that the GPU can do while one byte arrives. With few rows the intensity
+        is small, because each weight that is read is used only `8` times:
     """)
     product = 2 * batch * width * width  # @inspect product as FLOP
     moved = 4 * (batch * width + width * width + batch * width)  # @inspect moved as B
@@ -77,10 +83,9 @@ def the_formulas_and_where_they_were_shown() -> None:
     note(rf"""
         In the table $L$ is the number of hidden layers, $d$ their width, $B$ the rows of a batch,
         and $T$ the tokens of a context, here `128`. $P$ are all parameters, and $N$ those of a
-        language model, which reads $D$ tokens on $G$ GPUs. A matmul has $m$ rows, an inner axis of
+        language model, which is trained on $D$ tokens with $G$ GPUs. A matmul has $m$ rows, an inner axis of
         $k$, and $n$ columns. Parameters, bytes and FLOPs of the examples agree with what was
-        counted. The share of the peak, the sharded moments and the last two rows are computed by
-        their formulas alone.
+        counted. The share of the peak and the last two rows are computed by their formulas alone.
 
         | what | formula | example | shown in |
         |---|---|---|---|
@@ -100,14 +105,14 @@ def the_formulas_and_where_they_were_shown() -> None:
         measure. If the two do not agree, find out why.
     """)
     question(r"""
-        The model has $P=8256$ parameters, $L=2$ hidden layers and width $d=64$. From which batch
-        $B$ on do the kept activations take more bytes than the `16P` of AdamW in `float32`?
+        The model has $P=8256$ parameters, $L=2$ hidden layers and width $d=64$. From what batch
+        size $B$ on do the kept activations need more bytes than the `16P` of AdamW in `float32`?
     """, answer=next(b for b in range(1, 999) if kept / batch * b > state),
         check=math.floor(16 * parameters / (4 * (width * (layers + 1) + 2))) + 1,
         hint="How many bytes of activations does one row of the batch keep, by the table?",
         why=r"""
             One row keeps `4 * (64 * 3 + 2) = 776` bytes, and AdamW holds `16 * 8256 = 132096`.
-            Divided, that is a little over `170` rows, so `171` is the first batch that takes more.
+            Divided, that is a little over `170` rows, so `171` is the first batch that needs more.
         """)
 
 

@@ -325,9 +325,14 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
         forward pass, the gradient of its weights, and the gradient of its input. Each costs `2`
         FLOPs per weight and row of data.
 
-        The rule is too high for the first layer of a model. Nobody uses the gradient of the data,
-        so the third matmul is missing there, and it takes `4`. Count a model of two layers on `b`
-        rows of data. Its first layer has `d * d` weights, four fifths of all, and its second
+        By hand, for a single weight $w$ with the input $h$: forward it does $h \cdot w$ and an
+        addition to the output; backward, with the gradient $g$ of the output, $h \cdot g$ and an
+        addition to the gradient of $w$, and $w \cdot g$ and an addition to the gradient of $h$.
+        That is `2 + 2 + 2 = 6` FLOPs for each row of data, and a row is a token.
+
+        The rule is too high for the first layer of a model, because nobody uses the gradient of the
+        data: the third matmul is missing there, which leaves `4`. Count a model of two layers on
+        `b` rows of data. Its first layer has `d * d` weights, four fifths of all, and its second
         `d * k`. `two_layers` returns the FLOPs of its forward and of its backward pass:
     """)
     b, d, k = 16384, 32768, 8192  # @unnoticed: 16384: any batch

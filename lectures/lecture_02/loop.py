@@ -102,11 +102,15 @@ def train(
 def the_loop_finds_it() -> None:
     """A training loop repeats five lines, and finds the weights."""
     note(r"""
-        A training loop repeats five lines: get a batch, compute the loss, `backward()`, `step()`,
-        `zero_grad()`. Does it find the weights that made its data? The data come from
-        `linear_batch`: each target is a sum of `16` inputs, multiplied by the weights `0`, `1`, `2`
-        and so on. The model is `Stack(16, 0)`, a single row of `16` weights, which begin at random
-        numbers. The loop takes `200` steps, each with a new batch of `4` examples:
+        A training loop repeats five lines. It gets a batch; computes the loss, which says how far
+        the predictions are from the targets; `backward()` computes for each weight in which
+        direction the loss grows, the gradient; `step()` moves each weight a little the other way;
+        `zero_grad()` drops the gradients, so that the next batch does not add to them.
+
+        Does the loop find the weights that made its data? In the data of `linear_batch` each target
+        is a sum of `16` inputs, multiplied by the weights `0`, `1`, `2` and so on. The model is
+        `Stack(16, 0)`: `16` inputs, no hidden layer, so a single row of `16` weights, which begin at
+        random numbers. The loop takes `200` steps, each with a new batch of `4` examples:
     """)
     model = Stack(16, 0, torch.Generator().manual_seed(0))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
@@ -118,8 +122,9 @@ def the_loop_finds_it() -> None:
         optimizer.step()
         optimizer.zero_grad()
     note(r"""
-        Has it found them? `train` is the same loop as a function. After each step it measures the
-        loss on a batch that stays the same, and keeps it in `losses`:
+        Has it found them? The losses above are each of another batch, so they cannot be compared.
+        `train` runs the same loop, and after each step measures the loss on a batch that stays the
+        same:
     """)
     run = train(lr=0.05, steps=200)
     learned = run.model.weights[0]
@@ -139,16 +144,16 @@ def the_loop_finds_it() -> None:
         logarithmic scale.
     """, alt="A line that falls over more than ten powers of ten, with small bumps.")
     question(rf"""
-        The loop takes `200` steps, each with a new batch of `{batch}` examples, to find `16`
-        weights. How many examples has it used for each weight?
+        Solved as equations, `16` examples would be enough to find `16` weights. The loop takes
+        `200` steps with `{batch}` examples each. How many times as many examples has it seen?
     """, answer=len(run.losses) * batch // len(w),
         wrong={
-            "That is all examples, for all weights together.": 800,
-            "Those are steps for each weight.": 12.5,
+            "That is all examples; compare them with 16.": 800,
+            "Those are steps, of 4 examples each.": 12.5,
         },
         check=200 * 4 // 16,
-        hint="How many examples has the whole run seen, and how many weights are there?", unit="examples",
-        why="`200` steps of `4` examples are `800` examples, and `800 / 16 = 50`.")
+        hint="How many examples has the whole run seen?", unit="times",
+        why="`200` steps of `4` examples are `800` examples, and `800 / 16 = 50`. Small steps waste most of what an example says; they work where no equations can be solved.")
 
 
 @aside
