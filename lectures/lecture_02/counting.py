@@ -3,6 +3,7 @@ from counters import flops
 from functools import cmp_to_key, partial
 
 import torch
+from hardware import CARDS
 from jaxtyping import Float
 from timing import quickest, time_call
 from torch import Tensor
@@ -328,6 +329,15 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
         {moved:.0f} bytes for a single FLOP. The matmul does {reuse:.0f} FLOPs with each byte of its
         three matrices, because it uses each element `1024` times.
     """)
+    note(r"""
+        On an H100 the difference is larger, because its arithmetic is faster compared with its
+        memory. In `bfloat16`, by the peaks of the datasheet, the addition then takes more than half
+        of the time of the matmul:
+    """)
+    matmul_time = work / dense_peak("H100 SXM", "bfloat16")  # @inspect matmul_time as s
+    addition_time = 2 * n * n * 2 / CARDS["H100 SXM"].bandwidth  # @inspect addition_time as s
+    assert 0.57 < addition_time / matmul_time < 0.58, \
+        "With 1/2048 of the FLOPs, the addition takes 58 % of the time."
     y = torch.empty_like(x)  # @hide
     add, power = partial(torch.add, x, 1, out=y), partial(torch.exp, x, out=y)  # @hide
     quick = time_call(add, repeats=5, patience=5)  # @stepover @hide

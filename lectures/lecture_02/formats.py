@@ -135,9 +135,10 @@ def a_float_is_three_fields() -> None:
     assert layout(torch.float32) == (1, 8, 23), \
         "The fields have 1, 8 and 23 bits."  # @hide
     power = int(fields[1], 2) - 127  # binary 01111100 is 124  # @inspect power
-    assert power == -3, "The exponent bits say 124; less the bias that is -3."
-    assert 2.0**power * (1 + 0b01 / 4) == 0.15625, \
-        "The fraction begins with 01, a quarter, and gives 0.15625."
+    fraction = 0 * 1 / 2 + 1 * 1 / 4  # its first two bits are 0 and 1
+    assert power == -3, "The exponent bits say 124, and 124 - 127 is -3."
+    assert 2.0**power * (1 + fraction) == 0.15625, \
+        "With a fraction of a quarter, the formula gives 0.15625."
     decoded = decode(pattern, torch.float32)  # @inspect decoded
     assert decoded == 0.15625, "The formula gives the number back."
     note(r"""

@@ -81,11 +81,17 @@ def the_formulas_and_where_they_were_shown() -> None:
     days = 6 * 70e9 * 15e12 / (promised * 0.5 * DAY)  # @hide
     assert 143.92 < days < 143.93, "The run of 70 billion parameters takes 144 days."  # @hide
     note(rf"""
-        In the table $L$ is the number of hidden layers, $d$ their width, $B$ the rows of a batch,
-        and $T$ the tokens of a context, here `128`. $P$ are all parameters, and $N$ those of a
-        language model, which is trained on $D$ tokens with $G$ GPUs. A matmul has $m$ rows, an inner axis of
-        $k$, and $n$ columns. Parameters, bytes and FLOPs of the examples agree with what was
-        counted. The share of the peak and the last two rows are computed by their formulas alone.
+        The letters of the table:
+
+        - of the small model: $L$ hidden layers, $d$ their width, $P$ all parameters, $B$ the rows
+          of a batch;
+        - of a matmul: $m$ rows, an inner axis of $k$, and $n$ columns;
+        - of a language model: $N$ its parameters, $D$ the tokens that it is trained on, $G$ the
+          GPUs, and $T$ the tokens of a context, here `128`, with all pairs of tokens counted in
+          attention.
+
+        Parameters, bytes and FLOPs of the examples agree with what was counted. The share of the
+        peak and the last two rows are computed by their formulas alone.
 
         | what | formula | example | shown in |
         |---|---|---|---|

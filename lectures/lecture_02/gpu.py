@@ -205,7 +205,8 @@ def moving_allocates_on_the_gpu() -> None:
     before = torch.cuda.memory_allocated()
     both = z.to("cuda:0"), z.bfloat16()
     question(r"""
-        `z` is a `float32` matrix of `32 * 32` elements on the GPU. By how many bytes does
+        `.to` returns the tensor itself if it is on that device already. `z` is a `float32` matrix of
+        `32 * 32` elements on the GPU. By how many bytes does
         `memory_allocated` grow when `z.to("cuda:0")` and `z.bfloat16()` are both kept?
     """, answer=torch.cuda.memory_allocated() - before,
         check=32 * 32 * 2, unit="B",

@@ -177,64 +177,67 @@ def dividing_by_the_root_keeps_the_scale() -> None:
 
 @aside
 def xavier_agrees_for_square_layers_only() -> None:
-    """Xavier's rule and division by the root of the inputs agree for square layers only."""
+    """Xavier's rule is a compromise between outputs and gradients; for a square layer it is LeCun's."""
     note(r"""
-        There are two common rules for the standard deviation of a layer's first weights, with
-        $n_\mathrm{in}$ inputs and $n_\mathrm{out}$ outputs. LeCun's rule [@lecun1998] looks at the
-        inputs alone, so that outputs are
-        [as large as inputs](#dividing_by_the_root_keeps_the_scale):
+        Outputs should be about as large as inputs, so that values neither grow nor fade from layer
+        to layer. In the backward pass the same should hold for gradients. Can the first random
+        weights of a layer do both?
 
-        $$1/\sqrt{n_\mathrm{in}}$$
+        Assume that all values are independent with mean zero. Inputs have variance `1`, as do the
+        gradients that arrive at the outputs. Weights have variance $v$. For such values, variances
+        multiply in a product and [add up in a sum](#dividing_by_the_root_keeps_the_scale).
 
-        Xavier's rule, also called Glorot's, looks at the outputs as well, so that gradients in the
-        backward pass keep their size as well as possible [@glorot2010]:
+        By hand, with `3` inputs and `1` output. The output is a sum of `3` products, input times
+        weight, each of variance $1 \cdot v$, so it has variance $3v$. That is `1` if $v = 1/3$. With
+        $n_\mathrm{in}$ inputs, $v = 1/n_\mathrm{in}$ is *LeCun's rule* [@lecun1998]. Backward, the
+        gradient of an input is a sum with one product for each *output*, because the input has
+        contributed to each. Here that is one product, so gradients keep variance `1` if $v = 1$, and
+        with $n_\mathrm{out}$ outputs if $v = 1/n_\mathrm{out}$.
 
-        $$\sqrt{2/(n_\mathrm{in}+n_\mathrm{out})}$$
+        Unless the layer is square, no $v$ does both. *Xavier's rule* [@glorot2010] takes `1` over
+        the mean of the two sizes, here `(3 + 1) / 2 = 2`. Then outputs have variance `3 / 2`, and
+        gradients `1 / 2`:
 
-        With the same number of outputs as inputs, both are the same. With fewer outputs, Xavier's
-        weights are larger. `against_lecun` draws weights by Xavier's rule, in a matrix with a row
-        for each output, as PyTorch keeps it, and divides their standard deviation by LeCun's:
+        $$v = \frac{2}{n_\mathrm{in} + n_\mathrm{out}}$$
+
+        `measure` draws a larger layer of the same ratio, with weights of variance `v`. It returns
+        the variances of outputs and of the inputs' gradients:
     """)
+    n_in, n_out = 3000, 1000
 
-    def against_lecun(inputs: int, outputs: int) -> float:
-        w = nn.init.xavier_normal_(torch.empty(outputs, inputs))
-        return w.std().item() * math.sqrt(inputs)
+    def measure(v: float) -> Tensor:
+        weights = torch.randn(n_in, n_out) * math.sqrt(v)
+        outputs = torch.randn(512, n_in) @ weights  # @unnoticed: 512: any batch
+        gradients = torch.randn(512, n_out) @ weights.T  # @unnoticed: 512: any batch
+        return torch.stack([outputs.var(), gradients.var()])
 
-    inputs, outputs = 16384, 32
-    square = against_lecun(512, 512)  # @inspect square  # @unnoticed: 512: any square
-    narrow = against_lecun(inputs, outputs)  # @inspect narrow
-    assert 0.98 < square < 1.02, \
-        "For a square layer, both rules agree."
-    formula = math.sqrt(2 * inputs / (inputs + outputs))  # @inspect formula
-    assert round(formula, 5) == 1.41283, \
-        "For 16384 inputs and 32 outputs, the formulas differ by a factor of 1.41."
-    assert 0.98 < narrow / formula < 1.02, \
-        "The weights that were drawn differ by the same factor."
+    lecun, xavier = measure(1 / n_in), measure(2 / (n_in + n_out))
+    assert torch.allclose(lecun, torch.tensor([1, 1 / 3]), rtol=0.03), \
+        "By LeCun's rule, outputs keep variance 1, and gradients have 1/3, up to 3 %."
+    assert torch.allclose(xavier, torch.tensor([3 / 2, 1 / 2]), rtol=0.03), \
+        "By Xavier's rule, outputs have variance 3/2, and gradients 1/2, up to 3 %."
+    drawn = nn.init.xavier_normal_(torch.empty(32, 16384)).std().item() * math.sqrt(16384)  # @hide
+    formula = math.sqrt(2 * 16384 / (16384 + 32))  # @hide
+    assert round(formula, 5) == 1.41283, "For 16384 inputs and 32 outputs, the formulas differ by a factor of 1.41."  # @hide
+    assert 0.98 < drawn / formula < 1.02, "The weights that were drawn differ by the same factor."  # @hide
     misbelief("Scaling by one over the root of the inputs is Xavier initialization, up to a constant.",
         rf"""
-            The factor between them is no constant: it is one for a square layer, and {formula:.2f}
-            for this layer with few outputs.
+            The factor between the two standard deviations is no constant: it is one for a square
+            layer, and {formula:.2f} for a layer of `16384` inputs and `32` outputs.
         """)
-    note(r"""
-        PyTorch's `nn.Linear` follows neither rule by default. It draws weights evenly between
-        $-1/\sqrt{n_\mathrm{in}}$ and $1/\sqrt{n_\mathrm{in}}$, which makes their standard deviation
-        smaller than LeCun's by a factor of $\sqrt{3}$. Here the weights are multiplied by
-        $\sqrt{n_\mathrm{in}}$:
-    """)
-    default = nn.Linear(4096, 64).weight.detach() * math.sqrt(4096)  # @unnoticed: 64: any number of outputs
-    assert 0.99 < default.abs().max() < 1.01, "The largest weight is at 1."
-    std = default.std().item()  # @inspect std
-    assert 0.57 < std < 0.585, \
-        "Their standard deviation is one over the root of 3."
+    default = nn.Linear(4096, 64).weight.detach() * math.sqrt(4096)  # @hide  # @unnoticed: 64: any number of outputs
+    assert 0.57 < default.std().item() < 0.585, "PyTorch's nn.Linear draws weights smaller than LeCun's by the root of 3."  # @hide
     question(r"""
-        A layer has `100` inputs and `700` outputs. Which standard deviation does Xavier's rule give
-        its weights, and which LeCun's? Give two numbers.
-    """, answer=[math.sqrt(2 / (100 + 700)), 1 / math.sqrt(100)],
-        check=[0.05, 0.1],
-        hint="Put the two sizes into the two formulas.",
+        A layer has `100` inputs and `700` outputs, and its weights follow Xavier's rule. By which
+        factor does the variance change from inputs to outputs, and by which factor backward, from
+        the gradients of the outputs to those of the inputs? Give two numbers.
+    """, answer=[100 * 2 / (100 + 700), 700 * 2 / (100 + 700)],
+        check=[0.25, 1.75],
+        hint="How many terms does an output add up, and how many a gradient of an input?",
         why=r"""
-            Xavier's rule gives the root of `2 / 800`, LeCun's one over the root of `100`. With more
-            outputs than inputs, Xavier's weights are the smaller ones.
+            The rule gives $v = 2/800$. An output adds up `100` products, so its variance is a
+            quarter of the inputs'. A gradient of an input adds up `700`. With more outputs than
+            inputs, outputs shrink and gradients grow; the two factors always add up to `2`.
         """)
 
 
