@@ -410,12 +410,18 @@ def a_master_copy_eats_what_it_saves() -> None:
 def pooled_memory_needs_sharded_state() -> None:
     """Eight GPUs train a model eight times as large only if each keeps an eighth of it."""
     note(r"""
-        The memories of eight GPUs add up. Does the largest model that they can train grow by as
-        much? Only if it is cut into slices, one for each GPU. Training with AdamW in `float32`
-        holds four values of `4` bytes for each parameter: the parameter, its gradient and two
-        *moments*, running averages of gradients. These are
-        [`16` bytes](#adamw_keeps_four_numbers_per_parameter). The largest model, with a slice on
-        every GPU and with a full copy on every GPU:
+        Do eight GPUs train a model eight times as large as one? Only if the model is cut into
+        slices, one for each GPU. Training with AdamW in `float32` holds four values of `4` bytes
+        for each parameter: the parameter, its gradient and two *moments*, running averages of
+        gradients. These are [`16` bytes](#adamw_keeps_four_numbers_per_parameter).
+
+        By hand, with two tiny GPUs that have room for `16` bytes each, and a model of two
+        parameters. A full copy needs `2 * 16 = 32` bytes, and fits on neither GPU, although both
+        together have that much. Cut in two, the model fits: each GPU keeps one parameter with its
+        gradient and moments. It has to fetch the other parameter whenever it needs it.
+
+        The same with eight H100: the largest model with a slice on every GPU, and with a full copy
+        on every GPU:
     """)
     gpus, per_parameter = 8, 16
     memory = CARDS["H100 SXM"].memory  # @inspect memory as B
@@ -426,9 +432,9 @@ def pooled_memory_needs_sharded_state() -> None:
     assert replicated == 5 * 10**9, \
         "With a full copy on every GPU, eight H100 hold 5 billion."
     note(r"""
-        Full copies are what plain *data parallelism* has: every GPU trains the whole model on data
-        of its own. With *sharding*, each GPU owns a slice of parameters, gradients and moments, and
-        fetches the other slices when it needs them [@zero]. Try it with `8000` parameters. `chunk`
+        Full copies are what plain *data parallelism* has, because every GPU trains the whole model
+        on data of its own. *Sharding* makes slices: each GPU owns one of parameters, gradients and
+        moments, and fetches the other slices when it needs them [@zero]. Try it with `8000` parameters. `chunk`
         cuts them into `8` slices, and `adamw_step` takes a step with each slice and returns its
         moments, `exp_avg` and `exp_avg_sq`:
     """)

@@ -109,8 +109,8 @@ def dividing_by_the_root_keeps_the_scale() -> None:
     assert mean_square == 4, \
         "Over all rows of four signs, the mean squared sum is 4."
     note(r"""
-        For $n$ terms the mean squared sum is $n$. The hinge: the *squares* of independent terms
-        with mean zero add up, because each mixed product of two terms is positive as often as
+        For $n$ terms the mean squared sum is $n$. The *squares* of independent terms with mean zero
+        add up, because each mixed product of two terms is positive as often as
         negative, and averages out. So inputs and weights of variance `1` give outputs of variance
         $n$, and of *standard deviation*, the root of the variance, $\sqrt n$. To keep outputs as
         large as inputs, divide the weights by $\sqrt n$. `outputs` multiplies random inputs by
