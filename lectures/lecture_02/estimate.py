@@ -410,12 +410,12 @@ def a_master_copy_eats_what_it_saves() -> None:
 def pooled_memory_needs_sharded_state() -> None:
     """Eight GPUs train a model eight times as large only if each keeps an eighth of it."""
     note(r"""
-        Do eight GPUs train a model eight times as large as one? Only if the model is cut into
+        Does the largest model grow in proportion to the number of GPUs? Only if it is cut into
         slices, one for each GPU. Training with AdamW in `float32` holds four values of `4` bytes
         for each parameter: the parameter, its gradient and two *moments*, running averages of
         gradients. These are [`16` bytes](#adamw_keeps_four_numbers_per_parameter).
 
-        By hand, with two tiny GPUs that have room for `16` bytes each, and a model of two
+        By hand, with two tiny GPUs that have room for `16` bytes each, and a model of `2`
         parameters. A full copy needs `2 * 16 = 32` bytes, and fits on neither GPU, although both
         together have that much. Cut in two, the model fits: each GPU keeps one parameter with its
         gradient and moments. It has to fetch the other parameter whenever it needs it.
