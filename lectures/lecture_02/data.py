@@ -398,19 +398,20 @@ def get_batch(
 
 def tokens_are_few_bytes_for_much_arithmetic() -> None:
     """A GPU that trains a large model needs only kilobytes of tokens per second."""
-    rate = 0.5 * dense_peak("H100 SXM", "bfloat16")
+    half = 0.5 * dense_peak("H100 SXM", "bfloat16")  # @hide
     note(rf"""
         How fast must a program read its training data, so that the GPU never waits for it? By hand
         for a model of `1` billion parameters. A token costs `6` FLOPs per parameter, so `6 * 10**9`.
         The peak of an H100 is `989.5e12` FLOP/s [@nvidia-h100]; at half of it, it trains on
-        `989.5e12 / 2 / (6 * 10**9)` tokens per second. That is {rate / 6e9:,.0f}. A token is an
-        integer of `4` bytes, which makes {4 * rate / 6e9 / 1000:.0f} kB per second. A disk reads
+        `989.5e12 / 2 / (6 * 10**9)` tokens per second. That is {half / 6e9:,.0f}. A token is an
+        integer of `4` bytes, which makes {4 * half / 6e9 / 1000:.0f} kB per second. A disk reads
         thousands of times as much.
 
         The reason: each token passes through *all* weights, forward and backward, so its few bytes
         bring billions of FLOPs. The larger the model, the more FLOPs per token, and the fewer
         bytes per second:
     """)
+    rate = 0.5 * dense_peak("H100 SXM", "bfloat16")
 
     def tokens_per_second(parameters: float) -> float:
         return rate / (6 * parameters)

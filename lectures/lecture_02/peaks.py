@@ -408,7 +408,8 @@ def the_peak_of_this_cpu_is_measured() -> None:
     clock = core.clock if core else None  # @measure clock as Hz
     top = core.peak if core else None  # @measure top as FLOP/s
     per_tick = core.per_tick if core else None  # @measure per_tick as FLOP
-    assert core is None or 1 / 8 < core.per_tick / core.most_per_tick < 1.05, \
+    part = core.per_tick / core.most_per_tick if core else None  # @measure part as %
+    assert part is None or 1 / 8 < part < 1.05, \
         "The FLOPs per tick are between an eighth of what two units do and all of it."
     here = "Here that could be measured." if core else (
         "This machine is no x86-64 under Linux, or lets no program make machine code. So its clock and its peak are *not "
@@ -424,7 +425,7 @@ def the_peak_of_this_cpu_is_measured() -> None:
     reached = {n: as_percent(share) for n, share in shares.items()}  # @measure reached
     assert rates[16] < rates[512] / 2, \
         "A matmul of 16 rows and columns has less than half of the rate of one of 512."
-    large = shares[512]
+    large = shares[512]  # @measure large as %
     assert large is None or 1 / 8 < large < 1.1, \
         "The large matmul reaches between an eighth of the peak and all of it."
     note(r"""
