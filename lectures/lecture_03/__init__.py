@@ -14,8 +14,8 @@ __beside__ = ("counters", "timing", "units")
 
 def main() -> None:
     note(r"""
-        The lecture before this one counted matmuls, parameters and bytes one by one. This one
-        counts a whole Transformer: its parameters, FLOPs, memory and time. Beside each formula
+        The lecture before this one counted matrix products, parameters and bytes one by one. This
+        one counts a whole Transformer: its parameters, FLOPs, memory and time. Beside each formula
         stands a count that PyTorch makes without knowing the formula, and a published number where
         there is one.
     """)
@@ -32,7 +32,7 @@ def main() -> None:
     which_flops_enter_mfu()
     note("**Waiting.** Whether a block waits for arithmetic, for memory, or for the program:")
     three_regimes()
-    note("**Generating.** How fast a model can generate, and what it keeps for each token:")
+    note("**Writing.** How fast a model can write text, and what it keeps for each token:")
     generating()
     note("**Since then.** Heads of any size, experts, a compressed cache, windows, and what each costs:")
     later_models()

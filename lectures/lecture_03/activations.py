@@ -102,9 +102,9 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
         [@korthikanti2022]. Where do `34` and `5` come from? The backward pass needs what goes into
         each operation of the block:
 
-        - `for_each_number` lists their bytes for each of the $d$ elements of a token: `2` for a
+        - `for_each_number` lists their bytes for each of the $d$ numbers of a token: `2` for a
           tensor, `1` for a mask, and `8` inside the feed-forward part, where a token has $4d$
-          elements.
+          numbers.
         - `for_each_pair` lists those of attention, where a token makes a pair with each of $s$
           tokens, in each of $a$ heads: its softmax weight, its mask of dropout, and the weight that
           dropout lets through.
@@ -161,7 +161,7 @@ def the_block_of_today_keeps_other_tensors() -> None:
     note(r"""
         How many bytes does a block of Llama-3 keep for the backward pass, for each token? A token
         has $d$ elements, all its keys together have $d_{kv}$, and inside the feed-forward part it
-        has $h$. There are $a$ heads. Each number needs `2` bytes in `bfloat16`. Attention is
+        has $h$. There are $a$ heads. Each number takes `2` bytes in `bfloat16`. Attention is
         *fused*: a single kernel computes it, and does not keep its softmax weights. From the
         block's input to its output, the backward pass needs
 
@@ -266,7 +266,7 @@ def the_block_of_today_keeps_other_tensors() -> None:
     """, answer=32 * (12 * 4096 + 4 * 1024 + 8 * 14336),
         check=32 * (activation_bytes(LLAMA_3_8B, 8192) - 2 * 4 - 4 * 32), unit="B", within=0.02, wrong={
             "That is one layer.": 12 * 4096 + 4 * 1024 + 8 * 14336,
-            "Each number needs two bytes; the formula has that in it already.": 2 * 32 * (12 * 4096 + 4 * 1024 + 8 * 14336),
+            "Each number takes two bytes; the formula has that in it already.": 2 * 32 * (12 * 4096 + 4 * 1024 + 8 * 14336),
         }, hint="First one layer, then all of them.",
         why="One layer keeps $12d + 4d_{kv} + 8h$ bytes. All layers are alike, so multiply by `32`.")
 
@@ -361,7 +361,7 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
         "In pieces, the two norms keep 5.28 times what fused attention keeps."  # @hide
     note(rf"""
         So with norms in pieces the whole block keeps {more:.0%} more, because two copies in
-        `float32` need `8` bytes for each number, where a kernel keeps the input alone, `2` bytes.
+        `float32` take `8` bytes for each number, where a kernel keeps the input alone, `2` bytes.
     """)
     other = replace(config, width=2048)  # @hide
     question(r"""
@@ -380,7 +380,7 @@ def written_attention_keeps_a_weight_per_pair() -> None:
     note(r"""
         In attention, each token has a *softmax weight* for each token of the sequence, in every
         head. The weight says how much the token takes from that other token. The backward pass
-        needs all these weights. Do they have to be kept?
+        needs all these weights. Must they be kept?
 
         - *Written-out* attention runs as separate operations, and keeps them: `2` bytes each in
           `bfloat16`.
@@ -448,7 +448,7 @@ def written_attention_keeps_a_weight_per_pair() -> None:
         check=lines["unfused"][-1] / lines["fused"][-1],
         unit="times", within=0.01, wrong={
             "That is the weights alone: the rest is kept too.": 32 * 2 * 131072 / 168072,
-            "A weight needs two bytes.": 1 + 32 * 131072 / 168072,
+            "A weight takes two bytes.": 1 + 32 * 131072 / 168072,
         }, hint="How many bytes are the softmax weights of one token?", why=r"""
             Each of `32` heads keeps `2` bytes for each of the `131072` tokens, `8388608` bytes.
             They come on top of the `168072`. Divide the sum by `168072`.
@@ -524,7 +524,7 @@ def checkpointing_keeps_the_input_alone() -> None:
     """)
     question(r"""
         Llama-3-8B is `4096` wide and has `32` blocks. Every block is checkpointed, and a number
-        needs `2` bytes. How many bytes do the inputs of all blocks take for one sequence of `8192`
+        takes `2` bytes. How many bytes do the inputs of all blocks take for one sequence of `8192`
         tokens?
     """, answer=32 * 2 * 4096 * 8192, check=2 * 2**30, unit="B", wrong={
             "A number of bfloat16 takes two bytes.": 32 * 4096 * 8192,
@@ -710,7 +710,7 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
     """What layers keep can grow with their number, with its root, or not at all."""
     note(r"""
         A deep model has many layers, and the backward pass needs the input of each. How little
-        memory can that take? Take `64` equal layers in turn. There are three ways:
+        memory can that take? Take `64` equal layers, one after the other. There are three ways:
 
         - *Keep every input.* These are `64` tensors, and each layer runs once.
         - *Keep the input of each segment* [@chen2016]. Cut the layers into `8` segments of `8`, and
@@ -750,7 +750,7 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
         | input of each segment | {tensors[1]} | {runs[1]} |
         | first input alone | {tensors[2]} | {runs[2]:,} |
 
-        (The first input is not counted. In addition, `2` or `3` results are just being computed.)
+        (The first input is not counted. Besides, `2` or `3` results are just being computed.)
 
         So segments save three quarters of the memory for less than one run more of each layer. As
         many segments as a segment has layers is best: fewer segments are longer, and more have more
@@ -829,13 +829,13 @@ def recomputing_attention_alone_is_nearly_free() -> None:
         single product runs once more.
 
         In a large model the price is even lower. GPT-3 has width $d = 12288$ and reads $s = 2048$
-        tokens. In a forward pass, a token costs $24d^2$ FLOPs in the matrices of a layer, and $4sd$
+        tokens. In a forward pass, a token takes $24d^2$ FLOPs in the matrices of a layer, and $4sd$
         in attention's two products, queries by keys and weights by values. A training step takes
         `3` times that. If both products run once more, a step takes this share more:
 
         $$
-        \frac{{4sd}}{{3\,(24d^2 + 4sd)}} =
-        \frac{{4 \cdot 2048}}{{3\,(24 \cdot 12288 + 4 \cdot 2048)}}
+        \frac{{4sd}}{{3\,(24d^2 + 4sd)}}
+        = \frac{{4 \cdot 2048}}{{3\,(24 \cdot 12288 + 4 \cdot 2048)}}
         $$
 
         That is {of_step:.1%}. It is so little because $24d$ is much larger than $4s$: the matrices

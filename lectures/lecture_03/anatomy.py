@@ -252,7 +252,7 @@ def rotary_embedding_tells_distances() -> None:
         the angle between them changes by `5 - 2 = 3`. At positions `35` and `32` it changes by
         `35 - 32`, which is `3` again.
 
-        Try it with a random query and a random key of $c = 16$ elements. `turns` computes the
+        Try it with a random query and a random key of $c = 16$ numbers. `turns` computes the
         cosines and sines of all angles for `40` positions; `turn[:, [p]]` are those of position
         `p`. `rotate` turns the pairs of a row by them, and `score` adds up the products:
     """)
@@ -306,8 +306,8 @@ def rotary_embedding_tells_distances() -> None:
         {long_turn / 1e6:.2f} million.
     """)
     question(r"""
-        A query at position `12` and a key at position `5` have some score. Now the same query is at
-        position `39`. At which position must the same key stand for the same score?
+        A query at position `12` and a key at position `5` have some score. Now the same query
+        stands at position `39`. At which position must the same key stand for the same score?
     """, answer=39 - (12 - 5), check=next(p for p in range(40) if math.isclose(score(39, p), score(12, 5), abs_tol=1e-4)),
         wrong={"The key does not stay where it is: the distance has to.": 5},
         hint="How far apart are they at first?",
@@ -319,8 +319,8 @@ def a_mask_alone_hints_at_the_order() -> None:
     """Without positions, one layer cannot tell the order of tokens; two can, through the causal mask."""
     note(r"""
         Suppose that a Transformer is not told at which positions the tokens of a sequence stand.
-        Can it still tell their order? Take a sequence of `8` tokens, put the first `5` in a
-        different order, and look at the vector that comes out for the last token.
+        Can it still tell their order? Take a sequence of `8` tokens, put the first `5` in another
+        order, and look at the vector that comes out for the last token.
 
         - *After one layer it is the same.* In attention, the last token takes a weighted sum over
           all tokens. The weights depend on the tokens and not on their places, and a sum is the
@@ -387,8 +387,8 @@ def heads_of_queries_share_keys() -> None:
 
         Attention works in *heads*, each with a query for every token. A key says nothing about
         which head asks. So in *grouped-query attention* [@gqa], several query heads use the same
-        keys and values. If $4$ query heads share one key, a quarter has to be kept. The heads that
-        are left are then called *KV heads*.
+        keys and values. If $4$ query heads share one key, a quarter has to be kept. The heads of
+        keys and values are then called *KV heads*.
 
         Here `8` query heads share `2` KV heads. There are `2` sequences of `6` tokens, and a head
         has `16` elements for each token. `few` has the shape of the keys and of the values, and
@@ -428,7 +428,7 @@ def heads_of_queries_share_keys() -> None:
     grouped = flops(lambda: written_attention(q, few, few))  # @inspect grouped as FLOP
     separate = flops(lambda: written_attention(q, many, many))  # @inspect separate as FLOP
     assert grouped == separate == 2 * 2 * b * t * t * heads * c, \
-        "Scores and weighted sums take the same number of FLOPs with sharing as without."
+        "Scores and weighted sums take as many FLOPs with sharing as without."
     misbelief("Grouped-query attention makes attention cheaper to compute.", r"""
         Scores and weighted sums cost the same FLOPs as before, because every query head still looks
         at every token. What becomes smaller is what is kept, and the two small matrices that
@@ -461,7 +461,7 @@ def heads_of_queries_share_keys() -> None:
     assert part == 0.25, \
         "With 8 KV heads instead of 32, a quarter is kept."  # @hide
     assert eight["attention"] == thirty_two["attention"], \
-        "With 8 KV heads instead of 32, attention takes the same number of FLOPs."  # @hide
+        "With 8 KV heads instead of 32, attention takes as many FLOPs."  # @hide
     left = eight["weights"] / thirty_two["weights"]  # @hide
     assert 0.89 < left < 0.9, \
         "With 8 KV heads instead of 32, nine tenths of the block's weights are left."  # @hide
@@ -492,9 +492,9 @@ def heads_of_queries_share_keys() -> None:
         """)  # @hide
     note(rf"""
         So with `8` KV heads instead of `32`, Llama-3-8B keeps {part:.0%} of the keys and values.
-        Scores and weighted sums cost the same number of FLOPs. Both matrices of keys and values
-        shrink to a quarter, by {lost / 1e6:.0f} of the block's {thirty_two["weights"] / 1e6:.0f}
-        million weights together, so {left:.0%} are left.
+        Scores and weighted sums take the same FLOPs. Both matrices of keys and values shrink to a
+        quarter, by {lost / 1e6:.0f} of the block's {thirty_two["weights"] / 1e6:.0f} million
+        weights together, so {left:.0%} are left.
     """)
     with torch.device("meta"):  # @hide
         layer = Attention(LLAMA_3_8B, "fused")  # @hide
@@ -535,9 +535,9 @@ def a_gate_costs_a_third_matrix() -> None:
     note(r"""
         Three matrices of one size have more weights than two. So that the block does not grow, the
         inner width $h$ is made smaller than $4d$. Two matrices between $d$ and $4d$ have
-        $2 \cdot d \cdot 4d = 8d^2$ weights, and three between $d$ and $h$ have $3dh$. These are the
-        same number if $h = \tfrac{8}{3}d$. Llama-2-7B has $d = 4096$. Its $h$ is eight thirds of
-        that, rounded up to a multiple of `256` [@llama-code]:
+        $2 \cdot d \cdot 4d = 8d^2$ weights, and three between $d$ and $h$ have $3dh$. These are as
+        many if $h = \tfrac{8}{3}d$. Llama-2-7B has $d = 4096$. Its $h$ is eight thirds of that,
+        rounded up to a multiple of `256` [@llama-code]:
     """)
     d = 4096
     exact = 8 * d / 3  # @inspect round(exact)
@@ -585,7 +585,7 @@ def a_gate_costs_a_third_matrix() -> None:
 def each_matrix_costs_two_flops_per_weight() -> None:
     """Each matrix costs two FLOPs per weight and token, and attention's products come on top."""
     note(r"""
-        How many FLOPs does a block of a Transformer cost for a token? A token meets each weight of
+        How many FLOPs does a block of a Transformer take for a token? A token meets each weight of
         a matrix once, in one multiplication and one addition. So a matrix costs `2` FLOPs for each
         of its weights and for each token.
 
@@ -659,7 +659,7 @@ def each_matrix_costs_two_flops_per_weight() -> None:
                  "Each weight takes a multiplication and an addition.": 10 * 3e6,
                  "That is one token.": 2 * 3e6,
                  "That is a training step, with the backward pass.": 10 * 6 * 3e6,
-             }, hint="What does one weight cost for one token?", why="A token meets each weight once, in a multiplication and an addition. So a weight costs `2` FLOPs for each of the `10` tokens.")
+             }, hint="What does one weight cost for one token?", why="A token meets each weight once, in a multiplication and an addition. So a weight takes `2` FLOPs for each of the `10` tokens.")
 
 
 @aside
@@ -703,7 +703,7 @@ def a_counter_may_overlook_attention() -> None:
         attention, count as nothing. So count with unfused attention.
     """)
     question(r"""
-        On a CPU, another model with unfused attention costs `50e6` FLOPs by the counter, of which
+        On a CPU, another model with unfused attention takes `50e6` FLOPs by the counter, of which
         `8e6` are attention's two products. The same model runs with fused attention, whose kernel
         is not on the counter's list. How many FLOPs does the counter report?
     """, answer=50e6 - 8e6, check=42e6, unit="FLOP", within=0.01, wrong={

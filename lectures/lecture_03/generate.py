@@ -81,7 +81,7 @@ def a_cache_gives_the_same_answer_for_less() -> None:
     formula = (sum(forward_flops(SMALL, n, n) for n in range(2, 9)),
                sum(forward_flops(SMALL, 1, n) for n in range(2, 9)))  # @hide
     assert (without - first, cached - first) == formula, \
-        "From the second token on, the formula for a forward pass gives the same number of FLOPs."  # @hide
+        "From the second token on, the formula for a forward pass gives as many FLOPs."  # @hide
     saved = without / cached  # @inspect round(saved, 2) as times
     assert 4.5 < saved < 4.6, \
         "Without a cache, 8 steps take 4.5 times the FLOPs."
@@ -144,8 +144,8 @@ def a_token_leaves_its_keys_and_values() -> None:
         $$
 
         The factor `2` is there because keys and values are both kept. Llama-3-8B has $L = 32$ and
-        `8` KV heads of `128` elements, so $d_{kv} = 8 \cdot 128$. It was made for sequences of
-        $T = 8192$ tokens [@llama-3-8b]. In `bfloat16`, a number needs $w = 2$ bytes. As a check,
+        `8` KV heads of `128` numbers, so $d_{kv} = 8 \cdot 128$. It was made for texts of
+        $T = 8192$ tokens [@llama-3-8b]. In `bfloat16`, a number takes $w = 2$ bytes. As a check,
         `weighed_cache` builds the tensors of a full cache and adds up their bytes:
     """)
     token = 2 * 32 * (8 * 128) * 2  # @inspect token as B
@@ -160,7 +160,7 @@ def a_token_leaves_its_keys_and_values() -> None:
     assert older / token == 4.0, \
         "A token of Llama-2-7B takes 4 times as many bytes."  # @hide
     note(rf"""
-        So a token needs `2 * 32 * (8 * 128) * 2` bytes, which is {token // KiB} KiB, and a sequence
+        So a token takes `2 * 32 * (8 * 128) * 2` bytes, which is {token // KiB} KiB, and a sequence
         of `8192` tokens takes exactly one GiB.
     """)
     three = LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B  # @hide
@@ -179,9 +179,9 @@ def a_token_leaves_its_keys_and_values() -> None:
         "Its cache for a token is larger by its layers alone, 126 instead of 32."  # @hide
     misbelief("The cache of a larger model is larger in proportion.", rf"""
         The cache grows with the layers and the KV heads, and not with the parameters. Llama-3-405B
-        has {sizes:.0f} times the parameters of Llama-3-8B. But it has the same number of KV heads,
-        and `126` layers instead of `32` [@llama3]. So its cache for a token is only {caches:.1f}
-        times as large.
+        has {sizes:.0f} times the parameters of Llama-3-8B. But it has as many KV heads, and `126`
+        layers instead of `32` [@llama3]. So its cache for a token is only {caches:.1f} times as
+        large.
     """)
     question(r"""
         GPT-3 has `96` layers and `96` heads of `128` elements, none shared [@gpt3]. How many bytes
@@ -366,17 +366,17 @@ def a_processor_waits_for_weights_too() -> None:
     """On a processor, too, a token takes a time that is set by reading the weights."""
     note(r"""
         A GPU that generates a single sequence waits for its memory, because it reads all weights of
-        the model for each token. Is that so on an ordinary processor as well? Take a model of `2`
+        the model for each token. Is that so on an ordinary processor, too? Take a model of `2`
         layers with more than `90e6` bytes of weights, more than most processors have in their
         cache. If the processor waits for memory, two things follow:
 
         - One token takes about as long as reading the weights. To measure that, add all weights up:
           that reads each of them once.
-        - `16` tokens together take less than half as long as in turn, because together
+        - `16` tokens together take less than half as long as one after the other, because together
           they read the weights once.
 
-        `quickest` measures the shortest time of a call. `light` is a model with the same number of
-        calls but hardly a weight. It shows that the calls take little:
+        `quickest` measures the shortest time of a call. `light` is a model with as many calls but
+        hardly a weight. It shows that the calls take little:
     """)
     model, light = Transformer(HEAVY), Transformer(LIGHT)
     tokens = torch.zeros(1, 16, dtype=torch.int64)
@@ -395,7 +395,7 @@ def a_processor_waits_for_weights_too() -> None:
         f"A token takes 1/{SLACK} to {SLACK} times as long as adding them up."
     half = 16 * single / 2  # @measure half as s
     assert single < at_once < half, \
-        "16 tokens at once take less than half as long as in turn."
+        "16 tokens at once take less than half as long as one after the other."
     note(rf"""
         Both hold. On the machine that built this page, a token took {single / reading:.1f} times as
         long as adding up the weights. And `16` tokens together took {at_once / single:.1f} times as
@@ -406,7 +406,7 @@ def a_processor_waits_for_weights_too() -> None:
         A processor reads `20` GB a second. How many tokens a second does it generate at best with a
         model of `1e9` weights of `4` bytes?
     """, answer=20e9 / 4e9, check=20 / (1 * 4), unit="tokens/s", wrong={
-            "Each weight needs four bytes.": 20.0,
+            "Each weight takes four bytes.": 20.0,
         }, hint="How many bytes does a token read?",
         why="A token reads `1e9` weights of `4` bytes, `4` GB. At `20` GB a second that takes a fifth of a second.")
 
@@ -522,10 +522,11 @@ def a_batch_shares_the_weights() -> None:
     assert 5.2 < waits[1] < 5.3, \
         "With 64 long sequences, each waits more than 5 times as long."  # @hide
     note(rf"""
-        With {batches[3]} short sequences, the batch gets {short[3] / short[0]:.0f} times the tokens
-        of one, because they share the reading of the weights. With {batches[3]} long sequences it
-        is only {long[3] / long[0]:.0f} times, because each has a cache to read: a step takes `4.48`
-        ms for the weights and `64 * 0.32` ms for the caches, {1e3 * full_step:.1f} ms in all.
+        With {batches[3]} short sequences, all together get {short[3] / short[0]:.0f} times the
+        tokens of one, because they share the reading of the weights. With {batches[3]} long
+        sequences it is only {long[3] / long[0]:.0f} times, because each has a cache to read: a step
+        takes `4.48` ms for the weights and `64 * 0.32` ms for the caches, {1e3 * full_step:.1f} ms
+        in all.
 
         A single sequence gets no faster in a batch. It waits longer for its next token,
         {waits[1]:.1f} times as long with {batches[3]} long sequences as alone.
@@ -614,7 +615,7 @@ def memory_limits_the_batch() -> None:
             memory ends.
         """)
     question(r"""
-        Llama-3-70B has `70553706496` parameters of `2` bytes. The cache of a full sequence needs
+        Llama-3-70B has `70553706496` parameters of `2` bytes. The cache of a full sequence takes
         `2 * 80 * 1024 * 8192 * 2` bytes. Four H100 together have `4 * 81559` MiB. How many full
         sequences fit beside the weights at most?
     """, answer=(4 * 81559 * MiB - 2 * 70553706496) // (2 * 80 * 1024 * 8192 * 2),
@@ -644,7 +645,7 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
         When a model generates many sequences at once, they share the reading of the weights. But
         each sequence has its own *KV cache*, the keys and values of its tokens, and attention reads
         it for each new token. How many FLOPs does attention do with each byte of it? Take one
-        number of a key. In `bfloat16` it needs `2` bytes. Each query head that uses this key
+        number of a key. In `bfloat16` it takes `2` bytes. Each query head that uses this key
         multiplies the number once and adds the product once: `2` FLOPs. So:
 
         - If one head uses a key, attention does one FLOP with each byte. If four heads share the
@@ -693,7 +694,7 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
         share keys [@gqa].
     """)
     question(r"""
-        A model has `64` query heads that share `8` KV heads. An element of its cache needs `1` byte.
+        A model has `64` query heads that share `8` KV heads. A number in its cache takes `1` byte.
         How many FLOPs does attention do for each byte of the cache?
     """, answer=2 * 64 / 8, check=2 * cache_intensity(64, 8, 1), unit="FLOP/B",
         wrong={
@@ -746,8 +747,8 @@ def a_guess_is_cheap_to_check() -> None:
         generating one token.
     """)
     question(r"""
-        A model reads `10` GB of weights in a pass, and each token in the pass moves another `0.1`
-        GB. How many times the bytes of a pass over one token does a pass over `6` tokens move?
+        A model reads `10` GB of weights in a pass, and each token in the pass moves `0.1` GB
+        besides. How many times the bytes of a pass over one token does a pass over `6` tokens move?
     """, answer=(10 + 6 * 0.1) / (10 + 0.1), check=106 / 101, unit="times", within=0.01, wrong={
             "The weights are read once for all tokens.": 6,
         }, hint="How many GB is a pass over one token?",
@@ -782,7 +783,7 @@ def guesses_pay_if_they_are_often_right() -> None:
     assert math.isclose(drawn, expected, rel_tol=0.01), \
         "Random draws bring as many tokens as the formula says."
     note(r"""
-        The guesses take time as well. Say that a guess takes the share $q$ of the time of a pass of
+        The guesses take time, too. Say that a guess takes the share $q$ of the time of a pass of
         the large model. Then $n$ guesses and their check take as long as $1 + nq$ passes. So the
         sequence is generated faster by the factor
 
@@ -859,8 +860,8 @@ def writing_is_timed_on_the_card() -> None:
         memory.
 
         The model has `8` layers of Llama-3-8B and its head, `2270167040` weights of `2` bytes. For
-        each token it reads all of them and does `2` FLOPs with each. The peaks of an H100 are
-        `3.35e12` bytes and `989.5e12` FLOPs per second. So for a token
+        each token it reads all of them and does `2` FLOPs with each. An H100 promises `3.35e12`
+        bytes and `989.5e12` FLOPs a second. So for a token
 
         - the bytes take at least `2 * 2270167040 / 3.35e12` s, which is `1.36` ms;
         - the FLOPs take at least `2 * 2270167040 / 989.5e12` s, which is `0.005` ms.
@@ -888,7 +889,7 @@ def writing_is_timed_on_the_card() -> None:
     timed = [time_writing(model, b, context) for b in batches]  # @measure timed
     paces = [b / t.seconds for b, t in zip(batches, timed)]  # @measure paces as tokens/s
     assert paces == sorted(paces), \
-        "With more sequences, the batch gets more tokens a second."
+        "With more sequences, all together get more tokens a second."
     card = find(torch.cuda.get_device_name())
     if card is not None:
         share = [
@@ -909,11 +910,10 @@ def writing_is_timed_on_the_card() -> None:
         for batch, t in zip(batches, timed)
     )  # @hide
     note(f"{timed[0].device}:")
-    note(f"| sequences | µs for a step | total tokens/s |\n|---|---|---|\n{rows}")
+    note(f"| sequences | µs for a step | tokens/s of all together |\n|---|---|---|\n{rows}")
     question(r"""
-        The same model, whose weights are `4.5` GB, runs on another GPU, whose datasheet says `2e12`
-        bytes per second. A token takes `3` ms. Which share of its bandwidth does the GPU use, in
-        percent?
+        The same model, whose weights are `4.5` GB, runs on another GPU, which promises `2e12` bytes
+        a second. A token takes `3` ms. Which share of its bandwidth does the GPU use, in percent?
     """, answer=4.5e9 / 3e-3 / 2e12, check=4.5 / (3 * 2), unit="%", within=0.01, wrong={
             "Divide the bytes by the time, and then by the bandwidth.": 3e-3 * 2e12 / 4.5e9,
         }, hint="How long does the reading alone take by the datasheet?",

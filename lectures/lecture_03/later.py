@@ -41,16 +41,16 @@ def a_head_has_a_size_of_its_own() -> None:
     """All heads together may be wider than a token."""
     note(r"""
         In attention, a token of $d$ elements is turned into a *query* for each head. In Llama all
-        queries of a token together have $d$ elements, the same number as the token itself. Does
-        that have to be so? In Qwen3-0.6B a token has $d = 1024$ elements, and `16` heads have
-        queries of `128` elements [@qwen3-06b]. All queries of a token together have `16 * 128`
-        elements, twice as many as the token.
+        queries of a token together have $d$ elements, as many as the token itself. Must that be so?
+        In Qwen3-0.6B a token has $d = 1024$ elements, and `16` heads have queries of `128` elements
+        [@qwen3-06b]. All queries of a token together have `16 * 128` elements, twice as many as the
+        token.
 
         What does that cost? The query matrix turns `1024` elements into `2048`, and the output
         matrix turns these back. So each of the two has `1024 * 2048` weights instead of
-        `1024 * 1024`. The matrices of keys and values are twice as wide as well: their `8` heads
-        have `8 * 128` elements. Only the three matrices of the feed-forward part stay as they are,
-        with $h = 3072$ elements inside.
+        `1024 * 1024`. The matrices of keys and values are twice as wide, too: their `8` heads have
+        `8 * 128` elements. Only the three matrices of the feed-forward part stay as they are, with
+        $h = 3072$ elements inside.
 
         To check this, count the whole model, with the `gains` of norms: `28` layers, a last norm,
         and one table with a row for each of `151936` tokens [@qwen3]:
@@ -183,8 +183,8 @@ def experts_want_large_batches() -> None:
         tokens by a matrix, a GPU reads the matrix once. With few tokens it waits for this reading.
         Experts make it worse: they are feed-forward parts of which each token goes through only a
         few. In Mixtral it goes through `2` of `8`, so an expert sees only a quarter of all tokens,
-        on average. For an expert to see as many tokens as a feed-forward part without experts,
-        `8 / 2` times as many have to go through the layer.
+        on average. For an expert to see as many as a feed-forward part without experts, `8 / 2`
+        times as many have to go through the layer.
 
         How many tokens must a matrix see before the GPU waits for arithmetic? A product of $n$
         tokens with a matrix of $r$ rows and $c$ columns does $2nrc$ FLOPs and moves $nr + rc + nc$
@@ -193,14 +193,14 @@ def experts_want_large_batches() -> None:
         do $R$ FLOPs, about `295`, while a byte arrives. Both are equal if their reciprocals are:
 
         $$
-        \frac{1}{c} + \frac{1}{n} + \frac{1}{r} = \frac{1}{R}, \quad\text{so}\quad n =
-        \frac{1}{1/R - 1/r - 1/c}.
+        \frac{1}{c} + \frac{1}{n} + \frac{1}{r} = \frac{1}{R}, \quad\text{so}\quad
+        n = \frac{1}{1/R - 1/r - 1/c}.
         $$
 
         `enough` computes this $n$. Mistral-7B has no experts, and its feed-forward part has
         matrices of `4096` rows and `14336` columns, as has each expert of Mixtral. In DeepSeek-V3 a
-        token goes through `8` of `256` experts, whose matrices have `7168` rows and `2048` columns
-        [@deepseek-v3]:
+        token goes through `8` of `256` experts, whose matrices have `7168` rows and `2048`
+        columns [@deepseek-v3]:
     """)
     ridge = PEAK / BANDWIDTH
     assert round(ridge) == 295, "The ridge of an H100 is 295."  # @hide
@@ -240,14 +240,14 @@ def a_batch_reads_most_experts() -> None:
         In a *mixture of experts*, each token goes through a few of many feed-forward parts, the
         experts. In each layer of DeepSeek-V3 it goes through `8` of `256`. When the model generates
         a single sequence, one token at a time, the GPU has to read the weights of only these `8`.
-        How many does it have to read when it generates for `64` concurrent sequences, so for `64`
-        tokens in each step?
+        How many must it read when it writes `64` sequences at once, so for `64` tokens in each
+        step?
 
         Say that each token chooses its experts at random. Then it does not choose a given expert
         with probability `1 - 8 / 256`. None of the `64` tokens chooses it with probability
         `(1 - 8 / 256) ** 64`. So on average the share `1 - (1 - 8 / 256) ** 64` of the experts is
         read. To check it, `chosen` draws `8` of `256` experts at random for each of `64` tokens, in
-        `58` layers, the number that have experts in DeepSeek-V3 [@deepseek-v3]:
+        `58` layers, as many as have experts in DeepSeek-V3 [@deepseek-v3]:
     """)
     chosen = torch.rand(58, 64, 256).topk(8).indices.flatten(1)  # @unnoticed: 58 -> 59, 64 -> 65: less than two draws differ
     touched = sum(len(layer.unique()) for layer in chosen) / (58 * 256)  # @inspect touched as %  # @unnoticed: 256 -> 257: hardly another share
@@ -311,9 +311,9 @@ def a_latent_replaces_keys_and_values() -> None:
         tokens fit into one GiB of cache?
     """, answer=GiB // token, check=2**30 // (61 * (512 + 64) * 2), unit="tokens", within=0.02, wrong={
             "A GiB is 2**30 bytes, not 10**9.": 10**9 // (61 * 576 * 2),
-            "Each number needs two bytes.": 2**30 // (61 * 576),
+            "Each number takes two bytes.": 2**30 // (61 * 576),
         }, hint="First the bytes of one token.",
-        why="A token needs `61 * 576 * 2` bytes, and a GiB has `2**30`. In a GiB, Llama-3-8B, a much smaller model, keeps only `8192` tokens.")
+        why="A token takes `61 * 576 * 2` bytes, and a GiB has `2**30`. In a GiB, Llama-3-8B, a much smaller model, keeps only `8192` tokens.")
 
 
 @aside
@@ -322,9 +322,9 @@ def queries_meet_latents_directly() -> None:
     note(r"""
         In [latent attention](#a_latent_replaces_keys_and_values) the cache keeps a short row for
         each token, its *latent*, and two matrices make a key and a value from it. A new token looks
-        at all earlier ones. Does it have to make all their keys and values first? No. Take a query
-        $q$, a latent $z$, and the matrix $W$ that makes keys. The *score* is the product of the
-        query and the key, and
+        at all earlier ones. Must it make all their keys and values first? No. Take a query $q$, a
+        latent $z$, and the matrix $W$ that makes keys. The *score* is the product of the query and
+        the key, and
 
         $$
         q \cdot (W z) = (W^T q) \cdot z.
@@ -365,13 +365,13 @@ def queries_meet_latents_directly() -> None:
     assert work == (34_816, 4_608), \
         "With keys and values attention takes 34,816 FLOPs, and with latents 4,608."  # @hide
     note(rf"""
-        If keys and values are made, it costs {work[0]:,} FLOPs, and with the latents themselves
+        If keys and values are made, it takes {work[0]:,} FLOPs, and with the latents themselves
         only {work[1]:,}, because each matrix is multiplied by one row and not by `64`. One says
         that the matrices are *absorbed* into the query and the result.
     """)
     question(r"""
         In one head, queries and keys have `8` elements and latents `16`. There are `1000` earlier
-        tokens. How many FLOPs does it cost to make the keys of all these tokens?
+        tokens. How many FLOPs does it take to make the keys of all these tokens?
     """, answer=1000 * 2 * 8 * 16, check=flops(lambda: torch.ones(1000, 16) @ torch.ones(16, 8)), unit="FLOP", within=0.01, wrong={
             "The additions are missing.": 1000 * 8 * 16,
             "That is for one token.": 2 * 8 * 16,
@@ -472,7 +472,7 @@ def a_window_bounds_the_cache() -> None:
         "The formula for the cache gives the same bytes."  # @hide
     work = [forward_flops(MISTRAL_7B, 1, n) for n in lengths]  # @hide
     assert work[0] < work[1] == work[2], \
-        "From 4096 tokens on, a new token costs the same number of FLOPs."  # @hide
+        "From 4096 tokens on, a new token takes the same FLOPs."  # @hide
     model = Transformer(replace(SMALL, window=4)).double()  # @hide
     tokens = torch.arange(12)[None]  # @hide
 
@@ -506,7 +506,7 @@ def a_window_bounds_the_cache() -> None:
                  """)
     question(r"""
         Another model has `24` layers, keys of `512` elements in all, and a window of `2048` tokens.
-        It keeps keys and values of the window alone. How many bytes does its KV cache need for a
+        It keeps keys and values of the window alone. How many bytes does its KV cache take for a
         sequence of `16384` tokens, in `bfloat16`?
     """, answer=2 * 24 * 512 * 2048 * 2,
         check=cache_bytes(replace(MISTRAL_7B, layers=24, kv_heads=4, window=2048), 16384), unit="B",

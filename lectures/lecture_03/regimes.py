@@ -161,8 +161,8 @@ def every_operation_has_an_intensity() -> None:
     note(r"""
         Now the intensity of a product. `m` tokens of `k` elements are multiplied by a matrix of `k`
         rows and `n` columns. Each token meets each weight in a multiplication and an addition:
-        $2mkn$ FLOPs. The matmul reads $mk$ elements of tokens and $kn$ weights, and writes $mn$
-        elements. Each needs `2` bytes in `bfloat16`, so it moves $2(mk + kn + mn)$ bytes. The
+        $2mkn$ FLOPs. The product reads $mk$ numbers of tokens and $kn$ weights, and writes $mn$
+        elements. Each takes `2` bytes in `bfloat16`, so it moves $2(mk + kn + mn)$ bytes. The
         intensity is
 
         $$
@@ -347,7 +347,7 @@ def between_by_hand(config: Config, tokens: int) -> int:  # @hide
 def a_block_moves_more_than_it_multiplies() -> None:
     """The operations between a block's products do hardly any FLOPs and move most of its bytes."""
     note(r"""
-        Where does a block of a Transformer spend its time? It runs a few large matmuls: with
+        Where does a block of a Transformer spend its time? It runs a few large products: with
         weights, and in attention. In between it runs many small operations: norms, the causal mask,
         the softmax, additions. A product uses each number that it reads many times. An operation in
         between reads a number, does one thing to it, and writes it back.
@@ -535,9 +535,9 @@ def fused_attention_stores_no_scores() -> None:
         a *score*. So a sequence of `512` tokens has `512 * 512` scores in each head. Must all of
         them be in memory? Not in a *fused kernel*, one program that computes all of attention. It
         works in *tiles*, groups of neighboring tokens, which fit into the small fast memory beside
-        the GPU's arithmetic. For a tile of queries it goes through the tiles of keys and values in
-        turn. It computes the scores of these two tiles, adds the values, weighted by their scores,
-        to the result, and throws the scores away.
+        the GPU's arithmetic. For a tile of queries it goes through the tiles of keys and values,
+        one after the other. It computes the scores of these two tiles, adds the values, weighted by
+        their scores, to the result, and throws the scores away.
 
         `in_tiles` does this for one head. Compare it, with tiles of `16` tokens, with attention
         that is *unfused*, in separate operations:
@@ -788,14 +788,14 @@ def in_lanes(launch: int, operation: int, the_program_waits: str) -> dict[str, A
 
 
 def operations_run_in_turn() -> None:
-    """A GPU runs its operations in turn, while the program launches the next ones."""
+    """A GPU runs its operations one after the other, while the program launches the next ones."""
     note(rf"""
         A program runs a chain of operations on a GPU. How long do they take at best? Two things go
         on at the same time:
 
         - The program *launches* the operations: it hands them to the GPU, one by one, and does not
           wait for their results. Assume {LAUNCH / MICRO:.0f} µs for each, however small it is.
-        - The GPU runs the operations in turn. Within an operation it computes while the
+        - The GPU runs the operations one after the other. Within an operation it computes while the
           next bytes arrive. So an operation takes the time of its FLOPs or that of its bytes,
           whichever is longer. The times of all operations add up.
 
@@ -803,8 +803,9 @@ def operations_run_in_turn() -> None:
         moves $Q_i$ bytes, the time is at least
 
         [@eq:block-time]: $$
-        \text{{time}} = \max\left(n \cdot \text{{launch}},\; \sum_i
-        \max\left(\frac{{F_i}}{{\text{{peak}}}}, \frac{{Q_i}}{{\text{{bandwidth}}}}\right)\right)
+        \text{{time}} = \max\left(n \cdot \text{{launch}},\;
+        \sum_i \max\left(\frac{{F_i}}{{\text{{peak}}}},
+        \frac{{Q_i}}{{\text{{bandwidth}}}}\right)\right)
         $$
 
         See it with eight operations. `in_lanes` computes, in µs, when each is launched, when it
@@ -858,7 +859,7 @@ def a_block_waits_for_three_things() -> None:
         hands them to the GPU one by one, and the GPU may have to wait for that. On the GPU, an
         operation waits for *arithmetic* if its FLOPs take longer than its bytes, and for *memory*
         if its bytes take longer. The GPU runs the operations
-        [in turn](#operations_run_in_turn), so their times add up.
+        [one after the other](#operations_run_in_turn), so their times add up.
 
         `waits` adds them up for a block of Llama-3-8B on an H100, with unfused attention and
         {LAUNCH / MICRO:.0f} µs for a launch. `arithmetic` is the part of the GPU's time that is
@@ -942,20 +943,18 @@ def one_change_tells_what_a_block_waits_for() -> None:
     assert on_card == [141, 38], \
         "At half the width, the GPU takes 38 µs instead of 141."
     note(rf"""
-        Half the width leaves the same number of operations to launch, but the matrices have a
-        quarter of the weights. So a block that waits for the GPU gets nearly `4` times as fast, and
-        one that waits for launches gets no faster. This block takes the {launching[0]} µs of its
-        launches at both widths, because that is longer than the GPU takes. So it waits for
-        launches.
+        Half the width leaves as many operations to launch, but the matrices have a quarter of the
+        weights. So a block that waits for the GPU gets nearly `4` times as fast, and one that waits
+        for launches gets no faster. This block takes the {launching[0]} µs of its launches at both
+        widths, because that is longer than the GPU takes. So it waits for launches.
 
         A second change tells memory from arithmetic: half the bytes for each number, if the GPU
-        computes with these numbers as fast as before. Then there are fewer bytes and the same
-        number of FLOPs.
+        computes with these numbers as fast as before. Then there are fewer bytes and as many FLOPs.
 
         | half the width | half the bytes | the block waits for | what helps |
         |---|---|---|---|
         | no faster | no faster | launches | a larger batch; a *CUDA graph*, which hands all launches to the GPU at once |
-        | faster | faster | memory | fusion; elements of fewer bits |
+        | faster | faster | memory | fusion; narrower numbers |
         | faster | no faster | arithmetic | a format in which the GPU is faster; more GPUs |
     """)
     question(rf"""

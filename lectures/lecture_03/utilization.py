@@ -22,16 +22,15 @@ def which_flops_enter_mfu() -> None:
     """Which FLOPs enter MFU."""
     note(r"""
         *Model FLOPs utilization*, MFU, says which part of a GPU's arithmetic a training run uses.
-        It divides the FLOPs that the model needs in a second by the peak of the GPU:
+        It divides the FLOPs that the model needs in a second by the FLOPs that the GPU promises:
 
         [@eq:mfu]: $$
         \text{MFU} = \frac{\text{tokens per second} \times \text{FLOPs per token}}{\text{peak}}
         $$
 
-        The *peak* is the most FLOPs per second that the GPU can do; it is printed on the datasheet.
-        The tokens per second are measured. But the FLOPs of a token come from a formula, and
-        codebases use different ones. So runs with the same MFU on the same GPUs may differ in speed
-        by half.
+        The *peak* is the promise; it stands on the GPU's datasheet. The tokens per second are
+        measured. But the FLOPs of a token come from a formula, and codebases use different ones. So
+        runs with the same MFU on the same GPUs may differ in speed by half.
     """)
     training_costs_six_per_weight_and_twelve_per_pair()
     palm_published_both_numbers()
@@ -43,21 +42,21 @@ def which_flops_enter_mfu() -> None:
 
 
 def training_costs_six_per_weight_and_twelve_per_pair() -> None:
-    """Training on a token costs six FLOPs for each weight, and more for each token of context."""
+    """Training on a token takes six FLOPs for each weight, and more for each token of context."""
     note(r"""
-        How many FLOPs does a Transformer cost to train on one token? Some are for its matrices, and
+        How many FLOPs does a Transformer take to train on one token? Some are for its matrices, and
         some for attention.
 
         *The matrices.* A token meets each weight in three products: one in the forward pass, and
         two in the backward pass, for the gradient of the weight and for the gradient of the input.
-        Each product takes a multiplication and an addition. So each of the $N$ weights costs
+        Each product takes a multiplication and an addition. So each of the $N$ weights takes
         $3 \cdot 2 = 6$ FLOPs.
 
         *Attention.* In each layer it has two products without weights: queries by keys, and softmax
         weights by values. In each, the token meets all $T$ tokens of its sequence, later ones
         included, with $d$ elements, the width of the model, in a multiplication and an addition:
         $2\,d\,T$ FLOPs. The backward pass takes twice that again, so it is $3 \cdot 2\,d\,T$ in
-        all. So each of the $L$ layers costs $2 \cdot 3 \cdot 2\,d\,T = 12\,d\,T$ FLOPs. Together:
+        all. So each of the $L$ layers takes $2 \cdot 3 \cdot 2\,d\,T = 12\,d\,T$ FLOPs. Together:
 
         [@eq:training]: $$
         \text{FLOPs of training on a token} = 6N + 12\,L\,d\,T
@@ -67,8 +66,8 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         embedding, because looking up a row multiplies nothing.
 
         Check the formula on a small model with $L = 2$ layers, $d = 64$ and $N = 88320$. It reads
-        `3` sequences of $T = 32$ tokens. `step` is a training step, forward and backward, and
-        `flops` adds up what PyTorch counts for it:
+        `3` texts of $T = 32$ tokens. `step` is a training step, forward and backward, and `flops`
+        adds up what PyTorch counts for it:
     """)
     config, texts, context = SMALL, 3, 32
     with torch.device("meta"):  # @hide
@@ -136,8 +135,8 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     """)
     question(r"""
         Llama-3-8B has `7504658432` weights in the matrices of its blocks and its head, `32` layers
-        and width `4096`. At how many tokens of context does attention cost the same number of FLOPs
-        as all these weights?
+        and width `4096`. At how many tokens of context does attention take as many FLOPs as all
+        these weights?
     """, answer=6 * 7504658432 / (12 * 32 * 4096),
         check=forward_flops(LLAMA_3_8B, 1, 0) / attention_flops(LLAMA_3_8B, 1, 1), unit="tokens", within=0.05,
         wrong={"A weight takes 6 FLOPs, and attention 12 per layer and number of the width.": 7504658432 / (32 * 4096)},
@@ -151,10 +150,10 @@ def palm_published_both_numbers() -> None:
     note(r"""
         Can you compute a published MFU yourself? *MFU* says which part of its GPUs' arithmetic a
         training run uses. It is the FLOPs that the model needs for the tokens of a second, divided
-        by the peak of the GPUs. With $N$ parameters, a token costs $6N$ FLOPs without attention.
-        With attention it takes $6N + 12LdT$, for $L$ layers, width $d$ and $T$ tokens of context.
-        The report on PaLM, a large model of Google, gives an MFU for each of the two [@palm], and
-        all that one needs to compute both:
+        by the FLOPs that the GPUs promise in a second. With $N$ parameters, a token takes $6N$
+        FLOPs without attention. With attention it takes $6N + 12LdT$, for $L$ layers, width $d$ and
+        $T$ tokens of context. The report on PaLM, a large model of Google, gives an MFU for each of
+        the two [@palm], and all that one needs to compute both:
 
         - $N = 540.35$ billion parameters, $L = 118$ layers, and `48` heads of `256` elements, so
           $d = 48 \cdot 256$ [@palm];
@@ -177,11 +176,11 @@ def palm_published_both_numbers() -> None:
         "With 131072 tokens of context at the same speed, the MFU with attention would be 78 %."
     note(rf"""
         Attention adds only half a point, from {without:.1%} to {full:.1%}, because PaLM has so many
-        parameters and so short a context. With `131072` tokens of context and the same number of
-        tokens per second, the MFU would be {long:.1%} with attention and {without:.1%} without. So
-        with a long context, an MFU says little unless one knows whether attention is in it.
+        parameters and so short a context. With `131072` tokens of context and as many tokens per
+        second, the MFU would be {long:.1%} with attention and {without:.1%} without. So with a long
+        context, an MFU says little unless one knows whether attention is in it.
     """)
-    question("PaLM has `540.35e9` parameters, `118` layers and width `48 * 256`. At how many tokens of context would attention cost the same number of FLOPs as the parameters?",
+    question("PaLM has `540.35e9` parameters, `118` layers and width `48 * 256`. At how many tokens of context would attention take as many FLOPs as the parameters?",
              answer=540.35e9 / (2 * 118 * 48 * 256), check=6 * N * T / attention, unit="tokens",
              within=0.05, hint="Set $6N$ equal to $12LdT$.",
              wrong={"In the formula d is the width of all heads together, 48 times 256.": 540.35e9 / (2 * 118 * 18432)},
@@ -239,8 +238,8 @@ def a_causal_mask_needs_half_the_pairs() -> None:
     note(r"""
         A *fused kernel*, a program that computes all of attention in one call, works in such
         groups. So it computes about half of the scores. That is why codebases that count all pairs
-        count twice the same number of FLOPs for attention as those that count only the pairs that
-        the mask leaves.
+        count twice as many FLOPs for attention as those that count only the pairs that the mask
+        leaves.
     """)
     tiles = {
         f"{m} groups": [
@@ -268,7 +267,7 @@ def a_causal_mask_needs_half_the_pairs() -> None:
 def a_fused_backward_pass_recomputes_scores() -> None:
     """A fused backward pass has five products where the forward pass has two."""
     note(r"""
-        How many FLOPs does attention cost in training? Count its products:
+        How many FLOPs does attention take in training? Count its products:
 
         | pass | products | how many |
         |---|---|---|
@@ -312,7 +311,7 @@ def a_fused_backward_pass_recomputes_scores() -> None:
         "Seven products take 2 FLOPs each for a pair of tokens and a number of the width."
     ignored = flops(lambda: attend(False)) - flops(lambda: attend(True))
     assert ignored == 0, \
-        "The counter counts the same number of FLOPs with a causal mask as without."  # @zero: the difference of two equal counts
+        "The counter counts as many FLOPs with a causal mask as without."  # @zero: the difference of two equal counts
     own = per_pair * 6 / 7  # @hide
     assert own == 12.0, "Without the repeated scores, six products are 12."  # @hide
     note(rf"""
@@ -329,7 +328,7 @@ def a_fused_backward_pass_recomputes_scores() -> None:
     assert per_pair / 2 == 7.0, "With the mask, a kernel computes half."  # @hide
     question(r"""
         Another program runs the forward pass of attention twice, and the backward pass once. Its
-        attention is not fused, so the backward pass has four products. How many FLOPs does it cost
+        attention is not fused, so the backward pass has four products. How many FLOPs does it take
         for a pair of tokens and a number of the width?
     """, answer=2 * (2 + 4 + 2), check=per_pair_checkpointed(64), unit="FLOP", wrong={
             "Each product has a multiplication and an addition.": 2 + 4 + 2,
@@ -541,8 +540,8 @@ def a_long_context_can_lift_mfu_above_one() -> None:
     """With a very long context, the usual MFU can exceed one hundred percent."""
     note(r"""
         Can a training run report an MFU above one, more than the whole peak? *MFU* is the FLOPs
-        that the model needs in a second, divided by the peak of the GPU. So it should never exceed
-        one. But the formula may count FLOPs that the GPU never computes.
+        that the model needs in a second, divided by the FLOPs that the GPU promises in a second. So
+        it should never exceed one. But the formula may count FLOPs that the GPU never computes.
 
         Take attention in a model of $L$ layers, width $d$ and $T$ tokens of context. For each
         token, the usual formula counts six products of $2LdT$ FLOPs, two forward and four backward:
@@ -551,9 +550,8 @@ def a_long_context_can_lift_mfu_above_one() -> None:
         seven half products: $7 \cdot 2LdT / 2 = 7LdT$.
 
         Suppose that a GPU trains Llama-3-8B and really computes at `0.65` of its peak. Which MFU is
-        reported? For attention, `usual` counts $12LdT$, and `computed` counts $7LdT$, both in
-        addition to the weights. The contexts are `8192` tokens, twice as many, and so on up to a
-        million:
+        reported? For attention, `usual` counts $12LdT$, and `computed` counts $7LdT$, both besides
+        the weights. The contexts are `8192` tokens, twice as many, and so on up to a million:
     """)
     share = 0.65
     usual, computed = Convention(False, 12), Convention(False, 7)

@@ -167,12 +167,12 @@ def one_table_costs_flops_and_the_other_none() -> None:
     assert 0.21 < share < 0.22, \
         "Without scores and weighted sums, more than a fifth of the forward FLOPs are in the head."
     note(rf"""
-        So the embedding only reads one row, because a lookup multiplies nothing. The head costs
+        So the embedding only reads one row, because a lookup multiplies nothing. The head takes
         `2 * 128256 * 2048` FLOPs, because each number of its table takes a multiplication and an
         addition. That is {share:.0%} of the forward pass of this small model, without attention's
         scores and sums.
 
-        A rule of thumb says that a token costs two FLOPs for each parameter in the forward pass
+        A rule of thumb says that a token takes two FLOPs for each parameter in the forward pass
         [@kaplan2020]. If a model has two tables that is too much, because the embedding takes none.
         In a *tied* model, where one table serves as both, it is right. The smallest Llama-3.2 is
         tied, and Llama-3-8B is not. For each, `rule` divides the rule's FLOPs by those of the same
@@ -193,7 +193,7 @@ def one_table_costs_flops_and_the_other_none() -> None:
         "With no table at all, the rule gives 21 % too few FLOPs for Llama-3.2-1B."  # @hide
     question(r"""
         A model has `100e6` weights in blocks, an embedding of `20e6` elements and a head of `20e6`.
-        It is not tied. How many FLOPs does a token cost, without attention?
+        It is not tied. How many FLOPs does a token take, without attention?
     """, answer=2 * (100e6 + 20e6), check=240e6, unit="FLOP", within=0.01, wrong={
             "The embedding is looked up, and multiplies nothing.": 2 * 140e6,
             "The head is a product, too.": 2 * 100e6,
@@ -294,7 +294,7 @@ def a_text_with_a_known_entropy() -> None:
     """)
     question(r"""
         Another lexicon has `256` words of three letters, each followed by a space. Which loss is
-        the lowest that a model of its sequences can reach?
+        the lowest that a model of its texts can reach?
     """, answer=math.log(256) / 4, check=8 / 5 * entropy, unit="nats a token", within=0.02, wrong={
             "That is for a word; a word has four tokens.": math.log(256),
             "The space is a token too: divide by four.": math.log(256) / 3,
@@ -373,8 +373,8 @@ def the_run_is_predicted() -> None:
         |---|---|
         | layers $L$, width $d$ | {RUN.layers}, {RUN.width} |
         | vocabulary: `26` letters and the space | {RUN.vocabulary} tokens |
-        | a sequence, $T$ | {RUN.context} tokens |
-        | a batch | {BATCH} sequences, {TOKENS} tokens |
+        | a text, $T$ | {RUN.context} tokens |
+        | a batch | {BATCH} texts, {TOKENS} tokens |
         | steps | {STEPS} |
         | parameters | {parameter_count(RUN):,} |
         | of these, $N$ in the matrices of blocks and head | {forward_flops(RUN, 1, 0) // 2:,} |
@@ -384,10 +384,10 @@ def the_run_is_predicted() -> None:
         "The built model has as many parameters."  # @hide
     note(r"""
         **Loss.** The loss is the mean of $-\log p$, where $p$ is the probability that the model
-        gave to the target. An untrained model gives each of the `27` tokens the probability $1/27$,
-        so the loss begins near $\log 27$. It cannot end below the entropy of the text, the loss of
-        a reader who knows all words. The next word costs this reader $\log 32$, for the `4` tokens
-        of a word: $\tfrac{1}{4} \log 32$ a token.
+        gave to the right token. An untrained model gives each of the `27` tokens the probability
+        $1/27$, so the loss begins near $\log 27$. It cannot end below the entropy of the text, the
+        loss of a reader who knows all words. The next word costs this reader $\log 32$, for the `4`
+        tokens of a word: $\tfrac{1}{4} \log 32$ a token.
     """)
     start, floor = math.log(27), math.log(32) / 4  # @inspect round(start, 2) as nats, round(floor, 2) as nats
     assert (RUN.vocabulary, WORDS) == (27, 32), \
@@ -400,7 +400,7 @@ def the_run_is_predicted() -> None:
     assert math.isclose(untrained, start, rel_tol=0.05), \
         "The untrained model's loss is within a twentieth of log 27."  # @hide
     note(r"""
-        **FLOPs.** Training on a token costs $6N + 12\,L\,d\,T$ FLOPs:
+        **FLOPs.** Training on a token takes $6N + 12\,L\,d\,T$ FLOPs:
         [six for each of $N$ weights](#training_costs_six_per_weight_and_twelve_per_pair), and the
         rest for attention. There are `240` steps of `128` tokens:
     """)
@@ -414,15 +414,15 @@ def the_run_is_predicted() -> None:
     text = held_out[:BATCH].clone()  # @hide
     counted = flops(lambda: loss_of(model, text).backward())  # @hide
     assert counted == TOKENS * per_token == 3 * forward_flops(RUN, TOKENS, RUN.context), \
-        "PyTorch counts the same number of FLOPs for a step."  # @hide
+        "PyTorch counts as many FLOPs for a step."  # @hide
     rule = 6 * count * TOKENS * STEPS / total  # @hide
     assert 0.95 < rule < 0.97, \
         "Six FLOPs for each parameter and token would be a little less."  # @hide
     note(r"""
-        **Memory.** Each parameter needs `4` bytes, and so do its gradient and its two averages in
-        the optimizer. In addition there are the activations of one batch, which `saved_bytes_of`
-        adds up. No more than all of this is needed, because the backward pass frees activations
-        while it makes gradients:
+        **Memory.** Each parameter takes `4` bytes, and so do its gradient and its two averages in
+        the optimizer. Besides there are the activations of one batch, which `saved_bytes_of` adds
+        up. No more than all of this is needed, because the backward pass frees activations while it
+        makes gradients:
     """)
     state = 4 * 4 * 376_192  # @inspect round(state / 1e6, 1) as MB
     in_model = sum(p.nbytes for p in model.parameters())  # @hide
@@ -455,7 +455,7 @@ def the_run_is_predicted() -> None:
     """)
     question(rf"""
         Now let each text have $T = 128$ tokens instead of $T = 32$, and a batch only one text, so
-        that a step has {TOKENS} tokens as before. How many FLOPs does the run cost in all? (With
+        that a step has {TOKENS} tokens as before. How many FLOPs does the run take in all? (With
         $T = 32$ it takes {total / 1e9:.1f} GFLOP.)
     """, answer=240 * 128 * (6 * 372_096 + 12 * 2 * 128 * 128),
         check=STEPS * 3 * forward_flops(RUN, TOKENS, 4 * RUN.context), unit="FLOP", within=0.02,
@@ -464,7 +464,7 @@ def the_run_is_predicted() -> None:
             "Attention takes more: each token looks at four times as many.": total,
         }, hint="Which of the two terms has $T$ in it?",
         why=rf"""
-            Only the term $12LdT$ grows, as $T$ does. A token costs
+            Only the term $12LdT$ grows, as $T$ does. A token takes
             $6 \cdot 372096 + 12 \cdot 2 \cdot 128 \cdot 128$ FLOPs, and there are
             {STEPS * TOKENS:,} tokens in all.
         """)
@@ -519,7 +519,7 @@ def the_run() -> None:
           $\tfrac{1}{4} \log 32$.
 
         `trained` runs `240` steps on the processor that built this page and returns the loss of
-        each. `held_out` are sequences that the model never saw, and `loss_of` is the loss of the
+        each. `held_out` are texts that the model never saw, and `loss_of` is the loss of the
         trained model on them:
     """)
     run = trained()
@@ -557,7 +557,7 @@ def the_run() -> None:
         a comma between them, in nats a token.
     """, answer=[math.log(11), math.log(64) / 3], check=[-math.log(1 / 11), 2 * math.log(2)], within=0.02,
         hint="How many different tokens are there, and how many tokens has a word?",
-        why=r"The space is a token as well. So there are `11` tokens, and an untrained model begins near $\log 11$. A word has `3` tokens and a surprise of $\log 64$, so the loss ends at $\tfrac{1}{3} \log 64$.")
+        why=r"The space is a token, too. So there are `11` tokens, and an untrained model begins near $\log 11$. A word has `3` tokens and a surprise of $\log 64$, so the loss ends at $\tfrac{1}{3} \log 64$.")
 
 
 @aside
@@ -566,8 +566,8 @@ def its_time_is_measured() -> None:
     note(r"""
         How long does a step of a training run take? One can [predict it](#the_run_is_predicted)
         from the operations of the step: forward, backward and the optimizer's. A processor runs
-        them in turn. Each takes the time of its FLOPs or that of its bytes, whichever is longer,
-        and a little time for the call.
+        them one after the other. Each takes the time of its FLOPs or that of its bytes, whichever
+        is longer, and a little time for the call.
 
         `step_at_best` adds these times up for a step of a small Transformer, from three speeds
         measured on this machine: the FLOP/s of a large matmul, the bytes a second of an addition of
@@ -594,7 +594,7 @@ def its_time_is_measured() -> None:
         "The quickest step reaches 1/16 to all of the rate of a large matmul; that is no MFU, which is divided by a peak."  # @hide
     note(rf"""
         The quickest step took {off:.1f} times the predicted time. The prediction is rough for two
-        reasons: small matmuls reach fewer FLOP/s than the large one that was measured, and some
+        reasons: small products reach fewer FLOP/s than the large one that was measured, and some
         operations take longer to call than an addition. But it has the right size, and nothing in
         it was measured on the run itself.
     """)
@@ -649,9 +649,9 @@ def its_memory_is_measured() -> None:
         longer needed. So at the fullest moment there is less than the sum of all four.
 
         Measure it for a small Transformer in `float32`. `fresh_model` builds it, and `loss_of` is
-        its loss on a batch of sequences. `saved_bytes_of` adds up all activations of the forward
-        pass. `most_alive` runs a step. It returns the most bytes that activations and gradients
-        take together at any moment, and the bytes of AdamW's averages:
+        its loss on a batch of texts. `saved_bytes_of` adds up all activations of the forward pass.
+        `most_alive` runs a step. It returns the most bytes that activations and gradients take
+        together at any moment, and the bytes of AdamW's averages:
     """)
     model = fresh_model()
     text = write_text(lexicon(), BATCH, torch.Generator().manual_seed(2))
@@ -660,7 +660,7 @@ def its_memory_is_measured() -> None:
     activations = saved_bytes_of(lambda: loss_of(model, text), parameters)  # @inspect round(activations / 1e6, 1) as MB
     alive, averages = most_alive(model, text)  # @measure round(alive / 1e6, 1) as MB
     assert weights == 4 * parameter_count(RUN), \
-        "Each parameter needs four bytes."  # @hide
+        "Each parameter takes four bytes."  # @hide
     assert averages == 2 * weights, \
         "AdamW's averages take twice the bytes of the parameters."
     gradients = weights  # one for each parameter, of 4 bytes, too
@@ -681,7 +681,7 @@ def its_memory_is_measured() -> None:
         together at its fullest moment.
     """, alt=r"""
         Two stacked bars. Parameters and averages are the same in both. Gradients and activations
-        together are shorter at the peak than in turn.
+        together are shorter at the peak than one after the other.
     """)
     question(r"""
         Another model has parameters of `2` MB and is trained with AdamW, with two averages for each
@@ -698,17 +698,17 @@ def its_memory_is_measured() -> None:
 
 @aside
 def it_writes_what_it_read() -> None:
-    """The trained model generates words of the language, and few that are not."""
+    """The trained model writes words of the language, and few that are not."""
     note(rf"""
-        A small Transformer was [trained](#the_run) on sequences of a made-up language. Can it now
-        generate this language? The language has {WORDS} words of three letters, which `lexicon`
-        lists, and a space after each word. A token is a letter or a space.
+        A small Transformer was [trained](#the_run) on texts of a made-up language. Can it now write
+        this language? The language has {WORDS} words of three letters, which `lexicon` lists, and a
+        space after each word. A token is a letter or a space.
 
         In each step the model gives each of the `27` tokens a probability, `multinomial` draws one
         by these, and that is the input of the next step. `caches` keep the keys and values of
-        earlier tokens. The model generates `64` sequences. Each begins after a space, token `0`,
-        and has {RUN.context} tokens, which are {RUN.context // 4} words of four. `right` is the
-        share of words that are in the lexicon:
+        earlier tokens. The model writes `64` texts. Each begins after a space, token `0`, and has
+        {RUN.context} tokens, which are {RUN.context // 4} words of four. `right` is the share of
+        words that are in the lexicon:
     """)
     model, draws = trained().model, torch.Generator().manual_seed(4)
     caches, token = model.caches(64), torch.zeros(64, 1, dtype=torch.int64)
@@ -748,7 +748,7 @@ def it_writes_what_it_read() -> None:
         it are any of `26` letters. How many different words can it write?
     """, answer=26**3, check=len({(a, b, c) for a in range(26) for b in range(26) for c in range(26)}), unit="words", wrong={
             "The space is certain: three places are free, not four.": 26**4,
-        }, hint="In how many ways can each of the three places be filled?", why="Any of `26` letters can be in each of three places, and the space is certain: `26**3`.")
+        }, hint="In how many ways can each of the three places be filled?", why="Any of `26` letters can stand in each of three places, and the space is certain: `26**3`.")
 
 
 @aside
@@ -756,10 +756,10 @@ def the_formulas_of_a_transformer() -> None:
     """From the sizes of a model, seven formulas give its memory, its time and its pace."""
     note(r"""
         How large is a model, how fast does it train, and how fast does it write? One can say before
-        anything runs. Take Llama-3-8B on an H100, with sequences of $T = 8192$ tokens in
-        `bfloat16`. The model has $L = 32$ layers. A token has $d = 4096$ elements, $h = 14336$
-        inside the feed-forward part, and $d_{kv} = 1024$ in all its keys. The vocabulary has
-        $V = 128256$ tokens.
+        anything runs. Take Llama-3-8B on an H100, with texts of $T = 8192$ tokens in `bfloat16`.
+        The model has $L = 32$ layers. A token has $d = 4096$ elements, $h = 14336$ inside the
+        feed-forward part, and $d_{kv} = 1024$ in all its keys. The vocabulary has $V = 128256$
+        tokens.
 
         **How large is it?** `blocks` adds up the weights of all blocks: four matrices of attention
         and three of the feed-forward part in each layer. $N$ are the weights that a token is
@@ -777,7 +777,7 @@ def the_formulas_of_a_transformer() -> None:
     assert P == parameter_count(config), \
         "P is the number of parameters of Llama-3-8B."  # @hide
     note(r"""
-        **How fast does it train?** Training on a token costs $6N$ FLOPs, because it meets each
+        **How fast does it train?** Training on a token takes $6N$ FLOPs, because it meets each
         weight once forward and twice backward, each time in a multiplication and an addition.
         Attention takes $12LdT$ more. Say that the share `0.4` of the GPU's peak is used, its *MFU*.
         Divide the FLOPs of a second by those of a token:
@@ -800,9 +800,9 @@ def the_formulas_of_a_transformer() -> None:
     assert 44 < text < 45, \
         "For one text, the 32 layers keep 44 GB."  # @hide
     note(r"""
-        **How fast does it generate?** A step generates one token of each of `16` sequences. It
-        waits for memory, so it takes the time of its bytes: all weights once, and each text's *KV
-        cache*, its keys and values, $2L\,d_{kv}\,T$ elements of `2` bytes:
+        **How fast does it write?** A step writes one token of each of `16` texts. It waits for
+        memory, so it takes the time of its bytes: all weights once, and each text's *KV cache*, its
+        keys and values, $2L\,d_{kv}\,T$ elements of `2` bytes:
     """)
     cache = 2 * L * kv * T * 2  # @inspect cache as B
     assert cache == cache_bytes(config, T), \
@@ -810,15 +810,15 @@ def the_formulas_of_a_transformer() -> None:
     step = (2 * N + 16 * cache) / BANDWIDTH  # @inspect round(1e3 * step, 1) as ms
     expected = step_seconds(config, 16, T)  # @hide
     assert math.isclose(step, expected), \
-        "A decoding step of 16 sequences takes as long as in an earlier part."  # @hide
+        "A decoding step of 16 texts takes as long as in an earlier part."  # @hide
     reading, working = 2 * N / BANDWIDTH, 2 * 16 * N / PEAK  # @hide
     waits_for = reading / working  # @hide
     assert 18 < waits_for < 19, \
-        "With 16 sequences, reading the weights takes 18 times as long as the arithmetic."  # @hide
+        "With 16 texts, reading the weights takes 18 times as long as the arithmetic."  # @hide
     note(rf"""
         So before anything runs you know: {P / 1e9:.2f} billion parameters; {speed:,.0f} tokens a
-        second in training, with {text:.0f} GB of activations for a sequence; and {16 / step:,.0f}
-        tokens a second when the model generates `16` sequences.
+        second in training, with {text:.0f} GB of activations for a text; and {16 / step:,.0f}
+        tokens a second when the model writes `16` texts.
 
         Here are the formulas, to look them up. Sizes are in bytes, and times in seconds. The last
         one adds up the operations of a block:
@@ -829,17 +829,17 @@ def the_formulas_of_a_transformer() -> None:
         | FLOPs, a token trained | $6N + 12LdT$ | [@eq:training] |
         | tokens a second | $\text{{MFU}} \cdot \text{{peak}} / (6N + 12LdT)$ | [@eq:mfu] |
         | activations, a token and layer | $12d + 4d_{{kv}} + 8h$ | [@eq:activations] |
-        | KV cache of a sequence | $2L\,d_{{kv}}\,T \cdot 2$ | [@eq:cache] |
-        | step of $B$ sequences | $\max(2N/\text{{bandwidth}}, 2BN/\text{{peak}}) + B \cdot \text{{cache}}/\text{{bandwidth}}$ | [@eq:step] |
+        | KV cache of a text | $2L\,d_{{kv}}\,T \cdot 2$ | [@eq:cache] |
+        | step of $B$ texts | $\max(2N/\text{{bandwidth}}, 2BN/\text{{peak}}) + B \cdot \text{{cache}}/\text{{bandwidth}}$ | [@eq:step] |
         | time of a block | $\sum \max(\text{{FLOPs}}/\text{{peak}}, \text{{bytes}}/\text{{bandwidth}})$ | [@eq:block-time] |
     """)
     question(r"""
-        Llama-3-8B has $N = 7504658432$ weights in matrices. A GPU with a peak of `989.5e12` FLOP/s
+        Llama-3-8B has $N = 7504658432$ weights in matrices. A GPU that promises `989.5e12` FLOP/s
         trains it at an MFU of `40` %, with a context so short that attention can be left out. On
         how many tokens a second?
     """, answer=0.4 * 989.5e12 / (6 * 7504658432), check=0.4 * PEAK / (3 * forward_flops(config, 1, 0)),
         unit="tokens/s", within=0.05, wrong={
-            "That is a forward pass; training takes three times the same number of FLOPs.": 0.4 * 989.5e12 / (2 * 7504658432),
+            "That is a forward pass; training takes three times as many FLOPs.": 0.4 * 989.5e12 / (2 * 7504658432),
             "That is at the whole peak; the MFU is 40 %.": 989.5e12 / (6 * 7504658432),
         }, hint="What is $6N$?",
-        why="Without attention a token costs $6N$ FLOPs. The GPU does `40` % of its peak, so divide that by $6N$.")
+        why="Without attention a token takes $6N$ FLOPs. The GPU does `40` % of its peak, so divide that by $6N$.")

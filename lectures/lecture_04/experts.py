@@ -133,8 +133,7 @@ def the_router_decides_the_bytes() -> None:
         size, and the result comes back. So this token costs two messages of its size.
 
         Rank 0 sends the first of them, and rank 2 the second. But rank 0 does the same for others:
-        on average the number of copies that arrive at a rank is the number that leave it, and it
-        sends the same number of results back.
+        on average as many copies arrive at a rank as leave it, and it sends as many results back.
 
         So the traffic follows the tokens and the number of experts for each. The size of the
         experts does not matter, because weights stay where they are.
@@ -240,7 +239,7 @@ def the_step_waits_for_the_fullest_rank() -> None:
     assert sum(map(sum, tables["even"])) == 4 * 2 * 512, \
         "There are two copies of each of the 4 * 512 tokens."  # @hide
     assert sum(work["even"]) == sum(work["a favorite"]), \
-        "All ranks together do the same number of FLOPs with a favorite as without."
+        "All ranks together do as many FLOPs with a favorite as without."
     slowest = {
         name: max(each) * ranks / sum(each) for name, each in work.items()
     }  # @inspect slowest as times

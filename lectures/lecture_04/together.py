@@ -269,9 +269,9 @@ def the_published_run_lost_less_than_its_bubble() -> None:
         GPU reached over its peak. The report gives the rates [@llama3].
 
         In a plain pipeline, GPUs would wait in a share of the time, the
-        [bubble](#microbatches_fill_the_pipeline). With `16` stages and `16` sequences in turn, it
-        is `15 / (16 + 15)`, nearly half. So even at its peak in the rest of the time, a GPU would
-        reach an MFU of `16 / 31`:
+        [bubble](#microbatches_fill_the_pipeline). With `16` stages and `16` sequences, one after
+        the other, it is `15 / (16 + 15)`, nearly half. So even at its peak in the rest of the time,
+        a GPU would reach an MFU of `16 / 31`:
     """)
     mfu = [layout.reached / PEAK for layout in LLAMA_3]  # @inspect mfu as %
     printed = [0.43, 0.41, 0.38]  # in the report
@@ -681,4 +681,4 @@ def a_thousand_ranks_can_be_simulated() -> None:
         each. How many bytes of them does each of the `1024` ranks hold?
     """, answer=4 * 4 * 3 * 1024 * 4096 // 1024, check=sum(local_part(p).nbytes for p in model.parameters()), unit="B", within=0.02,
         wrong={"That is with tensor parallelism alone.": 4 * 4 * 3 * 1024 * 4096 // 8},
-        why="All weights need `4 * 3 * 1024 * 4096 * 4` bytes. Both axes cut them, into `128 * 8 = 1024` parts.")
+        why="All weights take `4 * 3 * 1024 * 4096 * 4` bytes. Both axes cut them, into `128 * 8 = 1024` parts.")
