@@ -68,7 +68,7 @@ def litbook(lecture: Path) -> Found:
 
     parts: dict[str, float] = {}
     for room, name, stage in (
-        (parse, "usable", "reading the text"),
+        (parse, "read_usable", "reading the text"),
         (run, "instrument_files", "compiling probes in"),
         (svg, "svg", "drawing figures as SVG"),
     ):

@@ -50,7 +50,7 @@ def serve(log: Path, arguments: list[str]) -> int:
     from litbook.run import process
     from litbook.site.preview import render, worker
 
-    timed(worker.Worker, "changed", "noticed", log)
+    timed(worker.Worker, "take_changes", "noticed", log)
     timed(process.ForkServerRunner, "record_of", "asked", log, lambda _, __, ___, sections=(): sections)
     timed(render.Renderer, "make", "page", log)
     os.environ[LOG] = str(log)
@@ -65,7 +65,7 @@ def within(log: Path) -> None:
     from litbook.run import run
 
     timed(run, "run", "run", log, lambda *_, sections, **__: sections)
-    timed(parse, "usable", "read", log)
+    timed(parse, "read_usable", "read", log)
     timed(run, "instrument_files", "probes", log)
     timed(run.Execution, "section", "sections", log)
 

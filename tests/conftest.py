@@ -54,7 +54,7 @@ MARKERS = (
 # Files that take more than ten seconds, the longest first: at the end no worker sits on one of them alone.
 LONGEST = (
     "test_notebook", "test_launches", "test_interpreter", "test_weight", "test_accessibility",
-    "test_failures", "test_napkin", "test_gpu_standin", "test_player", "test_browser", "test_swallowed",
+    "test_failures", "test_napkin", "test_napkin_formulas", "test_napkin_script", "test_gpu_standin", "test_player", "test_browser", "test_swallowed",
     "test_kills", "test_preview", "test_lectures", "test_recordings", "test_benchmarks",
     "test_devices_command", "test_new", "test_mutants", "test_lecture_04", "test_site", "test_older",
     "test_pdf", "test_process", "test_growth", "test_prose", "test_lecture_02", "test_suite",

@@ -92,10 +92,11 @@ def command(
     env: Env | None = None,
     cwd: Path | None = None,
     program: Callable[[Sequence[str]], int] = cli.run_lecture,
+    coded: bool = False,
 ) -> Done:
     """What `python tools/run_lecture.py WORDS` says and how it ends, asked in this process: no wait for one.
 
-    `program` may be `cli.litbook`, whose first word is a command.
+    `program` may be `cli.litbook`, whose first word is a command. Unless `coded`, without the codes of rules.
     """
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     with contextlib.ExitStack() as stack:
@@ -104,7 +105,7 @@ def command(
         stack.enter_context(contextlib.redirect_stderr(err))
         stack.enter_context(contextlib.chdir(cwd or Path.cwd()))
         status = program([str(word) for word in words])
-    texts = uncoded(text_of(out)), uncoded(text_of(err))
+    texts = [text if coded else uncoded(text) for text in map(text_of, (out, err))]
     return subprocess.CompletedProcess([str(word) for word in words], status, *texts)
 
 

@@ -5,8 +5,8 @@ import sys
 try:
     from litbook.cli import run_lecture
 except ModuleNotFoundError as error:  # docs/maintain.md says which libraries a lecture needs
-    print(f"run_lecture.py: the library {error.name} is not installed", file=sys.stderr)
-    print(f"    pip install {error.name}", file=sys.stderr)
+    missing = f"run_lecture.py: the library {error.name} is not installed"
+    sys.stderr.write(f"{missing}\n    pip install {error.name}\n")
     sys.exit(2)
 
 if __name__ == "__main__":

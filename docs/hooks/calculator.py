@@ -1,46 +1,61 @@
-"""The book's calculator, as a MkDocs hook: what its page needs of `hardware.py`, `napkin.py` and lecture 03.
+"""The book's calculator, as a MkDocs hook: what its page needs of `hardware.py` and `napkin*.py`.
 
 In go these files of `lectures/`. Out come `assets/calculator-data.js`, which `assets/calculator.js`
-imports, and the formulas and tables that stand on the page in the place of its comments. No formula is
-written twice: the functions are called with a `Term` for each argument, and what they give back is the
-JavaScript. A book without the files has neither.
+imports, and what stands on the pages in the place of their comments: the form, tables, and cases that
+are worked out while the site is built. No formula is written twice: the script is a translation of the
+Python (`javascript.py`). A book without the files has neither.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import logging
-import runpy
+import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
-from unittest.mock import patch
 
 from mkdocs.structure.files import File, Files
+from rjsmin import jsmin
 
+import javascript
 from litbook.errors import LitbookError
 from litbook.html import elements
 from litbook.html.elements import Html
 from litbook.markdown.bibliography import Bibliography, read
 from litbook.values import formatting
 
-BLOCK = Path("lecture_03")  # the folder of `counts.py` and `published.py`
 FORMATS = ("float32", "tf32", "bfloat16", "float16", "float8")
+SHARED = ("napkin", "napkin_text", "napkin_config", "napkin_answers")  # what terminal and script both run
+MODULES = ("units", "hardware", "napkin_native", *SHARED, "napkin_terminal")
+EXPORTED = (
+    "FIELDS", "SHAPE_FIELDS", "SECTIONS", "LARGEST", "shape_of", "shape_of_texts", "shape_texts",
+    "read_question", "check", "answer", "as_markdown", "as_csv", "assumptions", "default_of", "asks",
+    "size", "words", "parameter_count",
+)  # fmt: skip
+FORM = "<!-- form -->"
+CASE = re.compile(
+    r"<!-- case: (?P<words>[^\n]*?) -->"
+)  # the answer to a command line of napkin.py, as a table
+NUMBER = re.compile(r"\{case: (?P<words>[^}|]*)\|(?P<row>[\w-]+)\}")
 Row = Mapping[str, Any]
 
 log = logging.getLogger("mkdocs.plugins.calculator")  # below `mkdocs`, so that a strict build counts warnings
 
 # What stands for a comment of the page. It is read anew whenever MkDocs collects its files.
 _shown: dict[str, str] = {}
+_lectures: list[Path] = []
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the script with the numbers that the calculator computes with."""
+    """Add the script with the formulas and tables that the calculator computes with."""
     _shown.clear()
+    _lectures.clear()
     lectures = Path(config["config_file_path"]).parent / "lectures"
     if (lectures / "hardware.py").exists() and (lectures / "napkin.py").exists():
         try:
@@ -48,279 +63,275 @@ def on_files(files: Files, config: Any) -> Files:
         except (Exception, SystemExit) as error:  # whatever is wrong in files that an author edits
             log.warning("the calculator has no data: %s: %s", type(error).__name__, error)
         else:
+            _lectures.append(lectures)
             files.append(File.generated(config, "assets/calculator-data.js", content=script))
     return files
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """The text of a page with formulas and tables in the place of its comments."""
+    """The text of a page with form, tables and worked cases in the place of its comments."""
     for comment, text in _shown.items():
         markdown = markdown.replace(comment, text)
+    if _lectures and (CASE.search(markdown) or NUMBER.search(markdown)):
+        with modules(_lectures[0]) as found:
+            markdown = CASE.sub(lambda it: case_table(found, it["words"]), markdown)
+            markdown = NUMBER.sub(lambda it: case_number(found, it["words"], it["row"]), markdown)
     return markdown
+
+
+@contextmanager
+def modules(lectures: Path) -> Iterator[dict[str, Any]]:
+    """The modules of the calculator, read from this folder, and forgotten afterwards."""
+    before = {name: sys.modules.pop(name) for name in MODULES if name in sys.modules}
+    sys.path.insert(0, str(lectures))
+    try:
+        yield {name: import_module(name) for name in MODULES}
+    finally:
+        sys.path.remove(str(lectures))
+        for name in MODULES:
+            sys.modules.pop(name, None)
+        sys.modules.update(before)
 
 
 def _read(lectures: Path) -> str:
     """The script; what the page shows goes to `_shown`, all of it or nothing."""
-    # Both import `units`, which stands beside them.
-    with patch.dict(sys.modules), patch.object(sys, "path", [str(lectures), *sys.path]):
-        hardware, napkin = (runpy.run_path(str(lectures / name)) for name in ("hardware.py", "napkin.py"))
-    cards = [asdict(card) for card in hardware["CARDS"].values()]
-    recipes = [asdict(recipe) for recipe in napkin["RECIPES"]]
-    limits = {name: asdict(limit) for name, limit in napkin["LIMITS"].items()}
-    formulas = (lectures / "napkin.py").read_text(encoding="utf-8").partition("# --- the formulas\n")[2]
     bibliography = _bibliography(lectures / "references.bib")
-    counts, published = _of_the_block(lectures)
-    models = {name: shape(config) for name, config in published["MODELS"].items()}
-    script = data(cards, recipes, limits, bibliography) + block_script(models, formulas_of(napkin, counts))
-    _shown.update(
-        {
+    with modules(lectures) as found:
+        cards = [asdict(card) for card in found["hardware"].CARDS.values()]
+        models = found["napkin_terminal"].published()
+        shown = {
+            FORM: form(found, [*models], [card["name"] for card in cards]),
             "<!-- cards -->": cards_table(cards, bibliography),
-            "<!-- recipes -->": recipes_table(recipes),
-            "<!-- formulas -->": f"```python\n{formulas.strip()}\n```",
+            "<!-- recipes -->": recipes_table(found["napkin"].RECIPES, found["napkin"].SECTIONS),
+            "<!-- models -->": models_table(found, models),
+            "<!-- formulas -->": formulas_table(lectures, found["napkin"].SECTIONS),
         }
-    )
+        script = data_script(lectures, cards, models)
+    _shown.update(shown)
     return script
 
 
-def _of_the_block(lectures: Path) -> list[dict[str, Any]]:
-    """The names in `counts.py` and `published.py`, without the lecture around them, which needs PyTorch."""
-    package = ModuleType("calculated")
-    package.__path__ = [str(lectures / BLOCK)]
-    with patch.dict(sys.modules, {package.__name__: package}):  # and forgets both afterwards
-        names = [vars(import_module(f"{package.__name__}.{name}")) for name in ("counts", "published")]
-    names[0]["min"] = either("Math.min", min)
-    return names
-
-
-def shape(config: Any) -> Row:
-    """What the fields of the page say of a model: the size of its heads is there, also where it follows."""
-    return {**asdict(config), "head_size": config.head}
-
-
-@dataclass(frozen=True, eq=False)
-class Term:
-    """A number that is not known yet: arithmetic with it is written down, as JavaScript.
-
-    It passes every check of limits, which the page makes itself. The text of a sum is in brackets.
-    """
-
-    text: str
-    names: frozenset[str]  # of the fields in it
-
-    @classmethod
-    def named(cls, name: str) -> Term:
-        """The number in the field of that name."""
-        return cls(name, frozenset({name}))
-
-    def _with(self, form: str, other: object) -> Term:
-        text, names = (
-            (other.text, other.names) if isinstance(other, Term) else (repr(other), frozenset[str]())
-        )
-        return Term(form.format(self.text, text), self.names | names)
-
-    def __add__(self, other: object) -> Term:
-        return self._with("({} + {})", other)
-
-    def __radd__(self, other: object) -> Term:
-        return self if other == 0 else self._with("({1} + {0})", other)  # a sum begins with zero
-
-    def __sub__(self, other: object) -> Term:
-        return self._with("({} - {})", other)
-
-    def __rsub__(self, other: object) -> Term:
-        return self._with("({1} - {0})", other)
-
-    def __mul__(self, other: object) -> Term:
-        return self._with("({} * {})", other)
-
-    def __rmul__(self, other: object) -> Term:
-        return self._with("({1} * {0})", other)
-
-    def __truediv__(self, other: object) -> Term:
-        return self._with("({} / {})", other)
-
-    def __rtruediv__(self, other: object) -> Term:
-        return self._with("({1} / {0})", other)
-
-    def __floordiv__(self, other: object) -> Term:
-        return self._with("Math.floor({} / {})", other)
-
-    def __mod__(self, other: object) -> int:
-        return 0
-
-    def __floor__(self) -> Term:
-        return Term(f"Math.floor({self.text})", self.names)
-
-    def __ceil__(self) -> Term:
-        return Term(f"Math.ceil({self.text})", self.names)
-
-    def __gt__(self, other: object) -> Term:
-        return self._with("Number({} > {})", other)
-
-    def __ge__(self, other: object) -> bool:
-        return True
-
-    def __le__(self, other: object) -> bool:
-        return True
-
-    def __ne__(self, other: object) -> bool:
-        return False
-
-
-def either(name: str, choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The smaller or the larger of two numbers, also of such that are not known yet."""
-
-    def chosen(one: Any, other: Any) -> Any:
-        if isinstance(one, Term):
-            return one._with(f"{name}({{}}, {{}})", other)
-        if isinstance(other, Term):
-            return other._with(f"{name}({{1}}, {{0}})", one)
-        return choose(one, other)
-
-    return chosen
-
-
-def formulas_of(napkin: Row, counts: Row) -> dict[str, Term]:
-    """What the page shows, each under the name of its output; later ones may use what came before."""
-    formulas: dict[str, Term] = {}
-
-    def result(name: str, term: Term) -> Term:
-        """The number that `term` gives, known from here on by its name."""
-        formulas[name] = term
-        return Term.named(name.replace("-", "_"))
-
-    n, tokens, devices, within, mfu, bytes_, peak, memory = map(
-        Term.named, ("parameters", "tokens", "devices", "within", "mfu", "bytes", "peak", "memory")
-    )
-    spread, sequences, again, reserve, price, watts, serving, bandwidth = map(
-        Term.named, ("spread", "sequences", "again", "reserve", "price", "watts", "serving", "bandwidth")
-    )
-    config = counts["Config"](*map(Term.named, counts["Config"].__match_args__))
-    context, layers = config.context, config.layers
-    larger = napkin["work"].__globals__["max"] = either("Math.max", max)
-
-    parameters = result("block-parameters", counts["parameter_count"](config))
-    idle = 2 * counts["idle_weights"](config)  # bytes
-    result("block-active", parameters - counts["idle_weights"](config))
-    forward = result("block-forward", counts["forward_flops"](config, 1, context))
-    result("block-training", 3 * forward)
-    kept = result("block-kept", counts["activation_bytes"](config, context))
-    result("block-activations", context * layers * kept)
-    result("block-written", context * layers * counts["activation_bytes"](config, context, fused=False))
-    result("block-token", counts["cache_bytes"](config, 1))
-    cache = result("block-cache", counts["cache_bytes"](config, context))
-    # Two FLOPs for each weight that a token meets, and two bytes.
-    read = result("block-read", counts["forward_flops"](config, 1, 0))
-
-    held, largest = napkin["memory_per_device"], napkin["largest_model"]
-    result("work", napkin["work"](n, tokens))
-    days = result("days", napkin["days"](n, tokens, devices, peak, mfu))
-    result("needed", napkin["devices_for"](n, tokens, within, peak, mfu))
-    hours = result("hours", napkin["device_hours"](days, devices))
-    result("cost", hours * price)
-    result("energy", hours * watts / 1000)
-    state = result("state", held(n, bytes_, 1 + spread * (devices - 1), sharded=True))
-    activations = napkin["kept_activations"](kept, layers, config.width, context, again)
-    softmax = napkin["softmax_bytes"](config.vocabulary, context)
-    activations = result("activations", sequences * activations)
-    softmax = result("softmax", sequences * softmax)
-    result("fit", state + activations + softmax)
-    result("batch", napkin["most_sequences"](memory, reserve, state, (activations + softmax) / sequences))
-
-    result("weights", 2 * parameters)
-    texts = result("texts", napkin["most_sequences"](serving * memory, reserve, 2 * parameters, cache))
-    rates = serving * bandwidth, serving * peak
-    result("alone", 1 / napkin["decoding_seconds"](read, read, cache, 1, *rates))
-    batch = larger(texts, 1)
-    result("all", batch / napkin["decoding_seconds"](read + idle, read, cache, batch, *rates))
-
-    _layout(result, napkin, config)
-    result("largest-replicated", largest(memory, bytes_, sharded=False))
-    result("largest-sharded", largest(memory, bytes_, devices, sharded=True))
-    return formulas
-
-
-def _layout(result: Callable[[str, Term], Term], napkin: Row, config: Any) -> None:
-    """What devices hold and send that share a model in several ways."""
-    min_ = napkin["work"].__globals__["min"] = either("Math.min", min)
-    n, devices, bytes_, peak, mfu, sequences, again = map(
-        Term.named, ("parameters", "devices", "bytes", "peak", "mfu", "sequences", "again")
-    )
-    kept, training = Term.named("block_kept"), Term.named("block_training")
-    weight, gradient, zero, tensor, stages, microbatches, inside, between = map(
-        Term.named, ("weight", "gradient", "zero", "tensor", "stages", "microbatches", "inside", "between")
-    )
-    share = tensor * stages  # among how many devices one copy of the model is cut
-    ranks = result("layout-data", devices / share)
-    state = result("layout-state", napkin["state_on_rank"](n / share, bytes_, weight, gradient, zero, ranks))
-    batch_tokens, ahead = sequences * config.context, min_(microbatches, stages)
-    activations = napkin["kept_activations"](
-        kept, config.layers / stages, config.width, batch_tokens, again, ahead
-    )
-    activations = result("layout-activations", activations / tensor)
-    result("layout-fit", state + activations)
-    step_tokens = microbatches * batch_tokens
-    computing = result("layout-computing", training * step_tokens / share / (peak * mfu))
-    sent = result(
-        "layout-products",
-        napkin["sent_for_products"](step_tokens, config.width, config.layers / stages, tensor),
-    )
-    products = result("layout-products-time", sent / (inside * 1e9))
-    sent = result(
-        "layout-weights", napkin["sent_for_state"](n / share, weight, gradient, zero, ranks, microbatches)
-    )
-    weights = result("layout-weights-time", sent / (between * 1e9))
-    result("layout-stages", napkin["sent_to_stages"](step_tokens, config.width, stages))
-    waits = result("layout-bubble", napkin["bubble"](stages, microbatches))
-    result("layout-step", napkin["step_seconds"](computing, products, weights, waits))
-
-
-def block_script(models: Mapping[str, Row], formulas: Mapping[str, Term]) -> str:
-    """The second half of `calculator-data.js`: models, and for each output its fields and its function."""
-    functions = []
-    for name, term in formulas.items():
-        needs = sorted(term.names)
-        function = f"({{ {', '.join(needs)} }}) => {term.text}"
-        functions.append(f"  {_script(name)}: [{_script(needs)}, {function}],\n")
-    body = "".join(functions)
-    return f"export const MODELS = {_script(models)};\nexport const FORMULAS = {{\n{body}}};\n"
-
-
-def _bibliography(path: Path) -> Bibliography:
-    """The book's sources; none where they cannot be read, which the build of the lectures says."""
-    try:
-        return read(path)
-    except (LitbookError, OSError):
-        return {}
-
-
-def data(
-    cards: Sequence[Row], recipes: Sequence[Row], limits: Mapping[str, Row], bibliography: Bibliography
-) -> str:
-    """`calculator-data.js`: what `calculator.js` imports. A format without a peak is null."""
+def data_script(lectures: Path, cards: Sequence[Row], models: Mapping[str, Row]) -> str:
+    """`calculator-data.js`: the translated formulas, the device table and the models."""
+    texts = {f"{name}.py": (lectures / f"{name}.py").read_text(encoding="utf-8") for name in SHARED}
     devices = [
         {
             "name": card["name"],
             "memory": card["memory"],
             "bandwidth": card["bandwidth"],
-            "source": _source(card, bibliography),
             "peaks": {name: card[name] for name in FORMATS},
         }
         for card in cards
     ]
-    sums = [
-        {
-            "key": it["key"],
-            "name": it["name"],
-            "bytes": _total(it),
-            "weight": it["parameter"],
-            "gradient": it["gradient"],
-        }
-        for it in recipes
+    configs = {name: entry["config"] for name, entry in models.items()}
+    tables = f"export const CARDS = {_script(devices)};\nexport const MODELS = {_script(configs)};\n"
+    translated: str = jsmin(javascript.translate(texts, EXPORTED))
+    return f"// Translated from lectures/{', '.join(texts)}.\n{translated}\n{tables}"
+
+
+# --- the form
+
+
+def form(found: Row, models: Sequence[str], cards: Sequence[str]) -> Html:
+    """The fields of the page, from the same table as the terminal's options."""
+    answers, config = found["napkin_answers"], found["napkin_config"]
+    first = [it for it in answers.FIELDS if it.first]
+    more = [it for it in answers.FIELDS if not it.first]
+    jobs = [(key, said) for key, said in answers.CHOICES["job"]]
+    return elements.tag(
+        "div",
+        _group(
+            "The question",
+            _select("job", "Job", jobs, ""),
+            _select(
+                "model",
+                "Model",
+                [*((it, it) for it in models), ("own", "your own")],
+                "or a config.json, below",
+            ),
+            _select("device", "GPU", [(it, it) for it in cards], ""),
+            *(_field(it) for it in first),
+        ),
+        _opened("A config.json of your own", "lb-config-part", _config()),
+        _opened("More assumptions", "lb-more-part", *(_field(it) for it in more)),
+        _opened("The shape of the model", "lb-shape-part", *(_shape_field(it) for it in config.SHAPE_FIELDS)),
+        class_="lb-inputs",
+    )
+
+
+def _field(field: Any) -> Html:
+    """A field of a question: a choice or a number."""
+    if field.choices:
+        return _select(
+            field.name, field.label, [(key, said) for key, said in field.choices], field.hint, field.jobs
+        )
+    return _input(field.name, field.label, field.hint, field.jobs)
+
+
+def _shape_field(field: Any) -> Html:
+    """A field of the shape, with Hugging Face's key beside it."""
+    name = f"shape-{field.name}"
+    if field.kind == "count":
+        return _input(name, field.label, field.key)
+    choices = ("no", "yes") if field.kind == "flag" else field.kind.split()
+    return _select(name, field.label, [(it, it) for it in choices], field.key)
+
+
+def _config() -> Html:
+    """Where a config.json is pasted, dropped or chosen."""
+    return elements.tag(
+        "div",
+        elements.tag("label", elements.text("Paste it, or drop the file here"), for_="lb-config"),
+        elements.tag(
+            "textarea",
+            id="lb-config",
+            rows="4",
+            spellcheck="false",
+            aria_describedby="lb-config-hint lb-config-wrong",
+        ),
+        elements.tag("label", elements.text("or choose the file"), for_="lb-file"),
+        elements.tag("input", id="lb-file", type="file", accept=".json,application/json"),
+        elements.tag(
+            "small", elements.text("It stays in this page; nothing is sent anywhere."), id="lb-config-hint"
+        ),
+        elements.tag("p", id="lb-config-wrong", class_="lb-wrong", role="status"),
+        class_="lb-field lb-whole",
+    )
+
+
+def _input(name: str, label: str, hint: str, jobs: str = "pfs") -> Html:
+    box = elements.tag("input", id=f"lb-{name}", name=name, aria_describedby=_described(name, hint))
+    return _labelled(name, label, box, hint, jobs)
+
+
+def _select(name: str, label: str, choices: Sequence[tuple[str, str]], hint: str, jobs: str = "pfs") -> Html:
+    options = [elements.tag("option", elements.text(said), value=key) for key, said in choices]
+    box = elements.tag(
+        "select", *options, id=f"lb-{name}", name=name, aria_describedby=_described(name, hint)
+    )
+    long = max(len(said) for _, said in choices) > 30  # does not fit beside another field
+    return _labelled(name, label, box, hint, jobs, long)
+
+
+def _described(name: str, hint: str) -> str:
+    return f"lb-{name}-hint lb-{name}-wrong" if hint else f"lb-{name}-wrong"
+
+
+def _labelled(name: str, label: str, box: Html, hint: str, jobs: str, wide: bool = False) -> Html:
+    small = [elements.tag("small", elements.text(hint), id=f"lb-{name}-hint")] if hint else []
+    return elements.tag(
+        "div",
+        elements.tag("label", elements.text(label), for_=f"lb-{name}"),
+        box,
+        *small,
+        elements.tag("p", id=f"lb-{name}-wrong", class_="lb-wrong"),
+        class_="lb-field lb-whole" if wide else "lb-field",
+        hidden=None if "p" in jobs else "",  # the page opens with pretraining
+    )
+
+
+def _group(legend: str, *fields: Html) -> Html:
+    return elements.tag("fieldset", elements.tag("legend", elements.text(legend)), *fields)
+
+
+def _opened(summary: str, id_: str, *fields: Html) -> Html:
+    return elements.tag(
+        "details",
+        elements.tag("summary", elements.text(summary)),
+        elements.tag("div", *fields, class_="lb-grid"),
+        id=id_,
+    )
+
+
+# --- cases that are worked out while the site is built
+
+
+def answer_of(found: Row, words: str) -> Any:
+    """The answer to the words of a command line, as `napkin.py` has it; quotes hold words together."""
+    terminal = found["napkin_terminal"]
+    try:
+        answered, _ = terminal.ask(terminal.parser().parse_args(_words(words)))
+    except terminal.Misused as error:
+        raise LitbookError(f"a case of the page cannot be asked: {words}: {error}") from None
+    return answered
+
+
+def _words(line: str) -> list[str]:
+    return [quoted or plain for quoted, plain in re.findall(r'"([^"]*)"|(\S+)', line)]
+
+
+def case_table(found: Row, words: str) -> str:
+    """The command, and its answer as a table with formulas and links to sections."""
+    answered, sections = answer_of(found, words), found["napkin"].SECTIONS
+    mark = "✓" if answered.fits else "✗"
+    lines = [
+        f"```console\n$ python lectures/napkin.py {words}\n```\n",
+        f"**{mark} {answered.title}** {answered.text}\n",
     ]
-    named = {"CARDS": devices, "RECIPES": sums, "LIMITS": limits, "FORMATS": FORMATS}
-    lines = [f"export const {name} = {_script(value)};\n" for name, value in named.items()]
-    return "// Written from lectures/hardware.py, napkin.py and lecture_03/counts.py.\n" + "".join(lines)
+    lines += [f"- It would fit with: {it}" for it in answered.changes]
+    lines += [f"- Mind: {it}" for it in answered.warnings]
+    lines += ["", "| result | value | formula, with the numbers put in |", "|---|---|---|"]
+    for row in answered.rows:
+        if row.part != "model":
+            bound = f" ({row.bound})" if row.bound in ("upper bound", "lower bound") else ""
+            lines.append(
+                f"| [{row.name}]({address(sections[row.section])}) | {row.text}{bound} | {row.formula} |"
+            )
+    return "\n".join(lines)
+
+
+def case_number(found: Row, words: str, key: str) -> str:
+    """One result of a case; `text` is the verdict's sentence, `change-0` its first change."""
+    answered = answer_of(found, words)
+    if key == "text":
+        return str(answered.text)
+    if key.startswith("change-"):
+        return str(answered.changes[int(key.removeprefix("change-"))])
+    (text,) = (row.text for row in answered.rows if row.key == key)
+    return str(text)
+
+
+def address(section: str) -> str:
+    """A section of the book as a link between source files of the docs."""
+    page, _, anchor = section.partition("#")
+    return f"lectures/{page}.md#{anchor}"
+
+
+# --- tables
+
+
+def formulas_table(lectures: Path, sections: Mapping[str, str]) -> str:
+    """Every formula of `napkin.py`: its name and arguments, what it gives, and the section that proves it."""
+    tree = ast.parse((lectures / "napkin.py").read_text(encoding="utf-8"))
+    lines = ["| formula | what it gives | shown in |", "|---|---|---|"]
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            said, keys = docstring(node)
+            arguments = ", ".join(a.arg for a in (*node.args.args, *node.args.kwonlyargs))
+            links = ", ".join(f"[{key}]({address(sections[key])})" for key in keys)
+            lines.append(f"| `{node.name}({arguments})` | {said} | {links} |")
+    return "\n".join(lines)
+
+
+def docstring(node: ast.FunctionDef) -> tuple[str, list[str]]:
+    """The first sentence of a formula's docstring, and the keys of the sections that it names."""
+    text = " ".join((ast.get_docstring(node) or "").split())
+    said, _, rest = text.partition(" Section: ")
+    keys = re.findall(r"(?:^|; |: )(\w+)(?=[.;]|$)", rest)
+    return re.split(r"(?<=\.) ", said)[0], keys
+
+
+def models_table(found: Row, models: Mapping[str, Row]) -> str:
+    """Every model that has a name: parameters, active ones, cache and source."""
+    napkin, shape_of = found["napkin"], found["napkin_config"].shape_of
+    lines = ["| model | parameters | active per token | KV cache of a token |", "|---|--:|--:|--:|"]
+    size = found["napkin_text"].size
+    for name, entry in models.items():
+        shape = shape_of(entry["config"], name).shape
+        count, active = napkin.parameter_count(shape), napkin.active_parameters(shape)
+        cache = size(napkin.cache_bytes(shape, 1, 2))
+        lines.append(f"| [{name}]({entry['source']}) | {count:,} | {active:,} | {cache} |")
+    return "\n".join(lines)
 
 
 def cards_table(cards: Sequence[Row], bibliography: Bibliography) -> Html:
@@ -336,15 +347,25 @@ def cards_table(cards: Sequence[Row], bibliography: Bibliography) -> Html:
     return _table("Dense peak rates in TFLOP/s, and memory", head, rows)
 
 
-def recipes_table(recipes: Sequence[Row]) -> Html:
-    """Every recipe: the bytes that training keeps for each parameter."""
-    parts = ("parameter", "gradient", "master", "state")
-    rows = [_texts(it["name"], *(it[part] for part in parts), _total(it)) for it in recipes]
-    return _table("Bytes per parameter", ("recipe", *parts, "sum"), rows)
+def recipes_table(recipes: Sequence[Any], sections: Mapping[str, str]) -> str:
+    """Every recipe: bytes of a parameter that it trains and of a frozen one, and where the book shows it."""
+    lines = [
+        "| recipe | weight | gradient | master copy | optimizer | sum | frozen weight | shown in |",
+        "|---|--:|--:|--:|--:|--:|--:|---|",
+    ]
+    for it in recipes:
+        frozen = f"{it.frozen:.4g}" if it.frozen else "–"
+        cells = (it.name, it.parameter, it.gradient, it.master, it.state, it.total, frozen)
+        lines.append(f"| {' | '.join(map(str, cells))} | [{it.section}]({address(sections[it.section])}) |")
+    return "\n".join(lines)
 
 
-def _total(recipe: Row) -> int:
-    return sum(int(recipe[part]) for part in ("parameter", "gradient", "master", "state"))
+def _bibliography(path: Path) -> Bibliography:
+    """The book's sources; none where they cannot be read, which the build of the lectures says."""
+    try:
+        return read(path)
+    except (LitbookError, OSError):
+        return {}
 
 
 def _script(value: Any) -> str:

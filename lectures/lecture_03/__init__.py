@@ -14,10 +14,10 @@ __beside__ = ("counters", "timing", "units")
 
 def main() -> None:
     note(r"""
-        The lecture before this one counted matrix products, parameters and bytes one by one. This
-        one counts a whole Transformer: its parameters, FLOPs, memory and time. Beside each formula
-        stands a count that PyTorch makes without knowing the formula, and a published number where
-        there is one.
+        The lecture before this one counted matmuls, parameters and bytes one by one. This one
+        counts a whole Transformer: its parameters, FLOPs, memory and time. Each formula is compared
+        with a count that PyTorch makes without knowing the formula, and with a published number
+        where there is one.
     """)
     note(r"""
         You need the core of that lecture: what a FLOP is, what a training step keeps in memory, and
@@ -32,7 +32,7 @@ def main() -> None:
     which_flops_enter_mfu()
     note("**Waiting.** Whether a block waits for arithmetic, for memory, or for the program:")
     three_regimes()
-    note("**Writing.** How fast a model can write text, and what it keeps for each token:")
+    note("**Generating.** How fast a model can generate, and what it keeps for each token:")
     generating()
     note("**Since then.** Heads of any size, experts, a compressed cache, windows, and what each costs:")
     later_models()

@@ -11,7 +11,7 @@ from counters import Alive, Watching, flops, flops_by_operation, saved_bytes_of
 from einops import rearrange
 from hardware import CARDS
 from jaxtyping import Float
-from napkin import RECIPES, device_hours, kept_activations, memory_per_device
+from napkin import RECIPES, RESERVE, device_hours, kept_activations, logits_bytes, memory_per_device, room
 from napkin import days as training_days
 from timing import one_thread
 from torch import Tensor, nn
@@ -31,7 +31,7 @@ def the_activations_of_a_block() -> None:
     """The activations of a block."""
     note(r"""
         A training step keeps *activations*: results of the forward pass that the backward pass
-        needs. Parameters, gradients and the optimizer's averages take the same memory however long
+        needs. Parameters, gradients and the optimizer's averages need the same memory however long
         the sequence is. Activations grow with every token, so they decide how large a batch can be.
         How many bytes does one token keep in one layer?
     """)
@@ -68,7 +68,7 @@ class PaperBlock(nn.Module):
 
 
 def dropped(x: Tensor) -> Tensor:
-    """`x` after dropout, which keeps a mask of one byte for each number, as on a GPU."""
+    """`x` after dropout, which keeps a mask of one byte for each element, as on a GPU."""
     y: Tensor = torch.native_dropout(x, 0.1, True)[0]
     return y
 
@@ -87,13 +87,13 @@ def kept_per_token(
 
 @aside
 def a_published_formula_counts_thirty_four_bytes() -> None:
-    """An older block keeps 34 bytes for each number of a token, and 5 for each pair of tokens and head."""
+    """An older block keeps 34 bytes for each element of a token, and 5 for each pair of tokens and head."""
     note(r"""
         How many bytes does a block of GPT-3 keep for the backward pass, for each token? The block
         is older than that of Llama: it has LayerNorm, a nonlinearity called GELU, and *dropout*,
-        which sets random numbers to zero and keeps a *mask* that says which. A token has $d$
+        which sets random elements to zero and keeps a *mask* that says which. A token has $d$
         elements, attention has $a$ heads, and a sequence has $s$ tokens. In `bfloat16`, with `2`
-        bytes for a number, a paper counts for each token and layer
+        bytes for an element, a paper counts for each token and layer
 
         $$
         34\,d + 5\,a\,s \quad\text{bytes}
@@ -102,22 +102,22 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
         [@korthikanti2022]. Where do `34` and `5` come from? The backward pass needs what goes into
         each operation of the block:
 
-        - `for_each_number` lists their bytes for each of the $d$ numbers of a token: `2` for a
-          tensor, `1` for a mask, and `8` inside the feed-forward part, where a token has $4d$
-          numbers.
-        - `for_each_pair` lists those of attention, where a token makes a pair with each of $s$
-          tokens, in each of $a$ heads: its softmax weight, its mask of dropout, and the weight that
-          dropout lets through.
+        - `per_element` lists their bytes for each of the $d$ elements of a token: `2` for a tensor,
+          `1` for a mask, and `8` inside the feed-forward part, where a token has $4d$ elements of
+          `2` bytes.
+        - `per_pair` lists their bytes in attention, where a token makes a pair with each of $s$
+          tokens, in each of $a$ heads: for the pair's softmax weight, its mask of dropout, and the
+          weight after dropout.
     """)
-    for_each_number = {
+    per_element = {
         "inputs of the norms": 2 + 2, "input of queries, keys, values": 2,
         "queries, keys, values": 2 + 2 + 2, "input of out": 2, "two masks": 1 + 1,
         "input of up": 2, "input of GELU": 8, "input of down": 8,
     }
-    for_each_pair = {"weight": 2, "mask": 1, "weight after dropout": 2}
-    assert sum(for_each_number.values()) == 34, \
-        "A token keeps 34 bytes for each number of its width."
-    assert sum(for_each_pair.values()) == 5, \
+    per_pair = {"weight": 2, "mask": 1, "weight after dropout": 2}
+    assert sum(per_element.values()) == 34, \
+        "A token keeps 34 bytes for each of its elements."
+    assert sum(per_pair.values()) == 5, \
         "A token keeps 5 bytes for each head and each token that it is paired with."
     note("Are the lists complete? `PaperBlock` builds a small block of this kind, with $d = 64$ and $a = 4$. It reads `2` sequences of $s = 32$ tokens. `kept_per_token` adds up the bytes that autograd keeps for each token:")
     d, a, s = 64, 4, 32
@@ -126,10 +126,10 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
     over = kept - by_formula  # @inspect over as B
     assert over == 8.0, \
         "For a token, autograd keeps 8 bytes more than the formula says."
-    others = (64, 8, 2, 32), (96, 4, 3, 48)  # d, a, texts and s  # @hide
+    others = (64, 8, 2, 32), (96, 4, 3, 48)  # d, a, sequences and s  # @hide
     more = [kept_per_token(PaperBlock(d, a), d, b, s) for d, a, b, s in others]  # @hide
     assert more == [34 * 64 + 5 * 8 * 32 + 8, 34 * 96 + 5 * 4 * 48 + 8], \
-        "For two other sizes, autograd keeps 8 bytes more than the formula says, too."  # @hide
+        "For two other sizes, autograd also keeps 8 bytes more than the formula says."  # @hide
     x = torch.empty(2, 32, 64, dtype=torch.bfloat16, device="meta")  # @hide
     _, mean, deviation = torch.native_layer_norm(x, [64], None, None, 1e-5)  # @hide
     on_card = 2 * (mean.nbytes + deviation.nbytes) / (2 * 32)  # @hide
@@ -146,14 +146,15 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
         "In GPT-3, 70 % of the bytes are those of pairs, 5 a s."
     note(rf"""
         So in each layer a token keeps `34 * 12288` bytes, {34 * d / 1e3:.0f} kB, for its own
-        numbers, and `5 * 96 * 2048` bytes, {5 * a * s / 1e3:.0f} kB, for its pairs. The pairs take
-        {share:.0%}, because in each of `96` heads a token makes a pair with all `2048` tokens.
+        elements, and `5 * 96 * 2048` bytes, {5 * a * s / 1e3:.0f} kB, for its pairs. The pairs are
+        {share:.0%} of all, because in each of `96` heads a token makes a pair with all `2048`
+        tokens.
     """)
-    question("GPT-3 has width `12288` and `96` heads. From how many tokens in a sequence on is the second term, $5as$ bytes for a token, larger than the first, $34d$?",
+    question("GPT-3 has width `12288` and `96` heads. What is the smallest number of tokens in a sequence with which the second term, $5as$ bytes for a token, is larger than the first, $34d$?",
              answer=34 * 12288 // (5 * 96) + 1, check=next(s for s in range(1, 9999) if 5 * a * s > 34 * d), unit="tokens",
              within=0.01, hint="Set both terms equal, and solve for $s$.",
              wrong={"There are 96 heads: each keeps 5 bytes for a pair.": 34 * 12288 // 5 + 1},
-             why="The terms are equal where $34d = 5as$, so at $s = 34d / 5a$. GPT-3 was trained on more than twice as many tokens at a time, so pairs took most of its memory.")
+             why="The terms are equal where $34d = 5as$, so at $s = 34d / 5a$. GPT-3 was trained on more than twice as many tokens at a time, so pairs were most of its activations.")
 
 
 def the_block_of_today_keeps_other_tensors() -> None:
@@ -161,9 +162,10 @@ def the_block_of_today_keeps_other_tensors() -> None:
     note(r"""
         How many bytes does a block of Llama-3 keep for the backward pass, for each token? A token
         has $d$ elements, all its keys together have $d_{kv}$, and inside the feed-forward part it
-        has $h$. There are $a$ heads. Each number takes `2` bytes in `bfloat16`. Attention is
-        *fused*: a single kernel computes it, and does not keep its softmax weights. From the
-        block's input to its output, the backward pass needs
+        has $h$. There are $a$ heads. Each element has `2` bytes in `bfloat16`. Attention is
+        *fused*: a single kernel computes it, and does not keep its softmax weights. To compute the
+        gradient of a matrix, the backward pass needs the matrix's input, and for a nonlinearity it
+        needs what went into it. From the block's input to its output these are
 
         | kept for each token | bytes |
         |---|---|
@@ -175,8 +177,8 @@ def the_block_of_today_keeps_other_tensors() -> None:
         | in the feed-forward part: gate, its SiLU (the gate times its sigmoid), up, and SiLU times up | $8h$ |
         | a `float32` for each norm, and one for each head | $8 + 4a$ |
 
-        The rows with $d$ add up to $4 + 2 + 2 + 2 + 2 = 12$ times $d$. Without the last row, which
-        is small, a token keeps
+        For each element of its width, a token keeps $4 + 2 + 2 + 2 + 2 = 12$ bytes: that is $12d$.
+        Without the last row, which is small, a token keeps
 
         [@eq:activations]: $$
         \text{bytes a token keeps in a layer} \approx 12\,d + 4\,d_{kv} + 8\,h
@@ -184,17 +186,17 @@ def the_block_of_today_keeps_other_tensors() -> None:
 
         Compare the whole list with what autograd keeps, for a small block of the sizes `SMALL` that
         reads `2` sequences of `32` tokens. `kept_per_token` adds up the bytes that autograd keeps
-        for each token. `with_lean_norms` lets the two norms keep what the list says, as the kernel
+        for each token. `with_lean_norms` makes the two norms keep what the list says, as the kernel
         of a GPU does:
     """)
     d, kv, h, a = SMALL.width, SMALL.kv_width, SMALL.hidden, SMALL.heads  # @inspect d, kv, h, a
     rounded = 12 * d + 4 * kv + 8 * h  # @inspect rounded as B
     listed = rounded + 8 + 4 * a  # @inspect listed as B
     block = with_lean_norms(Block(SMALL, "fused"))
-    # Width, texts, tokens of a text, and the size of a head:
+    # Width, sequences, tokens of a sequence, and the size of a head:
     kept = kept_per_token(block, d, 2, 32, SMALL.head)  # @inspect kept as B  # @unnoticed: 2, 32: bytes per token are the same in any batch
     assert kept == listed, \
-        "Autograd keeps as many bytes as the list says."
+        "Autograd keeps the bytes that the list says."
     assert listed == activation_bytes(SMALL, SMALL.context) == 2152, \
         "The list gives 2152 bytes for a token of the small block."  # @hide
 
@@ -213,12 +215,12 @@ def the_block_of_today_keeps_other_tensors() -> None:
     written = [kept_by(c, s, "written") for c, s in cases]  # @hide
     exact = [activation_bytes(c, s, fused=False) for c, s in cases]  # @hide
     assert exact == [2632, 3144, 3144], \
-        "Written out, with the softmax weights added, the list gives 2632, 3144 and 3144."  # @hide
+        "Unfused, with the softmax weights added, the list gives 2632, 3144 and 3144."  # @hide
     assert written == exact, \
         "For three sizes, unfused, the list is right to the byte."  # @hide
     each = activation_bytes(LLAMA_3_8B, 8192) / LLAMA_3_8B.width  # @hide
     assert 41 < each < 41.1, \
-        "Llama-3-8B keeps 41 bytes for each number of its width, where the paper's block keeps 34."  # @hide
+        "Llama-3-8B keeps 41 bytes for each element of its width, where the paper's block keeps 34."  # @hide
     inner = LLAMA_3_8B.hidden / LLAMA_3_8B.width  # @hide
     assert inner == 3.5, \
         "Its feed-forward part is 3.5 times as wide, where the paper's block has 4."  # @hide
@@ -230,7 +232,7 @@ def the_block_of_today_keeps_other_tensors() -> None:
         "With two such tensors, Llama-3-8B would keep less than 34."  # @hide
     older = activation_bytes(LLAMA_2_7B, 4096) / LLAMA_2_7B.width  # @hide
     assert 37.5 < older < 37.6, \
-        "Llama-2-7B keeps more than 34 bytes for each number of its width, too."  # @hide
+        "Llama-2-7B also keeps more than 34 bytes for each element of its width."  # @hide
     note("Now the formula for a layer of Llama-3-8B, which has $d = 4096$, $d_{kv} = 1024$ and $h = 14336$:")
     layer = 12 * 4096 + 4 * 1024 + 8 * 14336  # @inspect layer as B
     inside = 8 * 14336  # @inspect inside as B
@@ -239,11 +241,12 @@ def the_block_of_today_keeps_other_tensors() -> None:
         "In Llama-3-8B, 68 % of the bytes are kept inside the feed-forward part."  # @hide
     exact_layer = activation_bytes(LLAMA_3_8B, 8192)  # @hide
     assert exact_layer - layer == 2 * 4 + 4 * 32, \
-        "The formula leaves out the few numbers of norms and heads."  # @hide
+        "The formula leaves out the few elements of norms and heads."  # @hide
     note(rf"""
         So each token keeps {layer / 1e3:.0f} kB in each layer, and {share:.0%} of it inside the
-        feed-forward part. The cause is the gate: to go backward through it, four tensors of the
-        large width $h$ are needed. A feed-forward part without a gate needs two.
+        feed-forward part. The cause is the gate. Its elements, their SiLU, those of up, and the
+        products of the last two are each the input of some operation, so all four tensors of the
+        large width $h$ are kept. A feed-forward part without a gate keeps two.
     """)
     by_part = {
         name: {
@@ -266,7 +269,7 @@ def the_block_of_today_keeps_other_tensors() -> None:
     """, answer=32 * (12 * 4096 + 4 * 1024 + 8 * 14336),
         check=32 * (activation_bytes(LLAMA_3_8B, 8192) - 2 * 4 - 4 * 32), unit="B", within=0.02, wrong={
             "That is one layer.": 12 * 4096 + 4 * 1024 + 8 * 14336,
-            "Each number takes two bytes; the formula has that in it already.": 2 * 32 * (12 * 4096 + 4 * 1024 + 8 * 14336),
+            "Each element has two bytes; the formula includes that already.": 2 * 32 * (12 * 4096 + 4 * 1024 + 8 * 14336),
         }, hint="First one layer, then all of them.",
         why="One layer keeps $12d + 4d_{kv} + 8h$ bytes. All layers are alike, so multiply by `32`.")
 
@@ -314,16 +317,16 @@ def with_lean_norms(block: Block) -> Block:
 def a_norm_in_pieces_keeps_float32_copies() -> None:
     """A norm that runs in pieces keeps two `float32` copies of its input."""
     note(r"""
-        How much memory does a norm take in training? RMSNorm divides the numbers of a token by
-        their root mean square. Its input is in `bfloat16`, `2` bytes a number, but it computes in
-        `float32`, because its sum would lose digits otherwise. What it keeps for the backward pass
-        depends on how it runs:
+        How much memory does a norm need in training? RMSNorm divides the elements of a token by
+        their root mean square. Its input is in `bfloat16`, `2` bytes per element, but it computes
+        in `float32`, `4` bytes, because its sum would lose digits otherwise. What it keeps for the
+        backward pass depends on how it runs:
 
         - *As one kernel*, a single program, as on a GPU. It keeps its input and one `float32` for
           each token, and computes the rest again in the backward pass.
         - *In pieces*, as on a CPU. PyTorch runs one operation after the other: convert, square,
           divide, convert back. Autograd keeps what passes between them: two copies of the input in
-          `float32`.
+          `float32`, `2 * 4` bytes per element.
 
         In the code, `RMSNorm` runs in pieces, and `Lean` is a norm that keeps only what the kernel
         keeps. Both compute the same, here for `4` sequences of `8` tokens of `64` elements:
@@ -340,15 +343,16 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
     in_parts = gradients(pieces)  # @hide
     assert torch.allclose(gradients(lean), in_parts), \
         "Both norms give the same gradients."  # @hide
-    note("`kept_per_token` adds up the bytes that a norm keeps for a token of `64` elements. Without the `4` bytes of the `float32`, and divided by `64`, that is for each number:")
+    note("`kept_per_token` adds up the bytes that a norm keeps for a token of `64` elements. Subtract the `4` bytes of the one `float32`, and divide by `64` elements:")
     in_pieces = (kept_per_token(RMSNorm(64), 64, 2, 16) - 4) / 64  # @measure in_pieces as B
     in_one = (kept_per_token(Lean(64), 64, 2, 16) - 4) / 64  # @inspect in_one as B
-    assert in_one == 2.0, "As one kernel, a norm keeps 2 bytes for each number."
+    assert in_one == 2.0, \
+        "As one kernel, a norm keeps 2 bytes for each element."
     assert in_pieces >= in_one, "In pieces, it keeps no less."
     note(r"""
         How much is that in a whole block? A block of Llama-3-8B is `4096` wide and has two norms.
         `activation_bytes` gives the bytes that the block keeps for a token, first with `8` bytes
-        for each number of a norm, as two copies take, then with `2`:
+        per element of a norm, those of two copies, then with `2`:
     """)
     config = LLAMA_3_8B
     with_pieces = activation_bytes(config, 8192, norm=8)
@@ -361,17 +365,17 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
         "In pieces, the two norms keep 5.28 times what fused attention keeps."  # @hide
     note(rf"""
         So with norms in pieces the whole block keeps {more:.0%} more, because two copies in
-        `float32` take `8` bytes for each number, where a kernel keeps the input alone, `2` bytes.
+        `float32` have `8` bytes per element, where a kernel keeps the input alone, `2` bytes.
     """)
     other = replace(config, width=2048)  # @hide
     question(r"""
-        Another block is `2048` wide and has two norms, on numbers in `bfloat16`. How many bytes
-        fewer does it keep for a token if each norm runs in one kernel, and not in pieces?
+        Another block is `2048` wide and has two norms, on elements in `bfloat16`. How many fewer
+        bytes does it keep for a token if each norm runs in one kernel, and not in pieces?
     """, answer=2 * (8 - 2) * 2048, check=activation_bytes(other, 8192, norm=8) - activation_bytes(other, 8192), unit="B", wrong={
             "The block has two norms.": (8 - 2) * 2048,
             "The kernel still keeps its input.": 2 * 8 * 2048,
-        }, hint="How many bytes for each number does a norm keep in pieces, and how many in one kernel?",
-        why="In pieces a norm keeps two copies in `float32`, `8` bytes for each number. In one kernel it keeps its input, `2` bytes. The `float32` for the token is kept both ways.")
+        }, hint="How many bytes per element does a norm keep in pieces, and how many in one kernel?",
+        why="In pieces a norm keeps two copies in `float32`, `8` bytes per element. In one kernel it keeps its input, `2` bytes. The `float32` for the token is kept both ways.")
 
 
 @aside
@@ -379,17 +383,19 @@ def written_attention_keeps_a_weight_per_pair() -> None:
     """Unfused attention keeps a weight for every pair of tokens; fused attention keeps none."""
     note(r"""
         In attention, each token has a *softmax weight* for each token of the sequence, in every
-        head. The weight says how much the token takes from that other token. The backward pass
-        needs all these weights. Must they be kept?
+        head. The weight says how much of that other token's value goes into the result. The
+        backward pass needs all these weights. Do they have to be kept?
 
-        - *Written-out* attention runs as separate operations, and keeps them: `2` bytes each in
+        - *Unfused* attention runs as separate operations, and keeps them: `2` bytes each in
           `bfloat16`.
         - *Fused* attention runs as a single program, a kernel. It keeps only one `float32`, `4`
           bytes, for each head and token. From this it computes the weights again in the backward
           pass [@dao2022].
 
-        Measure it with a small block of `8` heads that reads sequences of `16` to `128` tokens.
-        `fused` and `written` are the bytes that the whole block keeps for each token:
+        With `8` heads and `16` tokens that is $8 \cdot 16 \cdot 2 = 256$ bytes per token unfused,
+        and $8 \cdot 4 = 32$ fused: `224` more. Measure it with a small block of `8` heads that
+        reads sequences of `16` to `128` tokens. `fused` and `unfused` are the bytes that the whole
+        block keeps for each token:
     """)
     lengths = [16, 32, 64, 128]
 
@@ -398,26 +404,26 @@ def written_attention_keeps_a_weight_per_pair() -> None:
         return kept_per_token(block, SMALL.width, 1, length, SMALL.head)
 
     fused = [kept(n, "fused") for n in lengths]  # @inspect fused as B
-    written = [kept(n, "written") for n in lengths]  # @inspect written as B
+    unfused = [kept(n, "written") for n in lengths]  # @inspect unfused as B
     assert max(fused) == min(fused), \
-        "Fused, a token keeps as many bytes in a long sequence as in a short one."
-    more = [w - f for w, f in zip(written, fused)]  # @inspect more as B
+        "Fused, a token keeps the same bytes in a long sequence and in a short one."
+    more = [u - f for u, f in zip(unfused, fused)]  # @inspect more as B
     assert more == [224, 480, 992, 2016], \
-        "Written out, a token keeps 224, 480, 992 and 2016 bytes more."  # @hide
+        "Unfused, a token keeps 224, 480, 992 and 2016 bytes more."  # @hide
     assert more == [2 * 8 * n - 4 * 8 for n in lengths], \
-        "Written out, each of 8 heads keeps 2 bytes for each of n tokens, instead of 4 bytes."
+        "Unfused, each of 8 heads keeps 2 bytes for each of n tokens, instead of 4 bytes."
     tokens, heads = 8192, LLAMA_3_8B.heads  # @hide
     token = activation_bytes(LLAMA_3_8B, tokens)  # @hide
     layer = tokens * token  # @hide
     out = tokens * activation_bytes(LLAMA_3_8B, tokens, fused=False)  # @hide
     assert 4.1 < out / layer < 4.2, \
-        "Written out, a layer of Llama-3-8B keeps 4.1 times as much as fused."  # @hide
+        "Unfused, a layer of Llama-3-8B keeps 4.1 times as much as fused."  # @hide
     assert LLAMA_3_8B.context == tokens, \
         "Llama-3-8B reads 8192 tokens."  # @hide
     note(rf"""
-        So with unfused attention, *each* token keeps twice as many weights in a sequence that is
-        twice as long, because it has a weight for each of its tokens. With fused attention a token
-        keeps the same in any sequence.
+        So with unfused attention, *each* token keeps twice as many weights if the sequence is twice
+        as long, because it has a weight for each token of the sequence. With fused attention a
+        token keeps the same bytes in any sequence.
 
         Llama-3-8B has `32` heads and reads sequences of `8192` tokens [@llama3]. Fused, a token
         keeps {token / 1e3:.0f} kB in a layer. Unfused, it keeps `2 * 32 * 8192` bytes more,
@@ -432,10 +438,10 @@ def written_attention_keeps_a_weight_per_pair() -> None:
     least = lines["fused"][0] / (2 * LLAMA_3_8B.width)  # @hide
     assert 20 < least < 21, \
         "With fused attention, a layer keeps more than 20 times what its input alone takes."  # @hide
-    figure(plot_lines(more_lengths, lines, "tokens in the text", "bytes per token and layer", log=True),
+    figure(plot_lines(more_lengths, lines, "tokens in the sequence", "bytes per token and layer", log=True),
         caption=r"""
-            Bytes that a token keeps in a layer of Llama-3-8B. Written out, they grow with the
-            length of the sequence; fused, they do not.
+            Bytes that a token keeps in a layer of Llama-3-8B. Unfused, they grow with the length of
+            the sequence; fused, they do not.
         """, alt=r"""
             Two curves against the length of the sequence. The one of unfused attention bends
             upwards and rises more than fortyfold, the one of fused attention is level.
@@ -447,8 +453,8 @@ def written_attention_keeps_a_weight_per_pair() -> None:
     """, answer=(32 * (2 * 131072 - 4) + 168072) / 168072,
         check=lines["unfused"][-1] / lines["fused"][-1],
         unit="times", within=0.01, wrong={
-            "That is the weights alone: the rest is kept too.": 32 * 2 * 131072 / 168072,
-            "A weight takes two bytes.": 1 + 32 * 131072 / 168072,
+            "That is the weights alone: the rest is also kept.": 32 * 2 * 131072 / 168072,
+            "A weight has two bytes.": 1 + 32 * 131072 / 168072,
         }, hint="How many bytes are the softmax weights of one token?", why=r"""
             Each of `32` heads keeps `2` bytes for each of the `131072` tokens, `8388608` bytes.
             They come on top of the `168072`. Divide the sum by `168072`.
@@ -458,14 +464,15 @@ def written_attention_keeps_a_weight_per_pair() -> None:
 def checkpointing_keeps_the_input_alone() -> None:
     """A checkpointed block keeps its input alone, and is computed once more."""
     note(r"""
-        *Activations*, the results of the forward pass that the backward pass needs, take much
+        *Activations*, the results of the forward pass that the backward pass needs, fill much
         memory. In *activation checkpointing* [@chen2016] a block keeps only its input. When the
-        backward pass reaches the block, it runs once more from this input.
+        backward pass reaches the block, the block runs once more from this input, and so makes its
+        activations again.
 
         PyTorch's `checkpoint` does this; `use_reentrant=False` chooses the newer of its two ways.
         Try it with a small block that reads `2` sequences of `32` tokens of `64` elements. `given`
-        lists what is there in any case, parameters and angles. `saved_bytes_of` adds up what else
-        autograd keeps:
+        lists what is there in any case, parameters and angles. `saved_bytes_of` adds up what
+        autograd keeps apart from these:
     """)
     block = Block(SMALL).bfloat16()
     x = torch.randn(2, 32, 64, dtype=torch.bfloat16, requires_grad=True)
@@ -474,20 +481,20 @@ def checkpointing_keeps_the_input_alone() -> None:
     checkpointed = partial(checkpoint, block, x, turn, use_reentrant=False)
     kept = saved_bytes_of(checkpointed, given)  # @inspect kept as B
     assert kept == x.nbytes == 2 * 64 * (2 * 32), \
-        "Autograd keeps 2 bytes for each number of the block's input, and nothing else."
+        "Autograd keeps 2 bytes for each element of the block's input, and nothing else."
     expected, = torch.autograd.grad(block(x, turn).sum(), x)  # @hide
     gradient, = torch.autograd.grad(checkpointed().sum(), x)  # @hide
     assert torch.equal(gradient, expected), \
         "The gradient is the same, bit for bit."  # @hide
     saved = activation_bytes(LLAMA_3_8B, 4096) / (2 * 4096)  # @hide
     assert 20 < saved < 21, \
-        "A block of Llama-3-8B that is not checkpointed keeps 21 times what its input takes."  # @hide
+        "A block of Llama-3-8B that is not checkpointed keeps 21 times the bytes of its input."  # @hide
     note(rf"""
-        In a block of Llama-3-8B, which is `4096` wide, the input takes `4096` elements of `2` bytes
-        for each token. Without checkpointing the block keeps what goes into each of its products
-        and nonlinearities,
+        In a block of Llama-3-8B, which is `4096` wide, the input has `4096` elements of `2` bytes
+        for each token. Without checkpointing the block keeps what goes into each of its matmuls and
+        nonlinearities,
         [about `12 * 4096 + 4 * 1024 + 8 * 14336` bytes](#the_block_of_today_keeps_other_tensors).
-        That is {saved:.0f} times as much.
+        That is {saved:.0f} times as many bytes.
 
         The price is time: in the backward pass, most of the forward pass runs a second time.
         `large` is a block of Llama-3-8B that reads `4096` tokens, and `flops` counts:
@@ -499,37 +506,38 @@ def checkpointing_keeps_the_input_alone() -> None:
     forward = flops(lambda: large(x, turn))  # @inspect forward as FLOP
     usual = flops(lambda: large(x, turn).sum().backward())  # @inspect usual as FLOP
     assert usual == 3 * forward, \
-        "A step without checkpointing takes three times the FLOPs of a forward pass."
+        "A step without checkpointing costs three times the FLOPs of a forward pass."
     run = partial(checkpoint, large, x, turn, use_reentrant=False)
     longer = flops(lambda: run().sum().backward())  # @inspect longer as FLOP
     more = longer / usual - 1  # @inspect more as %
     assert 0.25 < more < 0.26, \
-        "With checkpointing, a step takes 26 % more FLOPs."
+        "With checkpointing, a step costs 26 % more FLOPs."
     down = 2 * 4096 * LLAMA_3_8B.hidden * LLAMA_3_8B.width  # @hide
     assert longer - usual == forward - down, \
-        "What runs again is the forward pass without its last product."  # @hide
+        "What runs again is the forward pass without its last matmul."  # @hide
     misbelief("Checkpointing every block costs a third more.", rf"""
-        A step takes {more:.0%} more FLOPs here. A third would be a whole forward pass. But PyTorch
-        stops before the block's last product, `down`, because the backward pass needs what goes
-        into this product and not its result.
+        A step costs {more:.0%} more FLOPs here. A whole forward pass would be a third of a step,
+        because the backward pass costs twice as much as the forward pass. But PyTorch stops before
+        the block's last matmul, `down`: the backward pass needs what goes into this matmul and not
+        its result.
     """)
     step = {"forward pass": forward, "backward pass": usual - forward}  # @hide
     both = {"usual": step, "checkpointed": {**step, "forward once more": longer - usual}}  # @hide
     figure(stacks({n: {p: w / TERA for p, w in of.items()} for n, of in both.items()}, "TFLOP"), caption=r"""
         FLOPs of a training step of one block of Llama-3-8B with `4096` tokens. Checkpointing adds a
-        forward pass without its last product.
+        forward pass without its last matmul.
     """, alt=r"""
         Two stacked bars. The backward pass is twice as long as the forward pass; the bar of the
         checkpointed step has a third part, a little shorter than the forward pass.
     """)
     question(r"""
-        Llama-3-8B is `4096` wide and has `32` blocks. Every block is checkpointed, and a number
-        takes `2` bytes. How many bytes do the inputs of all blocks take for one sequence of `8192`
+        Llama-3-8B is `4096` wide and has `32` blocks. Every block is checkpointed, and an element
+        has `2` bytes. How many bytes do the inputs of all blocks need for one sequence of `8192`
         tokens?
     """, answer=32 * 2 * 4096 * 8192, check=2 * 2**30, unit="B", wrong={
-            "A number of bfloat16 takes two bytes.": 32 * 4096 * 8192,
+            "An element of bfloat16 has two bytes.": 32 * 4096 * 8192,
             "Each of the 32 blocks keeps its input.": 2 * 4096 * 8192,
-        }, hint="How many numbers is the input of one block?",
+        }, hint="How many elements does the input of one block have?",
         why="The input of a block has `8192 * 4096` elements of `2` bytes, and each of the `32` blocks keeps its own.")
 
 
@@ -551,9 +559,10 @@ def checkpointing_lets_a_large_model_fit() -> None:
         activations. Without checkpointing a GPU keeps `10 + 10` GB. With it, it keeps both inputs
         and one block's activations: `1 + 1 + 10` GB.
 
-        Now the real size. `activation_bytes` gives the bytes that a block keeps per token. An input
-        is `8192` elements of `2` bytes per token (by chance, the model dimension is `8192` as
-        well):
+        Now the real size. A tenth of a GPU's memory is kept free, for buffers and for what an
+        operation needs for a moment, so `72` of `80` GB may be planned for. `activation_bytes`
+        gives the bytes that a block keeps per token. An input is `8192` elements of `2` bytes per
+        token (by chance, the model dimension is `8192` as well):
     """)
     config, tokens = LLAMA_3_70B, 8192
     of_a_block = tokens * activation_bytes(config, tokens) / GB  # @inspect round(of_a_block, 1) as GB
@@ -572,13 +581,16 @@ def checkpointing_lets_a_large_model_fit() -> None:
     state = 16 * parameter_count(config) / GB  # @inspect round(state) as GB
     needs = {gpus: state / gpus + checkpointed for gpus in (8, 16, 32, 64)}
     needed = {gpus: round(need) for gpus, need in needs.items()}  # @inspect needed as GB
-    enough = [gpus for gpus, need in needs.items() if need < 80]
+    enough = [gpus for gpus, need in needs.items() if need < 72]
     assert enough == [32, 64], \
-        "Of 8, 16, 32 and 64 GPUs, 32 and 64 hold state and activations in 80 GB each."
+        "Of 8, 16, 32 and 64 GPUs, 32 and 64 hold state and activations in 72 GB each."
+    planned = room(CARDS["H100 SXM"].memory, RESERVE, 0)  # @hide
+    assert planned == 72 * GB, \
+        "Nine tenths of the memory of an H100 are 72 GB."  # @hide
     logits = 2 * config.vocabulary * tokens * 2 / GB  # logits and softmax in bfloat16  # @hide
     assert 4 < logits < 4.3, \
         "The logits and their softmax, which the table leaves out, add 4 GB in bfloat16."  # @hide
-    assert needs[32] + logits < 80 < activations, \
+    assert needs[32] + logits < 72 < activations, \
         "With 32 GPUs they fit as well."  # @hide
     without = state / 1024, activations  # @hide
     assert round(without[0], 1) == 1.1, \
@@ -597,6 +609,7 @@ def checkpointing_lets_a_large_model_fit() -> None:
             "state": memory_per_device(weights, recipes[recipe], cards, sharded=True),
             "activations": kept_activations(
                 activation_bytes(shape, context), shape.layers, shape.width, context, again),
+            "softmax": logits_bytes(shape.vocabulary, context),
             "days": days, "gpu_hours": device_hours(days, cards),
         }
 
@@ -616,12 +629,13 @@ def checkpointing_lets_a_large_model_fit() -> None:
             More GPUs shrink the state, and the activations not at all. A shorter sequence helps,
             and so does keeping only the inputs of blocks.
         """, caption=r"""
-            What one GPU holds in data parallelism: its slice of the state, and the activations of
-            one sequence. Below, how long training on `15e12` tokens takes at half of the peak,
-            counted as `6` FLOPs for each parameter and token.
+            What one GPU holds in data parallelism: its slice of the state, the activations of one
+            sequence, and the softmax [of its logits](#logits_weigh_as_much_as_layers); the dashed
+            tenth is kept free. Below, how long training on `15e12` tokens takes at half of the
+            peak, counted as `6` FLOPs for each parameter and token.
         """, alt=r"""
             A frame, the memory of one H100, and a bar that runs out of it to nearly three times its
-            length: a sliver of state, and activations.
+            length: a sliver of state, activations, and the softmax of the logits.
         """)  # @hide
     note(rf"""
         So in data parallelism without checkpointing, no number of GPUs is enough, because each
@@ -653,7 +667,7 @@ def checkpointing_lets_a_large_model_fit() -> None:
 
 
 def kept_all(layers: int, x: Tensor) -> Tensor:  # @stepover
-    """`x` after `layers` sines, one after the other; autograd keeps the input of each."""
+    """`x` after `layers` sines in turn; autograd keeps the input of each."""
     for _ in range(layers):
         x = x.sin()
     return x
@@ -710,15 +724,16 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
     """What layers keep can grow with their number, with its root, or not at all."""
     note(r"""
         A deep model has many layers, and the backward pass needs the input of each. How little
-        memory can that take? Take `64` equal layers, one after the other. There are three ways:
+        memory can that need? Take `64` equal layers in a row. There are three ways:
 
         - *Keep every input.* These are `64` tensors, and each layer runs once.
         - *Keep the input of each segment* [@chen2016]. Cut the layers into `8` segments of `8`, and
           keep the `8` inputs of the segments. In the backward pass one segment at a time runs
-          again, and keeps the inputs of its other layers meanwhile. These are `8 + 7` tensors, and
+          again, and meanwhile keeps the inputs of its other layers. These are `8 + 7` tensors, and
           nearly every layer runs twice.
-        - *Keep the first input alone.* For each layer, all layers before it run again. One tensor
-          is kept, and for $L$ layers there are about $L^2/2$ runs of a layer.
+        - *Keep the first input alone.* To get the input of a layer, all layers before it run again:
+          $63$ for the last layer, $62$ for the one before, and so on. One tensor is kept, and for
+          $L$ layers there are about $L^2/2$ runs of a layer.
 
         In the code `kept_all`, `kept_in_segments` and `KeptNone` are the three ways. A layer is the
         sine of its input. `peak_and_forwards` runs a forward and a backward pass, and counts the
@@ -729,7 +744,7 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
     tensors = [round(most) for most, _ in measured]  # @inspect tensors
     runs = [count for _, count in measured]  # @inspect runs
     assert tensors == [65, 16, 3], \
-        "The three ways have at most 65, 16 and 3 tensors in memory."
+        "The three ways have no more than 65, 16 and 3 tensors in memory."
     assert runs[0] == 64, "With every input kept, each of 64 layers runs once."
     assert runs[1] == 2 * 64 - 8, \
         "In segments, all layers run twice but the last one of each of 8 segments."
@@ -750,16 +765,19 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
         | input of each segment | {tensors[1]} | {runs[1]} |
         | first input alone | {tensors[2]} | {runs[2]:,} |
 
-        (The first input is not counted. Besides, `2` or `3` results are just being computed.)
+        (The first input is not counted. Another `2` or `3` tensors are results that are just being
+        computed.)
 
-        So segments save three quarters of the memory for less than one run more of each layer. As
-        many segments as a segment has layers is best: fewer segments are longer, and more have more
-        inputs to keep. With $L$ layers about $2\sqrt{{L}}$ inputs are then kept.
+        So segments save three quarters of the memory, and each layer runs no more than once again.
+        It is best to have the same number of segments as layers in a segment: fewer segments are
+        longer, so more inputs are kept within one, and more segments have more inputs of their own.
+        With $L$ layers, $\sqrt{{L}}$ segments of $\sqrt{{L}}$ layers then keep about $2\sqrt{{L}}$
+        inputs.
     """)
     question(r"""
         `100` layers are cut into `10` segments of `10` layers. Kept are the input of each segment
-        and, in the backward pass, those of the other layers of the segment that runs again. How
-        many inputs is that at most?
+        and, in the backward pass, those of the other layers of the segment that runs again. What is
+        the largest number of inputs kept at a time?
     """, answer=10 + 9, check=2 * math.isqrt(100) - 1, unit="inputs", within=0.01, wrong={
             "The first layer's input is that of the segment: it is kept once.": 10 + 10,
         }, hint="How many layers of a segment have an input that is not kept yet?",
@@ -768,13 +786,13 @@ def memory_can_grow_with_the_root_of_the_depth() -> None:
 
 @aside
 def recomputing_attention_alone_is_nearly_free() -> None:
-    """Recomputing attention's weights alone gives back most of the bytes for few of the FLOPs."""
+    """Recomputing attention's softmax weights saves many bytes and costs few FLOPs."""
     note(r"""
         Which of the tensors that a block keeps for the backward pass are the cheapest to compute
-        again? The softmax weights of attention. They take many bytes, because each head has one for
-        each pair of tokens. And they take few FLOPs: a single product, queries by keys, makes them.
-        So a block can keep queries, keys and values, and compute the weights again when the
-        backward pass needs them. This is *selective recomputation* [@korthikanti2022].
+        again? The softmax weights of attention. They need many bytes, because each head has one for
+        each pair of tokens. And they cost few FLOPs, because a single matmul, queries times keys,
+        makes them. So a block can keep queries, keys and values, and compute the weights again when
+        the backward pass needs them. This is *selective recomputation* [@korthikanti2022].
 
         Try it on a small block, `64` wide with `8` heads, that reads `128` tokens. `attend` is the
         step of its attention that turns queries, keys and values into a result. PyTorch's
@@ -800,10 +818,10 @@ def recomputing_attention_alone_is_nearly_free() -> None:
         "The block keeps a little less than with fused attention."  # @hide
     extra = flops(step) - flops_before  # @inspect extra as FLOP
     assert extra == 2 * 128 * 128 * 64, \
-        "One product more, of queries and keys, is computed."
+        "Another matmul, of queries and keys, is computed."
     share = extra / flops_before  # @inspect share as %
     assert round(share, 3) == 0.048, \
-        "The step takes less than 5 % more FLOPs."  # @hide
+        "The step costs less than 5 % more FLOPs."  # @hide
     with torch.device("meta"):  # @hide
         layer = PaperBlock(12288, 96)
         x = torch.empty(1, 2048, 12288)
@@ -822,16 +840,17 @@ def recomputing_attention_alone_is_nearly_free() -> None:
         "The share of a forward pass is three times that of a step."  # @hide
     d, s = 12288, 2048  # @hide
     assert forward == s * (24 * d**2 + 4 * s * d), \
-        "A forward pass of GPT-3's layer takes 24 d**2 + 4 s d FLOPs for a token."  # @hide
+        "A forward pass of GPT-3's layer costs 24 d**2 + 4 s d FLOPs for a token."  # @hide
     note(rf"""
-        The bytes for a token fall from {kept_before:,.0f} to {kept_after:,.0f}, because the
-        `2 * 8 * 128` bytes of its weights are gone. The FLOPs rise by only {share:.1%}, because a
-        single product runs once more.
+        The bytes for a token fall from {kept_before:,.0f} to {kept_after:,.0f}, because the `2`
+        bytes × `8` heads × `128` tokens of its weights are gone. The FLOPs rise by only
+        {share:.1%}, because a single matmul runs once more.
 
         In a large model the price is even lower. GPT-3 has width $d = 12288$ and reads $s = 2048$
-        tokens. In a forward pass, a token takes $24d^2$ FLOPs in the matrices of a layer, and $4sd$
-        in attention's two products, queries by keys and weights by values. A training step takes
-        `3` times that. If both products run once more, a step takes this share more:
+        tokens. In a forward pass, a token costs $24d^2$ FLOPs in the matrices of a layer, `2` for
+        each of their $12d^2$ weights, and $4sd$ in attention's two matmuls, queries times keys and
+        weights times values. A training step costs `3` times that. If both matmuls run once more, a
+        step costs this share more:
 
         $$
         \frac{{4sd}}{{3\,(24d^2 + 4sd)}}
@@ -839,16 +858,16 @@ def recomputing_attention_alone_is_nearly_free() -> None:
         $$
 
         That is {of_step:.1%}. It is so little because $24d$ is much larger than $4s$: the matrices
-        take nearly all of the FLOPs.
+        are nearly all of the FLOPs.
     """)
     question(r"""
         GPT-3 has width $d = 12288$. Let it read sequences of $s = 8192$ tokens, `4` times as long.
-        By what share do the FLOPs of a step grow if both products of attention run once more, in
+        By what share do the FLOPs of a step grow if both matmuls of attention run once more, in
         percent?
     """, answer=4 * 8192 / (3 * (24 * 12288 + 4 * 8192)),
         check=16 * again / (3 * (4 * (forward - again) + 16 * again)), unit="%", within=0.05, wrong={
             "That is the share of a forward pass.": 4 * 8192 / (24 * 12288 + 4 * 8192),
-            "The step has attention's FLOPs too.": 4 * 8192 / (3 * 24 * 12288),
+            "The step also has attention's FLOPs.": 4 * 8192 / (3 * 24 * 12288),
         }, hint="Put both numbers into the formula above; one $d$ cancels.",
         why="The share is $4s / 3(24d + 4s)$. It is still small, although the sequence is longer than GPT-3's.")
 
@@ -857,11 +876,12 @@ def recomputing_attention_alone_is_nearly_free() -> None:
 def logits_weigh_as_much_as_layers() -> None:
     """The loss over a large vocabulary keeps as much memory as several layers."""
     note(r"""
-        How much memory does the loss of a language model take? After the last block, the model
+        How much memory does the loss of a language model need? After the last block, the model
         gives each token of a sequence a score for each token of its vocabulary; these scores are
-        the *logits*. In training, the loss takes their softmax in `float32`, `4` bytes a number,
-        and keeps it for the backward pass. So a token of the sequence should keep `4` bytes for
-        each token of the vocabulary.
+        the *logits*. In training, the loss computes their softmax in `float32`, `4` bytes per
+        score, and keeps it, because the gradient of a score is its softmax (less one for the token
+        that did come). So a token of the sequence should keep `4` bytes for each token of the
+        vocabulary.
 
         Test this on a small model, once with a vocabulary of `100` tokens and once with `1100`.
         `kept` builds it, and adds up the bytes that autograd keeps for each token of the sequence:
@@ -906,8 +926,8 @@ def logits_weigh_as_much_as_layers() -> None:
     """)
     question(r"""
         Llama-2 has a vocabulary of `32000` tokens. How many GB does the softmax for a sequence of
-        `8192` tokens take in `float32`, `4` bytes a number?
+        `8192` tokens need in `float32`, `4` bytes per score?
     """, answer=8192 * 32000 * 4 / GB, check=held / 128256 * 32000 / GB, unit="GB", within=0.03, wrong={
-            "A number of float32 takes four bytes.": 8192 * 32000 / GB,
+            "A score in float32 has four bytes.": 8192 * 32000 / GB,
         }, hint="How many scores does the sequence have?",
         why="Each of `8192` tokens has a score for each of `32000` tokens of the vocabulary, of `4` bytes.")

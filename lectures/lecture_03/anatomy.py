@@ -52,15 +52,15 @@ def a_block_of_today() -> None:
     """)
     note(r"""
         Each token is a vector of $d$ elements; $d$ is the *width* of the model. A block adds to
-        this row twice: `x = x + attention(norm(x))`, then `x = x + feed_forward(norm(x))`. The row
-        that runs through all blocks, and that they only add to, is the *residual stream*.
+        this vector twice: `x = x + attention(norm(x))`, then `x = x + feed_forward(norm(x))`. The
+        vector that runs through all blocks, and that they only add to, is the *residual stream*.
 
-        In attention, three matrices turn each token into a query, a key and a value. These rows are
-        cut into *heads*, pieces that work apart from each other. In each head, a *score* is the
+        In attention, three matrices turn each token into a query, a key and a value. These vectors
+        are cut into *heads*, pieces that work apart from each other. In each head, a *score* is the
         product of one token's query and another's key. The *causal mask* removes the scores of
-        later tokens. The softmax turns the other scores into weights, and the token takes the
-        weighted sum of the values. A fourth matrix, the output, works on what all heads took. The
-        *feed-forward part* then works on each token alone.
+        later tokens. The softmax turns the other scores into weights, and the head gives the token
+        the weighted sum of the values. A fourth matrix, the output, combines the sums of all heads.
+        The *feed-forward part* then works on each token alone.
     """)
     a_block_is_seven_matrices()
     rmsnorm_forgets_the_scale()
@@ -83,10 +83,10 @@ def a_block_is_seven_matrices() -> None:
 
         - *Attention* has four matrices. Query and output turn $d$ elements into $d$. Key and value
           turn $d$ elements into $d_{kv}$: into $d$, or fewer where
-          [heads share keys](#heads_of_queries_share_keys).
+          [several heads share keys and values](#heads_of_queries_share_keys).
         - The *feed-forward part* has three matrices. Gate and up turn $d$ elements into $h$, and
           down turns $h$ into $d$. The inner width $h$ is larger than $d$.
-        - A *norm* stands before each of the two parts. It has $d$ *gains*, factors that it learns.
+        - Each of the two parts is preceded by a *norm*. It has $d$ *gains*, factors that it learns.
 
         Added up, a block has this many parameters:
 
@@ -102,7 +102,7 @@ def a_block_is_seven_matrices() -> None:
     block = Block(SMALL)
     by_name = {name: p.numel() for name, p in block.named_parameters()}  # @inspect by_name
     assert len(by_name) == 9, \
-        "The block has seven matrices and two rows of gains."  # @hide
+        "The block has seven matrices and two vectors of gains."  # @hide
     d, kv, h = SMALL.width, SMALL.kv_width, SMALL.hidden  # @inspect d, kv, h
     weights = 2 * d * d + 2 * d * kv + 3 * d * h  # @inspect weights
     gains = sum(by_name.values()) - weights  # @inspect gains
@@ -116,12 +116,13 @@ def a_block_is_seven_matrices() -> None:
     note(rf"""
         Attention has `2 * 64 * 64 + 2 * 64 * 16` weights, which is {2 * d * d + 2 * d * kv:,}. The
         feed-forward part has `3 * 64 * 160`, which is {3 * d * h:,}, so {share:.0%} of all
-        {weights:,}. Without the common factor $d$, $3h$ stand against $2d + 2\,d_{{kv}}$. Even with
-        $d_{{kv}} = d$, an $h$ above $4d/3$ gives more than half.
+        {weights:,}. In general, divide both by $d$: the feed-forward part has $3h$, attention
+        $2d + 2\,d_{{kv}}$, which is $4d$ or less. So with $h$ above $4d/3$ the feed-forward part
+        has more than half.
     """)
     figure(plot_block(matrices(SMALL)), caption=r"""
-        The seven matrices of this block to one scale. The area of a matrix is its number of
-        weights.
+        The seven matrices of this block, drawn to the same scale. The area of a matrix is its
+        number of weights.
     """, alt=r"""
         Seven rectangles. Query and out are squares, key and value a quarter as wide. Gate, up and
         down are two and a half times as long as the squares.
@@ -130,7 +131,7 @@ def a_block_is_seven_matrices() -> None:
     least = min(3 * c.width * c.hidden / block_weights(c) for c in models)  # @hide
     assert 0.66 < least < 0.67, \
         "In each of four published models, two thirds or more of a block's weights are in the feed-forward part."  # @hide
-    note("In Llama-2-7B, Llama-3-8B, Mistral-7B and the smallest Qwen2.5, too, the feed-forward part has two thirds of a block's weights or more.")
+    note("In Llama-2-7B, Llama-3-8B, Mistral-7B and the smallest Qwen2.5, the feed-forward part has two thirds of a block's weights or more.")
     question(r"""
         In another block $d$ is `128`, $d_{kv}$ is `128` as well, and $h$ is `512`. How many weights
         are in its seven matrices?
@@ -146,21 +147,21 @@ def a_block_is_seven_matrices() -> None:
 
 @aside
 def rmsnorm_forgets_the_scale() -> None:
-    """RMSNorm removes the scale of a token's numbers."""
+    """RMSNorm removes the scale of a token's elements."""
     note(r"""
         Why does a Transformer have norms? A token is a vector that runs through all blocks of the
-        model. Each block adds its results to the row, so the numbers grow from block to block. A
-        *norm* brings them back to one scale before a matrix sees them.
+        model. Each block adds its results to it, so the elements grow from block to block. A *norm*
+        brings them back to one scale before a matrix is applied.
 
-        RMSNorm divides each number of a token by the *root mean square* of them all: square the
-        numbers, take the mean of the squares, and the root of the mean. Then it multiplies each
-        number by a learned factor, its gain [@rmsnorm]. Take a token of two numbers, `1` and `7`.
+        RMSNorm divides each element of a token by the *root mean square* of them all: square the
+        elements, take the mean of the squares, and the root of the mean. Then it multiplies each
+        element by a learned factor, its gain [@rmsnorm]. Take a token of two elements, `1` and `7`.
         The squares $1$ and $49$ have the mean $25$, whose root is $5$. With gains of one, the norm
         returns `1/5` and `7/5`.
 
         The code below compares PyTorch's norm with this rule, for random tokens of `64` elements. A
-        new norm has gains of one. (`eps` is a tiny number that prevents a division by zero. Here it
-        is left out.)
+        new norm has gains of one. (`eps`, a tiny number that prevents a division by zero, is left
+        out here.)
     """)
     norm = RMSNorm(64, eps=0).double()  # @unnoticed: .double(): any format
     x: Float[Tensor, "b t d"] = torch.randn(2, 5, 64).double()
@@ -171,11 +172,11 @@ def rmsnorm_forgets_the_scale() -> None:
     lengths = y.norm(dim=-1)  # @hide
     eight = torch.full_like(lengths, 8)  # @hide
     assert torch.allclose(lengths, eight), \
-        "The squares of 64 numbers with mean square 1 add up to 64: each token has length 8."  # @hide
+        "The squares of 64 elements with mean square 1 add up to 64: each token has length 8."  # @hide
     note(r"""
         What happens if the token of `1` and `7` is multiplied by $100$? The root mean square of
         $100$ and $700$ is $500$, so the norm returns $100/500$ and $700/500$: the same `1/5` and
-        `7/5` as before. The factor is in the number and in the root mean square, so it cancels.
+        `7/5` as before. The factor is in the element and in the root mean square, so it cancels.
         That holds for any gains. Test it with `learned`, a norm with random gains:
     """)
     learned = RMSNorm(64, eps=0).double()  # @unnoticed: .double(): any format
@@ -189,11 +190,11 @@ def rmsnorm_forgets_the_scale() -> None:
     quiet, usual = 0.02 * y, RMSNorm(64).double()  # @hide
     lengths = usual(quiet).norm(dim=-1)  # @hide
     assert 7.90 < lengths.min() < lengths.max() < 7.91, \
-        "With the usual eps, tokens of numbers around 0.02 come out not quite 8 long."  # @hide
+        "With the usual eps, tokens of elements around 0.02 come out not quite 8 long."  # @hide
     before, after = usual(quiet), usual(100 * quiet)  # @hide
     change = ((after - before).norm() / before.norm()).item()  # @hide
     assert round(change, 2) == 0.01, \
-        "With the usual eps, tokens a hundred times as large change the result by 1 % where numbers are around 0.02."  # @hide
+        "With the usual eps, tokens a hundred times as large change the result by 1 % where elements are around 0.02."  # @hide
     block, turn = Block(SMALL).double(), turns(SMALL.head, 5).double()  # @hide
     middle = x + block.attention(block.before_attention(x), turn)  # @hide
     after = middle + block.feed_forward(block.before_feed_forward(middle))  # @hide
@@ -208,32 +209,31 @@ def rmsnorm_forgets_the_scale() -> None:
         "RMSNorm and LayerNorm differ where it is not."  # @hide
     two = [sum(p.numel() for p in n.parameters()) for n in (RMSNorm(64), nn.LayerNorm(64))]  # @hide
     assert two == [64, 2 * 64], \
-        "RMSNorm has a gain for each number, and LayerNorm a gain and a bias."  # @hide
+        "RMSNorm has a gain for each element, and LayerNorm a gain and a bias."  # @hide
     note(r"""
-        So the matrix behind a norm sees how the numbers of a token relate to each other, and never
-        how large they are. (With the usual tiny `eps` that is not quite exact for very small
-        numbers.)
+        So the matrix after a norm gets the ratios of a token's elements, and never their size.
+        (With the usual tiny `eps` that is not quite exact for very small elements.)
     """)
     four = RMSNorm(4, eps=0)  # @hide
     question(r"""
-        A token has the four numbers `1`, `5`, `5` and `7`. It is multiplied by `10` and goes
-        through RMSNorm, with gains of one and without `eps`. What is the first number of the
+        A token has the four elements `1`, `5`, `5` and `7`. It is multiplied by `10` and goes
+        through RMSNorm, with gains of one and without `eps`. What is the first element of the
         result?
     """, answer=1 / 5, check=round(four(10 * torch.tensor([1.0, 5.0, 5.0, 7.0]))[0].item(), 6), within=0.01, wrong={
-            "The root mean square became ten times as large, too.": 2.0,
+            "The root mean square also became ten times as large.": 2.0,
             "Divide by the root of the mean square, not by the mean square.": 1 / 25,
             "Take the mean of the squares, not their sum.": 0.1,
         }, hint="What is the mean of the four squares?",
-        why="The squares are `1`, `25`, `25` and `49`; their mean is `25`, and its root is `5`. The factor `10` is in the number and in the root, so it cancels: `10 / 50` is `1 / 5`.")
+        why="The squares are `1`, `25`, `25` and `49`; their mean is `25`, and its root is `5`. The factor `10` is in the element and in the root, so it cancels: `10 / 50` is `1 / 5`.")
 
 
 @aside
 def rotary_embedding_tells_distances() -> None:
-    """Rotary embedding makes a score depend on how far two tokens are apart, not on where they stand."""
+    """Rotary embedding makes a score depend on how far two tokens are apart, not on their positions."""
     note(r"""
         In attention, each token makes a *query* and a *key*, vectors of $c$ elements. The *score*
         says how much one token looks at another: multiply the query of the one by the key of the
-        other, number by number, and add up. Nothing in it says how far apart the tokens stand. How
+        other, element by element, and add up. Nothing in it says how far apart the tokens are. How
         can attention see that?
 
         *Rotary embedding* turns queries and keys before they are multiplied [@rope]. It takes the
@@ -252,16 +252,16 @@ def rotary_embedding_tells_distances() -> None:
         the angle between them changes by `5 - 2 = 3`. At positions `35` and `32` it changes by
         `35 - 32`, which is `3` again.
 
-        Try it with a random query and a random key of $c = 16$ numbers. `turns` computes the
+        Try it with a random query and a random key of $c = 16$ elements. `turns` computes the
         cosines and sines of all angles for `40` positions; `turn[:, [p]]` are those of position
         `p`. `rotate` turns the pairs of a row by them, and `score` adds up the products:
     """)
     turn = turns(16, tokens=40).double()  # @unnoticed: 40, .double(): as many as are asked for, in any format
     q, k = torch.randn(2, 1, 1, 1, 16).double()  # @unnoticed: 1, 16, .double(): any rows
 
-    def score(place_of_query: int, place_of_key: int) -> float:
-        turned_query = rotate(q, turn[:, [place_of_query]])
-        turned_key = rotate(k, turn[:, [place_of_key]])
+    def score(query_position: int, key_position: int) -> float:
+        turned_query = rotate(q, turn[:, [query_position]])
+        turned_key = rotate(k, turn[:, [key_position]])
         return float((turned_query * turned_key).sum())
 
     early, late = score(5, 2), score(35, 32)  # @inspect early, late
@@ -270,9 +270,9 @@ def rotary_embedding_tells_distances() -> None:
         "At positions 5 and 2 the score is the same as at 35 and 32."
     closer = score(5, 3)  # @inspect closer
     assert math.isclose(closer, score(35, 33), abs_tol=1e-4), \
-        "Two tokens apart, the score is the same at both places, too."  # @hide
+        "Two tokens apart, the score is also the same at both positions."  # @hide
     assert not math.isclose(early, closer), \
-        "At positions 5 and 3, the score is another than at positions 5 and 2."
+        "At positions 5 and 3, the score differs from that at positions 5 and 2."
     turned = rotate(q, turn[:, [39]])  # @hide
     assert torch.allclose(turned.norm(), q.norm()), \
         "A turned query is as long as before."  # @hide
@@ -283,7 +283,7 @@ def rotary_embedding_tells_distances() -> None:
     here = layer(x, turns(8, 8).double())  # @hide
     there = layer(x, turns(8, 8, start=30).double())  # @hide
     assert torch.allclose(here, there), \
-        "Attention gives the same result for a sequence that begins thirty places later."  # @hide
+        "Attention gives the same result for a sequence that begins thirty positions later."  # @hide
     still = torch.zeros(2, 8, 4).double()  # @hide
     still[0] = 1  # @hide
     assert not torch.allclose(here, layer(x, still)), \
@@ -296,7 +296,7 @@ def rotary_embedding_tells_distances() -> None:
     assert math.isclose(long_turn, 2 * math.pi * 500_000 ** (126 / 128), rel_tol=1e-4), \
         "With the base 500000 of Llama 3, its full turn is 500000 to the power 126/128 times 2 pi tokens long."  # @hide
     note(rf"""
-        So the score depends on how far apart the tokens are, and not on where they stand, because
+        So the score depends on how far apart the tokens are, and not on their positions, because
         both angles grow by the same amount.
 
         Why do the pairs turn at different speeds? An arrow is back where it was after a full turn,
@@ -306,35 +306,35 @@ def rotary_embedding_tells_distances() -> None:
         {long_turn / 1e6:.2f} million.
     """)
     question(r"""
-        A query at position `12` and a key at position `5` have some score. Now the same query
-        stands at position `39`. At which position must the same key stand for the same score?
+        A query at position `12` and a key at position `5` have some score. Now the same query is at
+        position `39`. At what position does the same key have the same score?
     """, answer=39 - (12 - 5), check=next(p for p in range(40) if math.isclose(score(39, p), score(12, 5), abs_tol=1e-4)),
         wrong={"The key does not stay where it is: the distance has to.": 5},
         hint="How far apart are they at first?",
-        why="The score depends on the distance alone. It was `12 - 5 = 7` tokens, so the key must stand `7` tokens before the query.")
+        why="The score depends on the distance alone. It was `12 - 5 = 7` tokens, so the key has to be `7` tokens before the query.")
 
 
 @aside
 def a_mask_alone_hints_at_the_order() -> None:
     """Without positions, one layer cannot tell the order of tokens; two can, through the causal mask."""
     note(r"""
-        Suppose that a Transformer is not told at which positions the tokens of a sequence stand.
-        Can it still tell their order? Take a sequence of `8` tokens, put the first `5` in another
+        Suppose that a Transformer is not told the positions of the tokens of a sequence. Can it
+        still tell their order? Take a sequence of `8` tokens, put the first `5` in a different
         order, and look at the vector that comes out for the last token.
 
         - *After one layer it is the same.* In attention, the last token takes a weighted sum over
-          all tokens. The weights depend on the tokens and not on their places, and a sum is the
+          all tokens. The weights depend on the tokens and not on their positions, and a sum is the
           same in any order.
-        - *After two layers it is another.* The *causal mask* lets each token see itself and the
-          tokens before it, and no later one. In the usual order token `0` sees only itself. In the
-          order `4 2 0 1 3` it sees tokens `4` and `2`, too, so the first layer gives it another
-          row. In the second layer, the last token sums up such rows.
+        - *After two layers it differs.* The *causal mask* lets each token see itself and the tokens
+          before it, and no later one. In the usual order token `0` sees only itself. In the order
+          `4 2 0 1 3` it also sees tokens `4` and `2`, so the first layer gives it another vector.
+          In the second layer, the last token sums up such vectors.
 
         Usually a model is told positions by *rotary embedding*: it turns
         [queries and keys by angles](#rotary_embedding_tells_distances) that grow with the position.
         In the code, `unturned` holds the cosines and sines of angles that are all zero, so the
         model is told no position. The model has `2` layers. `last_row` runs the tokens, in an
-        order, through one layer or both, and returns the row of the last token:
+        order, through one layer or both, and returns the vector of the last token:
     """)
     model = Transformer(SMALL, "written").double()  # @unnoticed: 'written' -> 'fused': either attention
     unturned = torch.zeros(2, 8, 4).double()  # @unnoticed: .double(): any format
@@ -355,27 +355,27 @@ def a_mask_alone_hints_at_the_order() -> None:
     usual, mixed = [0, 1, 2, 3, 4, 5, 6, 7], [4, 2, 0, 1, 3, 5, 6, 7]
     before, after = (last_row(order, one, unturned) for order in (usual, mixed))
     assert torch.allclose(before, after), \
-        "After one layer, the last token has the same row in both orders."
+        "After one layer, the last token has the same vector in both orders."
     before, after = (last_row(order, two, unturned) for order in (usual, mixed))
     change = ((after - before).norm() / before.norm()).item()  # @inspect change as %
     much = 0.1
     assert change > much, \
-        "After two layers, the order changes that row by more than a tenth of its length."
+        "After two layers, the order changes this vector by more than a tenth of its length."
     turn = turns(8, 8).double()  # @unnoticed: .double(): any format
     row, other_row = (last_row(order, one, turn) for order in (usual, mixed))
     assert not torch.allclose(row, other_row), \
-        "With rotary embedding, one layer gives another row for each order."
+        "With rotary embedding, one layer gives a different vector for each order."
     note(rf"""
-        With two layers, the other order changes the row of the last token by {change:.0%} of its
-        length. So through the causal mask, a model has a hint at the order. But it does not say how
-        far apart tokens are, so models are told positions as well.
+        With two layers, the other order changes the vector of the last token by {change:.0%} of its
+        length. So the causal mask gives a model a hint at the order. But it does not say how far
+        apart tokens are, so models are told positions as well.
     """)
     question(r"""
         Through the causal mask, how many tokens does token `1` see, itself included, in the order
         `0 1 2 3 4`, and how many in the order `4 2 0 1 3`? Write both numbers with a comma between
         them.
     """, answer=[2, 4], check=[1 + order.index(1) for order in ([0, 1, 2, 3, 4], [4, 2, 0, 1, 3])], unit="tokens",
-        hint="Which tokens stand before it?",
+        hint="Which tokens are before it?",
         why="It sees itself and all tokens before it: only token `0` in the first order, and tokens `4`, `2` and `0` in the second. So the first layer gives another sum for token `1`.")
 
 
@@ -387,8 +387,8 @@ def heads_of_queries_share_keys() -> None:
 
         Attention works in *heads*, each with a query for every token. A key says nothing about
         which head asks. So in *grouped-query attention* [@gqa], several query heads use the same
-        keys and values. If $4$ query heads share one key, a quarter has to be kept. The heads of
-        keys and values are then called *KV heads*.
+        keys and values. If $4$ query heads share one key, a quarter has to be kept. The heads that
+        are left are then called *KV heads*.
 
         Here `8` query heads share `2` KV heads. There are `2` sequences of `6` tokens, and a head
         has `16` elements for each token. `few` has the shape of the keys and of the values, and
@@ -402,7 +402,7 @@ def heads_of_queries_share_keys() -> None:
     kept = few.nbytes + few.nbytes  # @inspect kept as B
     without = many.nbytes + many.nbytes  # @inspect without as B
     assert without == 4 * kept, \
-        "Without sharing, keys and values take 4 times the bytes."
+        "Without sharing, keys and values need 4 times as many bytes."
     queries: Float[Tensor, "b t heads c"] = torch.randn(b, t, heads, c).double()  # @hide
     k: Float[Tensor, "b t kv_heads c"] = torch.randn(b, t, kv_heads, c).double()  # @hide
     v: Float[Tensor, "b t kv_heads c"] = torch.randn(b, t, kv_heads, c).double()  # @hide
@@ -413,22 +413,23 @@ def heads_of_queries_share_keys() -> None:
     assert torch.allclose(shared, repeated), \
         "Shared KV heads give the same result as KV heads that are repeated for each query head."  # @hide
     assert torch.allclose(shared, fused_attention(queries, k, v)), \
-        "A fused kernel gives the same result, too."  # @hide
+        "A fused kernel also gives the same result."  # @hide
     alone = replace(SMALL, kv_heads=8)  # every head has keys of its own  # @hide
     caches = [Cache(c, 1, q).memory.nbytes for c in (SMALL, alone)]  # @hide
     assert caches[1] / caches[0] == 4.0, \
         "In a model with 8 query heads, 2 KV heads are a quarter of the bytes to keep."  # @hide
     note(r"""
         With sharing a quarter is kept, because there are `2` KV heads instead of `8`. Does
-        attention also compute less? It has two matmuls. Queries by keys give the *scores*, and
-        softmax weights by values give the *weighted sums*. In each, `b * t` tokens meet `t` tokens
-        in every head, with `2` FLOPs for each of `c` elements: `2 * b * t * t * heads * c` FLOPs.
-        `written_attention` computes attention, and `flops` is PyTorch's counter:
+        attention also compute less? It has two matmuls. Queries times keys give the *scores*, and
+        softmax weights times values give the *weighted sums*. In each, every one of `b * t` tokens
+        is combined with `t` tokens in each head, at `2` FLOPs for each of `c` elements:
+        `2 * b * t * t * heads * c` FLOPs. `written_attention` computes attention, and `flops` is
+        PyTorch's counter:
     """)
     grouped = flops(lambda: written_attention(q, few, few))  # @inspect grouped as FLOP
     separate = flops(lambda: written_attention(q, many, many))  # @inspect separate as FLOP
     assert grouped == separate == 2 * 2 * b * t * t * heads * c, \
-        "Scores and weighted sums take as many FLOPs with sharing as without."
+        "Scores and weighted sums cost the same FLOPs with sharing and without."
     misbelief("Grouped-query attention makes attention cheaper to compute.", r"""
         Scores and weighted sums cost the same FLOPs as before, because every query head still looks
         at every token. What becomes smaller is what is kept, and the two small matrices that
@@ -461,7 +462,7 @@ def heads_of_queries_share_keys() -> None:
     assert part == 0.25, \
         "With 8 KV heads instead of 32, a quarter is kept."  # @hide
     assert eight["attention"] == thirty_two["attention"], \
-        "With 8 KV heads instead of 32, attention takes as many FLOPs."  # @hide
+        "With 8 KV heads instead of 32, attention costs the same FLOPs."  # @hide
     left = eight["weights"] / thirty_two["weights"]  # @hide
     assert 0.89 < left < 0.9, \
         "With 8 KV heads instead of 32, nine tenths of the block's weights are left."  # @hide
@@ -483,16 +484,16 @@ def heads_of_queries_share_keys() -> None:
             What is kept shrinks as the KV heads do. The FLOPs of attention stay, and so does most
             of the block: only the matrices of keys and of values shrink.
         """, caption=r"""
-            The seven matrices of a block of Llama-3-8B to one scale: the area of a matrix is its
-            number of weights. The KV cache is what is kept of a sequence: the keys and values of
-            all its tokens.
+            The seven matrices of a block of Llama-3-8B, drawn to the same scale: the area of a
+            matrix is its number of weights. The KV cache is what is kept of a sequence: the keys
+            and values of all its tokens.
         """, alt=r"""
             Seven rectangles. With 32 KV heads the four of attention are squares of one size. Gate,
             up and down are three and a half times as long as they are high.
         """)  # @hide
     note(rf"""
         So with `8` KV heads instead of `32`, Llama-3-8B keeps {part:.0%} of the keys and values.
-        Scores and weighted sums take the same FLOPs. Both matrices of keys and values shrink to a
+        Scores and weighted sums cost the same FLOPs. The matrices of keys and values shrink to a
         quarter, by {lost / 1e6:.0f} of the block's {thirty_two["weights"] / 1e6:.0f} million
         weights together, so {left:.0%} are left.
     """)
@@ -502,12 +503,12 @@ def heads_of_queries_share_keys() -> None:
         "The matrix that makes the keys of Llama-3-8B has 4096 * 8 * 128 weights."  # @hide
     question(r"""
         Llama-3-8B has `32` query heads and `8` KV heads, and every head has `128` elements. How
-        many numbers does it keep of each token in one layer, keys and values together?
-    """, answer=2 * 8 * 128, check=layer.key.out_features + layer.value.out_features, unit="numbers", wrong={
+        many elements does it keep of each token in one layer, keys and values together?
+    """, answer=2 * 8 * 128, check=layer.key.out_features + layer.value.out_features, unit="elements", wrong={
             "Only KV heads are kept, and there are 8 of them.": 2 * 32 * 128,
             "Keys and values are both kept.": 8 * 128,
         }, why="Each of the `8` KV heads has a key and a value of `128` elements. If no head shared, it would be `4` times as many.",
-        hint="How many keys has a token, and how many numbers has a key?")
+        hint="How many keys does a token have, and how many elements does a key have?")
 
 
 @aside
@@ -516,12 +517,12 @@ def a_gate_costs_a_third_matrix() -> None:
     note(r"""
         The feed-forward part of a Transformer block works on each token alone. In the first
         Transformer it had two matrices: *up* turned the $d$ elements of a token into $4d$, and
-        *down* turned these into $d$ again. Llama has a third matrix, the *gate*. It decides, number
-        by number, how much passes of what up computes. This is *SwiGLU* [@swiglu]:
+        *down* turned these into $d$ again. Llama has a third matrix, the *gate*. It decides,
+        element by element, how much passes of what up computes. This is *SwiGLU* [@swiglu]:
 
         - up and gate each turn the $d$ elements of a token into $h$;
-        - each number that comes from the gate is multiplied by its sigmoid, which lies between zero
-          and one; the product is called *SiLU*;
+        - each element from the gate is multiplied by its sigmoid, which is between zero and one;
+          the product is called *SiLU*;
         - these $h$ elements are multiplied by the $h$ elements of up, one by one;
         - down turns the $h$ products into $d$ elements.
 
@@ -535,8 +536,8 @@ def a_gate_costs_a_third_matrix() -> None:
     note(r"""
         Three matrices of one size have more weights than two. So that the block does not grow, the
         inner width $h$ is made smaller than $4d$. Two matrices between $d$ and $4d$ have
-        $2 \cdot d \cdot 4d = 8d^2$ weights, and three between $d$ and $h$ have $3dh$. These are as
-        many if $h = \tfrac{8}{3}d$. Llama-2-7B has $d = 4096$. Its $h$ is eight thirds of that,
+        $2 \cdot d \cdot 4d = 8d^2$ weights, and three between $d$ and $h$ have $3dh$. These are
+        equal if $h = \tfrac{8}{3}d$. Llama-2-7B has $d = 4096$. Its $h$ is eight thirds of that,
         rounded up to a multiple of `256` [@llama-code]:
     """)
     d = 4096
@@ -554,7 +555,7 @@ def a_gate_costs_a_third_matrix() -> None:
     two_plain = 2 * d * 4 * d  # @hide
     ratio = 3 * d * h / two_plain  # @hide
     assert 1 < ratio < 1.01, \
-        "Its three matrices have as many weights as two plain ones, up to the rounding."  # @hide
+        "Its three matrices have the weights of two plain ones, up to the rounding."  # @hide
     wide = 3 * d * LLAMA_3_8B.hidden / two_plain  # @hide
     assert wide == 1.3125, \
         "The three matrices of Llama-3-8B have almost a third more weights than two plain ones."  # @hide
@@ -568,30 +569,30 @@ def a_gate_costs_a_third_matrix() -> None:
     assert areas == [two_plain, 3 * d * h], "Areas are weights."  # @hide
     hues = dict.fromkeys(plain, BLUE) | dict.fromkeys(narrow, GREEN)  # @hide
     figure(rectangles([plain, narrow], hues), caption=r"""
-        Two plain matrices (above) and the three of Llama-2-7B (below), to one scale. The area of a
-        matrix is its number of weights. The three narrower ones together have the area of the two.
+        Two plain matrices (above) and the three of Llama-2-7B (below), drawn to the same scale. The
+        area of a matrix is its number of weights.
     """, alt=r"""
-        Two rows of rectangles of one height. Two long ones above; below three, each two thirds as
-        long.
+        Two rows of rectangles of the same height. Two long ones above; below three, each two thirds
+        as long.
     """)
     question("Llama-2-13B is `5120` wide. Its inner width follows the same rule as that of Llama-2-7B: eight thirds of the width, rounded up to a multiple of `256`. How wide is that?",
              answer=rounded_up(8 * 5120 / 3, 256), check=54 * 256, wrong={
-                 "That is rounded down: the next multiple is wanted.": 53 * 256,
+                 "That is rounded down: round up to the next multiple.": 53 * 256,
                  "That is four times the width, as with two matrices.": 4 * 5120,
              }, hint="How often does `256` go into eight thirds of `5120`?",
              why="Eight thirds of `5120` are `13653` and a third. That is more than `53 * 256`, so the next multiple is `54 * 256`.")
 
 
 def each_matrix_costs_two_flops_per_weight() -> None:
-    """Each matrix costs two FLOPs per weight and token, and attention's products come on top."""
+    """Each matrix costs two FLOPs per weight and token, and attention's matmuls come on top."""
     note(r"""
-        How many FLOPs does a block of a Transformer take for a token? A token meets each weight of
-        a matrix once, in one multiplication and one addition. So a matrix costs `2` FLOPs for each
-        of its weights and for each token.
+        How many FLOPs does a block of a Transformer cost for a token? Take a token of `2` elements
+        and a matrix that turns them into `3`. Each of the `2 * 3` weights multiplies one element,
+        and the result is added to an output. So a matrix costs `2` FLOPs per weight and token.
 
         Test this on a block of Llama-3-8B that reads `2048` tokens. `Block` builds it on the device
         `meta`, where a tensor has a shape and no data. PyTorch's `FlopCounterMode` does not know
-        our rule: it looks at the shapes of every product that runs. `by_counter` holds what it
+        our rule: it looks at the shapes of every matmul that runs. `by_counter` holds what it
         counts for each of the seven matrices, and `matrices` gives their rows and columns:
     """)
     tokens = 2048
@@ -613,26 +614,27 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     assert weights == block_weights(LLAMA_3_8B), \
         "These are all weights of a block of Llama-3-8B."  # @hide
     note(rf"""
-        The seven matrices have {weights / 1e6:.0f} million weights, so they take
-        `2 * {weights / 1e6:.0f}` million FLOPs for a token.
+        The seven matrices have {weights / 1e6:.0f} million weights, so they cost
+        `2 * {weights / 1e6:.0f}` million FLOPs per token.
 
         But the counter's total is larger. The rest belongs to no matrix: attention also multiplies
-        queries by keys, and the softmax's weights by values. In each of these two products, each of
-        $T$ tokens meets each of $T$ tokens with $d$ elements, in a multiplication and an addition:
-        $2\,T^2 d$ FLOPs. Here $T$ is `2048`, and $d$, the width of the model, is `4096`:
+        queries by keys, and the softmax's weights by values. In each of these two matmuls, each of
+        $T$ tokens is combined with all $T$ tokens. A pair costs $d$ multiplications and $d$
+        additions. That is $2\,T^2 d$ FLOPs. Here $T$ is `2048`, and $d$, the width of the model, is
+        `4096`:
     """)
     rest = total - sum(by_formula.values())  # @inspect total as FLOP, rest as FLOP
     assert rest == 2 * (2 * 2048**2 * 4096), \
-        "The rest is 2 * 2048**2 * 4096 FLOPs for each of the two products."
+        "The rest is 2 * 2048**2 * 4096 FLOPs for each of the two matmuls."
     assert total == by_counter["Global"], \
         "The total is what the counter says for the whole block."  # @hide
     share = rest / total  # @inspect share as %
     assert 0.071 < share < 0.072, \
-        "At 2048 tokens, attention's two products are 7 % of the block's FLOPs."  # @hide
+        "At 2048 tokens, attention's two matmuls are 7 % of the block's FLOPs."  # @hide
     note(rf"""
-        With `2048` tokens the two products are {share:.1%} of the block's FLOPs. In a longer
+        With `2048` tokens the two matmuls are {share:.1%} of the block's FLOPs. In a longer
         sequence their share is larger, because they grow with the square of the tokens, and the
-        matrices' FLOPs only with the tokens. (The counter leaves out norms and softmax, which take
+        matrices' FLOPs only with the tokens. (The counter leaves out norms and softmax, which cost
         little.)
     """)
     parts = {
@@ -649,17 +651,17 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     longest = each["131,072 tokens"]["scores and sums"]  # @hide
     figure(stacks(each, "share of the block's FLOPs"), caption=r"""
         FLOPs of a block of Llama-3-8B by part, for sequences of four lengths. Scores and sums are
-        attention's two products.
+        attention's two matmuls.
     """, alt=rf"""
         Four stacked bars. In the first, scores and sums are {share:.0%}; in the last,
-        {longest:.0%}. Of the rest, gate, up and down are always four fifths.
+        {longest:.0%}.
     """)
-    question("A block has `3e6` weights in its seven matrices. How many FLOPs do the matrices take for a sequence of `10` tokens?",
+    question("A block has `3e6` weights in its seven matrices. How many FLOPs do the matrices cost for a sequence of `10` tokens?",
              answer=10 * 2 * 3e6, check=10 * 3e6 * sum(by_formula.values()) / (tokens * weights), unit="FLOP", within=0.01, wrong={
-                 "Each weight takes a multiplication and an addition.": 10 * 3e6,
+                 "Each weight costs a multiplication and an addition.": 10 * 3e6,
                  "That is one token.": 2 * 3e6,
                  "That is a training step, with the backward pass.": 10 * 6 * 3e6,
-             }, hint="What does one weight cost for one token?", why="A token meets each weight once, in a multiplication and an addition. So a weight takes `2` FLOPs for each of the `10` tokens.")
+             }, hint="What does one weight cost for one token?", why="Each weight costs a multiplication and an addition for each of the `10` tokens.")
 
 
 @aside
@@ -669,27 +671,27 @@ def a_counter_may_overlook_attention() -> None:
         You count the FLOPs of a model with PyTorch's counter. Does it count all of them? The
         counter has a list of operations, with a formula for each. An operation that is not on the
         list counts as nothing. Attention can run in two ways: *unfused*, as two matmuls and a
-        softmax,, or *fused* into a single operation, one program called a *kernel*.
+        softmax, or *fused* into a single operation, one program called a *kernel*.
 
         Build a small model in both ways, with the same weights. It reads `3` sequences of `32`
         tokens. `flops_by_operation` gives what the counter says for each operation, first of the
         unfused model:
     """)
-    written = Transformer(SMALL, "written").double()
+    unfused = Transformer(SMALL, "written").double()
     fused = Transformer(SMALL, "fused").double()
-    fused.load_state_dict(written.state_dict())
+    fused.load_state_dict(unfused.state_dict())
     tokens = torch.randint(0, SMALL.vocabulary, (3, 32))  # @unnoticed: 0: any tokens
-    assert torch.allclose(written(tokens), fused(tokens)), \
+    assert torch.allclose(unfused(tokens), fused(tokens)), \
         "Both models give the same scores for the next token."
-    by_operation = flops_by_operation(lambda: written(tokens))  # @inspect by_operation as FLOP
+    by_operation = flops_by_operation(lambda: unfused(tokens))  # @inspect by_operation as FLOP
     whole = sum(by_operation.values())  # @inspect whole as FLOP
     assert whole == forward_flops(SMALL, 3 * 32, 32), \
-        "Written out, the counter agrees with the formula for a forward pass."
+        "With unfused attention, the counter agrees with the formula for a forward pass."
     note(r"""
-        `aten.mm` are the model's products with weights, and `aten.bmm` are attention's two
-        products. Written out, the counter sees both. Now count the fused model. `attention_flops`
-        is the formula for attention's two products, and `listed` says whether the kernel that
-        PyTorch runs on a CPU is on the counter's list:
+        `aten.mm` are the matmuls with weights, and `aten.bmm` are attention's two matmuls. Here the
+        counter sees both. Now count the fused model. `attention_flops` is the formula for
+        attention's two matmuls, and `listed` says whether the kernel that PyTorch runs on a CPU is
+        on the counter's list:
     """)
     kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
     listed = kernel in flop_registry  # @inspect listed
@@ -703,13 +705,13 @@ def a_counter_may_overlook_attention() -> None:
         attention, count as nothing. So count with unfused attention.
     """)
     question(r"""
-        On a CPU, another model with unfused attention takes `50e6` FLOPs by the counter, of which
-        `8e6` are attention's two products. The same model runs with fused attention, whose kernel
-        is not on the counter's list. How many FLOPs does the counter report?
+        On a CPU, another model with unfused attention costs `50e6` FLOPs by the counter, of which
+        `8e6` are attention's two matmuls. The same model runs with fused attention, whose kernel is
+        not on the counter's list. How many FLOPs does the counter report?
     """, answer=50e6 - 8e6, check=42e6, unit="FLOP", within=0.01, wrong={
             "The model needs these FLOPs, but the counter does not see attention's.": 50e6,
         }, hint="Which of the operations does the counter not see?",
-        why="The fused kernel does attention's two products, and none of their FLOPs is counted. The products with weights are counted as before.")
+        why="The fused kernel does attention's two matmuls, and none of their FLOPs is counted. The matmuls with weights are counted as before.")
 
 
 @aside
@@ -724,9 +726,9 @@ def published_counts_follow_from_eight_numbers() -> None:
           Some models also have $b$ biases in each block.
         - *A last norm*, which multiplies each of the $d$ elements by a factor that is learned, its
           gain.
-        - *Two tables* with a vector of $d$ elements for each of the $V$ tokens of the vocabulary.
-          The *embedding* turns a token into its row, and the *head* gives a score for each token at
-          the end. In a *tied* model one table serves as both, so $2Vd$ becomes $Vd$.
+        - *Two tables* with a row of $d$ elements for each of the $V$ tokens of the vocabulary. The
+          *embedding* turns a token into its row, and the *head* gives a score for each token at the
+          end. In a *tied* model one table serves as both, so $2Vd$ becomes $Vd$.
 
         Together:
 
@@ -735,8 +737,8 @@ def published_counts_follow_from_eight_numbers() -> None:
         + \underbrace{d}_{\text{last norm}} + \underbrace{2Vd}_{\text{tables}}
         $$
 
-        `parameter_count` is this formula. Compare it with the published numbers of parameters of
-        four models [@keras-hub]. Their $L$, $d$ and so on are published, too
+        `parameter_count` is this formula. Compare it with the published sizes of four models
+        [@keras-hub]. Their $L$, $d$ and so on are also published
         [@llama-2-7b; @llama-3-8b; @mistral-7b; @qwen25-05b]:
     """)
     published = {
@@ -755,7 +757,7 @@ def published_counts_follow_from_eight_numbers() -> None:
             model = Transformer(config)
         built[name] = sum(p.numel() for p in model.parameters())
     assert built == computed, \
-        "The four models, built without data, have as many parameters."  # @hide
+        "The four models, built without data, have the same numbers of parameters."  # @hide
     assert parameter_count(LLAMA_3_70B) == 70_553_706_496, \
         "Llama-3-70B has 70,553,706,496 parameters by the formula."  # @hide
     note(rf"""

@@ -29,11 +29,11 @@ def plot_block(shapes: Mapping[str, tuple[int, int]]) -> Figure:
 
 
 def plot_fit(kept: Mapping[str, float], memory: int) -> Figure:
-    """A GPU's memory as a frame, and in it, or running out of it, a bar of state and activations."""
+    """A GPU's memory as a frame, a tenth of it dashed, and a bar of state, activations and the softmax."""
     fig = Figure(figsize=(6.4, 1.7), facecolor="none", layout="constrained")
     axes = fig.subplots()
     left = 0.0
-    for name, color in (("state", BLUE), ("activations", GOLD)):
+    for name, color in (("state", BLUE), ("activations", GOLD), ("softmax", GREEN)):
         axes.barh(
             0,
             kept[name],
@@ -44,10 +44,12 @@ def plot_fit(kept: Mapping[str, float], memory: int) -> Figure:
         )
         left += kept[name]
     axes.add_patch(Rectangle((0, -0.5), memory, 1, facecolor="none", edgecolor="black", linewidth=2))
+    free = (0.9 * memory, -0.42), 0.1 * memory, 0.84
+    axes.add_patch(Rectangle(*free, facecolor="none", edgecolor="black", linestyle="--"))
     axes.text(0, 0.62, f"one H100: {memory / GB:.0f} GB", color="black")
     axes.text(0, -1.45, f"{left / GB:.1f} GB a card; {kept['days']:.0f} days", color="black")
     axes.set(xlim=(-0.01 * left, max(memory, left) * 1.01), ylim=(-1.6, 1.1))
-    axes.legend(frameon=False, labelcolor=GREY, ncols=2, loc="upper left", bbox_to_anchor=(-0.02, 0.4))
+    axes.legend(frameon=False, labelcolor=GREY, ncols=3, loc="upper left", bbox_to_anchor=(-0.02, 0.4))
     axes.set_axis_off()
     return fig
 

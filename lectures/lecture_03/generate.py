@@ -1,4 +1,4 @@
-"""Generating text: what is kept for each token, what is read for the next, and how fast that can be."""
+"""Generating: what is kept for each token, what is read for the next, and how fast that can be."""
 import math
 from dataclasses import replace
 from functools import partial
@@ -39,11 +39,12 @@ def generating() -> None:
     attention_over_a_cache_gains_nothing_from_a_batch()
     a_guess_is_cheap_to_check()
     guesses_pay_if_they_are_often_right()
+    a_step_has_a_bound()
     writing_is_timed_on_the_card()
 
 
 def one_by_one(model: Transformer, tokens: Tensor) -> Tensor:
-    """The model's logits for tokens that it reads one at a time, with a KV cache."""
+    """The model's logits for tokens that it is fed one at a time, with a KV cache."""
     caches = model.caches(len(tokens))
     singles = tokens.split(1, dim=1)
     return torch.cat([model(token, caches) for token in singles], dim=1)
@@ -53,43 +54,53 @@ def a_cache_gives_the_same_answer_for_less() -> None:
     """A KV cache computes each token's keys and values once, not again for every later token."""
     note(r"""
         A language model generates a sequence one token at a time. In attention, each token has a
-        *key* and a *value*, and the new token looks at those of all tokens before. Must the model
-        compute them again for each new token? No: no token looks ahead, so the keys and values of
-        earlier tokens stay the same. A *KV cache* keeps them.
+        *key* and a *value*, and the new token looks at those of all tokens before it. Does the
+        model have to compute them again for each new token? No. A token's key and value depend on
+        this token and on those before it, because no token looks ahead. So a new token does not
+        change them, and a *KV cache* keeps them.
 
-        Check that the result is the same. A small model reads a sequence of `8` tokens at once.
-        Then `one_by_one` shows it the same tokens one at a time, with a cache:
+        Check that the result is the same. A small model, with unfused attention, processes a
+        sequence of `8` tokens at once. Then `one_by_one` feeds it the same tokens one at a time,
+        with a cache:
     """)
     model = Transformer(SMALL, "written").double()
     tokens = torch.randint(SMALL.vocabulary, (1, 8))
     with torch.no_grad():
-        whole: Float[Tensor, "batch seq vocab"] = model(tokens)
-        singly: Float[Tensor, "batch seq vocab"] = one_by_one(model, tokens)
-    assert torch.allclose(whole, singly), \
-        "Both ways give the same scores for the next token."
+        scores: Float[Tensor, "batch seq vocab"] = model(tokens)
+        from_cache: Float[Tensor, "batch seq vocab"] = one_by_one(model, tokens)
+    assert torch.allclose(scores, from_cache), \
+        "Both methods give the same scores for the next token."
     note(r"""
         How much work does the cache save? Without it, the model runs over all $n$ tokens so far to
-        generate token $n + 1$. With it, the model runs over the last token alone. `flops` counts
-        the FLOPs of `8` steps in both ways:
+        generate token $n + 1$. With it, the model runs over the last token alone. In `3` steps that
+        is `1 + 2 + 3 = 6` tokens without a cache, and `1 + 1 + 1 = 3` with it: `2` times the work.
+        Now `8` steps. `flops` counts their FLOPs, without a cache and with one:
     """)
     with torch.no_grad():
         passes = [partial(model, tokens[:, :n]) for n in range(1, 9)]
-        without = sum(flops(one_pass) for one_pass in passes)  # @inspect without as FLOP
-        cached = flops(lambda: one_by_one(model, tokens))  # @inspect cached as FLOP
+        without_cache = sum(flops(one_pass) for one_pass in passes)  # @inspect without_cache as FLOP
+        with_cache = flops(lambda: one_by_one(model, tokens))  # @inspect with_cache as FLOP
     with torch.no_grad():  # @hide
         first = flops(passes[0])
     formula = (sum(forward_flops(SMALL, n, n) for n in range(2, 9)),
                sum(forward_flops(SMALL, 1, n) for n in range(2, 9)))  # @hide
-    assert (without - first, cached - first) == formula, \
-        "From the second token on, the formula for a forward pass gives as many FLOPs."  # @hide
-    saved = without / cached  # @inspect round(saved, 2) as times
+    assert (without_cache - first, with_cache - first) == formula, \
+        "From the second token on, the formula for a forward pass gives the same FLOPs."  # @hide
+    saved = without_cache / with_cache  # @inspect round(saved, 2) as times
     assert 4.5 < saved < 4.6, \
-        "Without a cache, 8 steps take 4.5 times the FLOPs."
+        "Without a cache, 8 steps cost 4.5 times the FLOPs."
+    pairs_without, pairs_with = sum(n * n for n in range(1, 9)), sum(range(1, 9))  # @hide
+    assert (pairs_without, pairs_with) == (204, 36), \
+        "In 8 steps, attention combines 204 pairs of tokens without a cache, and 36 with one."  # @hide
     note(rf"""
-        Without a cache it is {saved:.1f} times the work, because the steps run over `1`, `2` and so
-        on up to `8` tokens, on average over `(1 + 8) / 2`, which is {(1 + 8) / 2}. With a cache
-        each step runs over one. (Attention makes it {saved:.2f}: its part grows with the sequence.)
-        So the longer the sequence, the more a cache saves.
+        Without a cache, the steps run over `1`, `2` and so on up to `8` tokens. The average is
+        `(1 + 8) / 2`, which is {(1 + 8) / 2}; with a cache it is `1`. So the matmuls with weights
+        cost {(1 + 8) / 2} times the FLOPs. The longer the sequence, the more a cache saves.
+
+        Counted are {saved:.2f} times, because attention saves more: it combines pairs of tokens.
+        Without a cache, a step over $n$ tokens combines all $n^2$ pairs, together
+        `1 + 4 + ... + 64`, which is {pairs_without}. With a cache, the new token is combined with
+        $n$ tokens, together {pairs_with} pairs. That is {pairs_without / pairs_with:.2f} times.
     """)
     weights, pairs = 2 * 7504658432, 4 * 32 * 4096  # @hide
     ones, squares = 500500, 333833500  # sums of n and of its square, to 1000  # @hide
@@ -112,14 +123,14 @@ def a_cache_gives_the_same_answer_for_less() -> None:
                      through the model, in the right one only its diagonal; what is below it is
                      kept.
                  """)
-    question("Llama-3-8B runs `1000` steps, for `1000` tokens. How many times as much work is it without a cache, about?",
+    question("Llama-3-8B runs `1000` steps, for `1000` tokens. About how many times as much work is it without a cache?",
         answer=again / once, check=sum(forward_flops(LLAMA_3_8B, n, n) for n in range(1, 1001))
         / sum(forward_flops(LLAMA_3_8B, 1, n) for n in range(1, 1001)),
         unit="times", hint="Over how many tokens does a step without a cache run, on average?", within=0.1,
         wrong={"That is the last step; the earlier ones run over fewer tokens.": 1000}, why=r"""
             Without a cache, step $n$ runs over $n$ tokens. From `1` to `1000` that is `500.5` on
-            average, and one with a cache. A little more comes from attention, whose part grows with
-            the sequence.
+            average; with a cache it is one. Attention saves a little more, because without a cache
+            a step combines all pairs of its tokens.
         """)
 
 
@@ -134,34 +145,36 @@ def a_token_leaves_its_keys_and_values() -> None:
     """Each token adds one row of keys and one of values per layer to the KV cache."""
     note(r"""
         When a model generates a sequence, it keeps the keys and values of all tokens so far, in its
-        *KV cache*. How much memory does that take? In every layer, each token adds one row of keys
+        *KV cache*. How much memory does that need? In every layer, each token adds one row of keys
         and one row of values. A row has, say, `128` elements for each *KV head*, a head of keys and
         of values. With $L$ layers, $d_{kv}$ elements in a row and $w$ bytes for an element, $T$
-        tokens take
+        tokens need
 
         [@eq:cache]: $$
         \text{bytes of the KV cache} = 2\,L\,d_{kv}\,T\,w
         $$
 
-        The factor `2` is there because keys and values are both kept. Llama-3-8B has $L = 32$ and
-        `8` KV heads of `128` numbers, so $d_{kv} = 8 \cdot 128$. It was made for texts of
-        $T = 8192$ tokens [@llama-3-8b]. In `bfloat16`, a number takes $w = 2$ bytes. As a check,
-        `weighed_cache` builds the tensors of a full cache and adds up their bytes:
+        The factor `2` is there because keys and values are both kept. One layer with rows of $4$
+        elements of $2$ bytes needs $2 \cdot 1 \cdot 4 \cdot 3 \cdot 2 = 48$ bytes for $3$ tokens.
+        Llama-3-8B has $L = 32$ and `8` KV heads of `128` elements, so $d_{kv} = 8 \cdot 128$. It
+        was made for sequences of $T = 8192$ tokens [@llama-3-8b]. In `bfloat16`, an element needs
+        $w = 2$ bytes. As a check, `weighed_cache` builds the tensors of a full cache and adds up
+        their bytes:
     """)
     token = 2 * 32 * (8 * 128) * 2  # @inspect token as B
     assert token == cache_bytes(LLAMA_3_8B, 1) == 128 * KiB, \
-        "One token takes 128 KiB."  # @hide
-    text = token * 8192  # @inspect text as B
-    assert text == weighed_cache(LLAMA_3_8B), \
+        "One token needs 128 KiB."  # @hide
+    sequence = token * 8192  # @inspect sequence as B
+    assert sequence == weighed_cache(LLAMA_3_8B), \
         "The formula gives the bytes of the tensors of a full cache."
-    assert text == GiB, \
-        "A full sequence takes one GiB."
+    assert sequence == GiB, \
+        "A full sequence needs one GiB."
     older = weighed_cache(LLAMA_2_7B) / LLAMA_2_7B.context  # @hide
     assert older / token == 4.0, \
-        "A token of Llama-2-7B takes 4 times as many bytes."  # @hide
+        "A token of Llama-2-7B needs 4 times as many bytes."  # @hide
     note(rf"""
-        So a token takes `2 * 32 * (8 * 128) * 2` bytes, which is {token // KiB} KiB, and a sequence
-        of `8192` tokens takes exactly one GiB.
+        So a token needs `2` (key and value) × `32` layers × `8` KV heads × `128` elements × `2`
+        bytes, which is {token // KiB} KiB. A sequence of `8192` tokens needs exactly one GiB.
     """)
     three = LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B  # @hide
     keys = {(c.kv_heads, c.head) for c in three}  # @hide
@@ -179,18 +192,18 @@ def a_token_leaves_its_keys_and_values() -> None:
         "Its cache for a token is larger by its layers alone, 126 instead of 32."  # @hide
     misbelief("The cache of a larger model is larger in proportion.", rf"""
         The cache grows with the layers and the KV heads, and not with the parameters. Llama-3-405B
-        has {sizes:.0f} times the parameters of Llama-3-8B. But it has as many KV heads, and `126`
-        layers instead of `32` [@llama3]. So its cache for a token is only {caches:.1f} times as
-        large.
+        has {sizes:.0f} times the parameters of Llama-3-8B. But it has the same number of KV heads,
+        and `126` layers instead of `32` [@llama3]. So its cache for a token is only {caches:.1f}
+        times as large.
     """)
     question(r"""
         GPT-3 has `96` layers and `96` heads of `128` elements, none shared [@gpt3]. How many bytes
         does one token add to its KV cache in `bfloat16`?
     """, answer=2 * 96 * (96 * 128) * 2, check=weighed_cache(GPT_3) // GPT_3.context, unit="B", within=0.05, wrong={
             "A token adds keys and values: two rows in each layer.": 96 * 96 * 128 * 2,
-            "A number in bfloat16 takes two bytes.": 2 * 96 * 96 * 128,
+            "An element in bfloat16 needs two bytes.": 2 * 96 * 96 * 128,
         }, hint="Without sharing, a row of keys has `96 * 128` elements.",
-        why=f"It is `2 * 96 * (96 * 128) * 2`: keys and values, layers, numbers in a row, bytes. One sequence of `2048` tokens then keeps {weighed_cache(GPT_3) / GB:.1f} GB.")
+        why=f"It is `2 * 96 * (96 * 128) * 2`: keys and values, layers, elements in a row, bytes. One sequence of `2048` tokens then keeps {weighed_cache(GPT_3) / GB:.1f} GB.")
 
 
 def decoding_bytes(config: Config, batch: int, context: int) -> int:
@@ -229,20 +242,23 @@ def reading_is_work_and_writing_is_waiting() -> None:
         tokens, caches = torch.zeros(1, 512).long(), model.caches(1)
     with torch.no_grad():  # @hide
         prompt = flops(lambda: model(tokens[:, :511], caches))
-        written = flops(lambda: model(tokens[:, 511:], caches))
+        generated = flops(lambda: model(tokens[:, 511:], caches))
     read = prompt / 511  # @hide
     assert prompt == forward_flops(MODEST, 511, 511), \
         "The formula for a forward pass gives the FLOPs of prefill."  # @hide
-    assert written == forward_flops(MODEST, 1, 512), \
-        "The formula gives those of a decoding step, too."  # @hide
-    assert round(written / read, 3) == 1.0, \
+    assert generated == forward_flops(MODEST, 1, 512), \
+        "The formula also gives those of a decoding step."  # @hide
+    assert round(generated / read, 3) == 1.0, \
         "In a small model, a generated token costs the same FLOPs as one of 511 in a prompt, up to a thousandth."  # @hide
     note(r"""
         Now a real model. Llama-3-8B has `7504658432` weights of `2` bytes in its matrices. Beside
         them a GPU moves the KV cache, the keys and values of all tokens so far, `131072` bytes per
         token. Compare generating one token after `2048` others with prefill of `2048` tokens. Both
-        move the weights once, and a cache of `2048` tokens. `forward_flops` gives the FLOPs of a
-        forward pass, `2` per weight and token, and those of attention:
+        move the weights once, and a cache of `2048` tokens.
+        `forward_flops(config, tokens, context)` gives the FLOPs of a forward pass over `tokens`
+        tokens that look at `context` tokens: `2` per weight and token, and those of attention. The
+        [ridge](#every_operation_has_an_intensity) of an H100 is its peak divided by its bandwidth,
+        the FLOPs that it can do while one byte arrives:
     """)
     weights, cache = 2 * 7504658432, 131072 * 2048
     moved = weights + cache
@@ -253,10 +269,10 @@ def reading_is_work_and_writing_is_waiting() -> None:
     assert round(decoding, 1) == 1.1, \
         "Decoding does about one FLOP with each byte."
     assert 2100 < prefill < 2200, \
-        "Prefill of 2048 tokens does about 2000 times as many."  # @hide
+        "Prefill of 2048 tokens does about 2000 times as many FLOPs with each byte."  # @hide
     ridge = PEAK / BANDWIDTH  # @inspect round(ridge) as FLOP/B
     assert decoding < ridge < prefill, \
-        "Decoding is below this number of an H100, and prefill is above it."
+        "Decoding is below the ridge of an H100, and prefill is above it."
     small, full = Transformer(MODEST, "fused").bfloat16(), 511  # @hide
     filled = full_caches(small, 1, full)  # @hide
     last = torch.zeros(1, 1, dtype=torch.int64)  # @hide
@@ -265,9 +281,8 @@ def reading_is_work_and_writing_is_waiting() -> None:
     assert 1 < extra < 1.06, \
         "In a small model, weights and cache are nearly all bytes that its operations move when it generates."  # @hide
     note(rf"""
-        An H100 can do {ridge:.0f} FLOPs while one byte arrives from its memory; this number, its
-        peak divided by its bandwidth, is its [ridge](#every_operation_has_an_intensity). Prefill
-        does {prefill:,.0f} FLOPs with each byte, more than the ridge, so the GPU is busy with
+        An H100 can do {ridge:.0f} FLOPs while one byte arrives from its memory. Prefill does
+        {prefill:,.0f} FLOPs with each byte, more than the ridge, so the GPU is busy with
         arithmetic. Decoding does {decoding:.1f}, so the GPU waits for its memory nearly all the
         time.
     """)
@@ -292,12 +307,12 @@ def reading_is_work_and_writing_is_waiting() -> None:
             "That is for generating one token; here the weights serve 100 tokens.": 1,
         }, hint="How often is a weight used in this pass, and how often is it read?", why=r"""
             A weight of `2` bytes is read once and used for each of the `100` tokens, with `2` FLOPs
-            each time. That is about `100` FLOPs for each byte, and still less than the ridge.
+            each time. That is about `100` FLOPs for each byte, still less than the ridge.
         """)
 
 
 HEAVY = Config(layers=2, width=1024, heads=16, kv_heads=4, hidden=2816, vocabulary=2000, context=64)
-LIGHT = replace(HEAVY, width=64, hidden=176, vocabulary=20)  # as many calls, hardly a weight
+LIGHT = replace(HEAVY, width=64, hidden=176, vocabulary=20)  # the same calls, hardly a weight
 
 
 def bandwidth_sets_the_pace() -> None:
@@ -305,7 +320,9 @@ def bandwidth_sets_the_pace() -> None:
     note(r"""
         A model generates a single sequence, one token in each pass through the model. How fast can
         a GPU do that at best? In each pass it reads all weights from its memory. That takes far
-        longer than the arithmetic for a single token. So the tokens per second are at most
+        longer than the arithmetic for a single token, so the reading sets the time. With weights of
+        $10$ GB and a bandwidth of $1000$ GB/s, it can be done $1000 / 10 = 100$ times a second. In
+        general the tokens per second are at most
 
         $$
         \frac{\text{bandwidth}}{\text{bytes that a pass reads}}.
@@ -321,7 +338,7 @@ def bandwidth_sets_the_pace() -> None:
         "A pass over one token reads two bytes for each weight."  # @hide
     cards = "L4", "A100 SXM 80GB", "H100 SXM", "H200"
     pace = {name: CARDS[name].bandwidth / size for name in cards}
-    rounded = {name: round(each) for name, each in pace.items()}  # @inspect rounded as tokens/s
+    rounded = {name: round(rate) for name, rate in pace.items()}  # @inspect rounded as tokens/s
     h100 = pace["H100 SXM"]
     assert 223 < h100 < 224, \
         "An H100 generates no more than 223 tokens a second."  # @hide
@@ -341,7 +358,7 @@ def bandwidth_sets_the_pace() -> None:
         "Two FLOPs for each weight are those of the formula."  # @hide
     unused = by_arithmetic / h100
     assert 295 < unused < 296, \
-        "That is 295 times as many as its memory allows."  # @hide
+        "That is 295 times the tokens that its memory allows."  # @hide
     misbelief("A GPU with twice the FLOP/s decodes twice as fast.", rf"""
         Only the bandwidth counts, because the arithmetic could be {unused:.0f} times as fast and
         waits. The H200 has the same FLOP/s as the H100. It generates {4.8 / 3.35:.1f} times as
@@ -363,50 +380,52 @@ def bandwidth_sets_the_pace() -> None:
 
 @aside
 def a_processor_waits_for_weights_too() -> None:
-    """On a processor, too, a token takes a time that is set by reading the weights."""
+    """On an ordinary processor, reading the weights also sets the time of a token."""
     note(r"""
         A GPU that generates a single sequence waits for its memory, because it reads all weights of
-        the model for each token. Is that so on an ordinary processor, too? Take a model of `2`
-        layers with more than `90e6` bytes of weights, more than most processors have in their
-        cache. If the processor waits for memory, two things follow:
+        the model for each token. Does an ordinary processor also wait? Take a model of `2` layers
+        with more than `90e6` bytes of weights, more than most processors have in their cache. If
+        the processor waits for memory, two things follow:
 
         - One token takes about as long as reading the weights. To measure that, add all weights up:
           that reads each of them once.
-        - `16` tokens together take less than half as long as one after the other, because together
+        - `16` tokens together take less than half as long as `16` tokens in turn, because together
           they read the weights once.
 
-        `quickest` measures the shortest time of a call. `light` is a model with as many calls but
-        hardly a weight. It shows that the calls take little:
+        `quickest` measures the shortest time of a call. `light` is a model with the same number of
+        calls but hardly any weights. Its time, `light_calls`, shows how little of the time the
+        calls themselves are:
     """)
     model, light = Transformer(HEAVY), Transformer(LIGHT)
     tokens = torch.zeros(1, 16, dtype=torch.int64)
     weights = [p for p in model.parameters() if p is not model.embedding.weight]
-    heavy = sum(p.nbytes for p in weights)  # @inspect round(heavy / 1e6) as MB
-    assert heavy > 90e6, \
+    weight_bytes = sum(p.nbytes for p in weights)  # @inspect round(weight_bytes / 1e6) as MB
+    assert weight_bytes > 90e6, \
         "The weights are larger than the cache of most processors."
     with torch.no_grad():
         reading = quickest(lambda: [p.sum() for p in weights])  # @measure reading as s
-        single = quickest(lambda: model(tokens[:, :1]))  # @measure single as s
-        at_once = quickest(lambda: model(tokens), 5)  # @measure at_once as s
-        calls = quickest(lambda: light(tokens[:, :1]))  # @measure calls as s
-    assert calls < reading, \
+        one_token = quickest(lambda: model(tokens[:, :1]))  # @measure one_token as s
+        sixteen_tokens = quickest(lambda: model(tokens), 5)  # @measure sixteen_tokens as s
+        light_calls = quickest(lambda: light(tokens[:, :1]))  # @measure light_calls as s
+    assert light_calls < reading, \
         "The calls alone take less time than adding up the weights."
-    assert reading / SLACK < single < SLACK * reading, \
+    assert reading / SLACK < one_token < SLACK * reading, \
         f"A token takes 1/{SLACK} to {SLACK} times as long as adding them up."
-    half = 16 * single / 2  # @measure half as s
-    assert single < at_once < half, \
-        "16 tokens at once take less than half as long as one after the other."
+    half_in_turn = 16 * one_token / 2  # @measure half_in_turn as s
+    assert one_token < sixteen_tokens < half_in_turn, \
+        "16 tokens at once take less than half as long as in turn."
     note(rf"""
-        Both hold. On the machine that built this page, a token took {single / reading:.1f} times as
-        long as adding up the weights. And `16` tokens together took {at_once / single:.1f} times as
-        long as one. If the arithmetic set the time, they would take `16` times as long, because
-        they have `16` times the FLOPs. So reading the weights sets the time of a token.
+        Both hold. On the machine that built this page, a token took {one_token / reading:.1f} times
+        as long as adding up the weights. And `16` tokens together took
+        {sixteen_tokens / one_token:.1f} times as long as one. If the arithmetic set the time, they
+        would take `16` times as long, because they have `16` times the FLOPs. So reading the
+        weights sets the time of a token.
     """)
     question(r"""
         A processor reads `20` GB a second. How many tokens a second does it generate at best with a
         model of `1e9` weights of `4` bytes?
     """, answer=20e9 / 4e9, check=20 / (1 * 4), unit="tokens/s", wrong={
-            "Each weight takes four bytes.": 20.0,
+            "Each weight has four bytes.": 20.0,
         }, hint="How many bytes does a token read?",
         why="A token reads `1e9` weights of `4` bytes, `4` GB. At `20` GB a second that takes a fifth of a second.")
 
@@ -489,16 +508,16 @@ def a_batch_shares_the_weights() -> None:
     assert by_formula == [7_184_384, 15_048_704], \
         "For a small model, weights once and 1 or 16 caches are 7,184,384 and 15,048,704 bytes."  # @hide
     assert 1 < above < 1.2, \
-        "The bytes that its operations move grow as the formula says, but for a fifth at most."  # @hide
+        "The bytes that its operations move grow as the formula says, to within a fifth."  # @hide
     batches = [1, 4, 16, 64]  # @inspect batches
     short = [pace_of(LLAMA_3_8B, b, 128) for b in batches]
     long = [pace_of(LLAMA_3_8B, b, 8192) for b in batches]
     for_short = [round(pace) for pace in short]  # @inspect for_short as tokens/s
     for_long = [round(pace) for pace in long]  # @inspect for_long as tokens/s
     assert short[3] / short[0] > 58, \
-        "64 short sequences together get almost 60 times the tokens of one."
+        "In total, 64 short sequences get almost 60 times the tokens of one."
     assert 12 < long[3] / long[0] < 13, \
-        "64 long sequences together get only 12 times the tokens of one."
+        "In total, 64 long sequences get only 12 times the tokens of one."
     assert for_short == [223, 889, 3508, 13331], \
         "Short sequences get 223, 889, 3508 and 13331 tokens a second together."  # @hide
     assert for_long == [208, 694, 1665, 2561], \
@@ -522,51 +541,49 @@ def a_batch_shares_the_weights() -> None:
     assert 5.2 < waits[1] < 5.3, \
         "With 64 long sequences, each waits more than 5 times as long."  # @hide
     note(rf"""
-        With {batches[3]} short sequences, all together get {short[3] / short[0]:.0f} times the
-        tokens of one, because they share the reading of the weights. With {batches[3]} long
-        sequences it is only {long[3] / long[0]:.0f} times, because each has a cache to read: a step
-        takes `4.48` ms for the weights and `64 * 0.32` ms for the caches, {1e3 * full_step:.1f} ms
-        in all.
+        With {batches[3]} short sequences the total is {short[3] / short[0]:.0f} times the tokens of
+        one, because the weights are read once for all of them. With {batches[3]} long sequences it
+        is only {long[3] / long[0]:.0f} times, because each has a cache to read: a step takes `4.48`
+        ms for the weights and `64 * 0.32` ms for the caches, {1e3 * full_step:.1f} ms in all.
 
         A single sequence gets no faster in a batch. It waits longer for its next token,
         {waits[1]:.1f} times as long with {batches[3]} long sequences as alone.
     """)
     more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]  # @hide
 
-    def paces(texts: int, context: int) -> dict[str, float]:  # @hide
-        if texts > room_for(LLAMA_3_8B, context):
+    def paces(sequences: int, context: int) -> dict[str, float]:  # @hide
+        if sequences > room_for(LLAMA_3_8B, context):
             raise ValueError("the caches do not fit beside the weights")
-        pace = pace_of(LLAMA_3_8B, texts, context)
-        return {"all together": pace, "each text": pace / texts}
+        pace = pace_of(LLAMA_3_8B, sequences, context)
+        return {"total": pace, "each sequence": pace / sequences}
 
-    grid = explore(paces, over={"texts": more, "context": [128, 512, 2048, 8192, 32768]},
-        at={"texts": 8, "context": 2048}, kind="curve", unit="tokens/s",
+    grid = explore(paces, over={"sequences": more, "context": [128, 512, 2048, 8192, 32768]},
+        at={"sequences": 8, "context": 2048}, kind="curve", unit="tokens/s",
         do="Set the context to `8192` and go from one sequence to as many as fit. Then set the context to `128` and do the same.",
         see=rf"""
-            With long sequences, what all get together levels off, because each sequence waits for
-            the caches of the others. With short sequences it first grows nearly as the number of
-            sequences does. From {turn} sequences on, the FLOPs take longer than reading the
-            weights.
+            With long sequences the total levels off, because each sequence waits for the caches of
+            the others. With short sequences the total first grows nearly in proportion to their
+            number. From {turn} sequences on, the FLOPs take longer than reading the weights.
         """,
         caption=f"Tokens per second of Llama-3-8B on an {H100.name}, at best, while the caches fit beside the weights.",
         alt=r"""
-            Two lines over the number of sequences: the tokens per second of all together, which
-            rises, and of each sequence, which falls.
+            Two lines over the number of sequences: the total tokens per second, which rise, and
+            those of each sequence, which fall.
         """)  # @hide
-    one, full = (grid[s, 8192]["all together"] for s in (1, 64))  # @hide
+    one, full = (grid[s, 8192]["total"] for s in (1, 64))  # @hide
     assert 12.2 < full / one < 12.4, \
-        "With long sequences, the pace of all together levels off."  # @hide
+        "With long sequences, the total levels off."  # @hide
     assert max(s for s, c in grid if c == 8192) == 64, \
         "The line ends where the GPU is full."  # @hide
     question(r"""
         On some GPU, reading the weights of a model takes `10` ms, and reading the cache of one
         sequence takes `0.2` ms. The GPU waits for memory all the time. It generates `50` sequences
-        at once. How many tokens a second do all of them get together?
+        at once. How many tokens a second is that in total?
     """, answer=50 / (10e-3 + 50 * 0.2e-3), check=1e3 * 50 / (10 + 10), unit="tokens/s", within=0.01, wrong={
             "Each sequence has a cache to read: 50 times 0.2 ms.": 50 / (10e-3 + 0.2e-3),
-            "That is each sequence; together they get 50 times as many.": 1 / (10e-3 + 50 * 0.2e-3),
+            "That is each sequence; in total there are 50 times as many.": 1 / (10e-3 + 50 * 0.2e-3),
             "The weights are read once for all sequences.": 50 / (50 * (10e-3 + 0.2e-3)),
-            "The caches have to be read, too.": 50 / 10e-3,
+            "The caches also have to be read.": 50 / 10e-3,
         }, hint="How long does one step take?",
         why="A step takes `10` ms for the weights, read once, and `50 * 0.2` ms for the caches: `20` ms. It brings `50` tokens.")
 
@@ -579,35 +596,38 @@ def memory_limits_the_batch() -> None:
         fit? As many as
 
         $$
-        \frac{{\text{{memory}} - \text{{weights}}}}{{\text{{cache of one text}}}},
+        \frac{{\text{{memory}} - \text{{weights}}}}{{\text{{cache of one sequence}}}},
         $$
 
-        rounded down. Take Llama-3-8B on an {H100.name}. It has `8030261248` parameters of `2`
-        bytes. A full sequence's cache takes [`2 * 32 * (8 * 128) * 2`](#a_token_leaves_its_keys_and_values) bytes for each of `8192` tokens, one GiB. The GPU's driver shows `81559` MiB of memory
-        [@{H100.seen}]:
+        rounded down. With $10$ GB of memory, $4$ GB of weights and caches of $2$ GB,
+        $(10 - 4) / 2 = 3$ sequences fit. Take Llama-3-8B on an {H100.name}. It has `8030261248`
+        parameters of `2` bytes. For each of `8192` tokens, a full sequence's cache needs
+        [`2` (key and value) × `32` layers × `8` KV heads × `128` elements × `2` bytes](#a_token_leaves_its_keys_and_values),
+        in all one GiB. The GPU's driver shows `81559` MiB of memory [@{H100.seen}]:
     """)
     memory = 81559 * MiB  # bytes
     assert memory == MEMORY, \
         "This is the memory that the driver of an H100 shows."  # @hide
     assert 2 * 32 * (8 * 128) * 2 * 8192 == GiB == cache_bytes(LLAMA_3_8B, 8192), \
-        "The cache of a full sequence takes one GiB."  # @hide
+        "The cache of a full sequence needs one GiB."  # @hide
     left = memory - 2 * 8030261248  # @inspect round(left / GiB, 1) as GiB
-    texts = left // GiB  # @inspect texts
-    assert texts == 64, \
+    sequences = left // GiB  # @inspect sequences
+    assert sequences == 64, \
         "Beside the weights, the caches of 64 full sequences fit."
-    assert texts == room_for(LLAMA_3_8B, LLAMA_3_8B.context), \
-        "The formula that later sections use gives as many."  # @hide
+    assert sequences == room_for(LLAMA_3_8B, LLAMA_3_8B.context), \
+        "The formula that later sections use gives the same number."  # @hide
     sold = room_for(LLAMA_3_8B, 8192, memory=H100.memory)  # @hide
     assert sold == 59, \
         "By the 80 GB that the GPU is sold by, 59 would fit."  # @hide
     note(rf"""
-        Beside the weights there are {left / GiB:.1f} GiB left, so {texts} full sequences fit, if
-        nothing else takes memory. Of shorter sequences, more fit:
+        Beside the weights there are {left / GiB:.1f} GiB left, so {sequences} full sequences fit,
+        if nothing else needs memory. Shorter sequences have smaller caches, so more of them fit.
+        The limit matters, because a larger batch gives more tokens per second in total:
     """)
     more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]  # @hide
     figure(plot_paces(more, {c: [pace_of(LLAMA_3_8B, b, c) for b in more] for c in (128, 2048, 8192)},
                       {c: room_for(LLAMA_3_8B, c) for c in (128, 2048, 8192)}),
-        caption=f"Tokens per second of all sequences together, Llama-3-8B on an {H100.name} at best. A line is thin where the caches no longer fit.",
+        caption=f"Total tokens per second of Llama-3-8B on an {H100.name}, at best. A line is thin where the caches no longer fit.",
         alt=r"""
             Tokens per second against the number of sequences, both logarithmic, for three lengths
             of context. The curve for short sequences rises in a straight line to some hundred
@@ -615,14 +635,14 @@ def memory_limits_the_batch() -> None:
             memory ends.
         """)
     question(r"""
-        Llama-3-70B has `70553706496` parameters of `2` bytes. The cache of a full sequence takes
+        Llama-3-70B has `70553706496` parameters of `2` bytes. The cache of a full sequence needs
         `2 * 80 * 1024 * 8192 * 2` bytes. Four H100 together have `4 * 81559` MiB. How many full
         sequences fit beside the weights at most?
     """, answer=(4 * 81559 * MiB - 2 * 70553706496) // (2 * 80 * 1024 * 8192 * 2),
-        check=room_for(LLAMA_3_70B, 8192, cards=4), unit="texts", within=0.02, wrong={
-            "The weights take two bytes each.": (4 * 81559 * MiB - 70553706496) // (2 * 80 * 1024 * 8192 * 2),
+        check=room_for(LLAMA_3_70B, 8192, cards=4), unit="sequences", within=0.02, wrong={
+            "The weights need two bytes each.": (4 * 81559 * MiB - 70553706496) // (2 * 80 * 1024 * 8192 * 2),
             "A MiB has 1024 times 1024 bytes.": (4 * 81559 * 10**6 - 2 * 70553706496) // (2 * 80 * 1024 * 8192 * 2),
-            "The weights have to be there, too.": 4 * 81559 * MiB // (2 * 80 * 1024 * 8192 * 2),
+            "The weights also have to be there.": 4 * 81559 * MiB // (2 * 80 * 1024 * 8192 * 2),
         }, hint="How many bytes are left beside the weights?", why=r"""
             From all bytes take `2` for each parameter. Divide the rest by the cache of a full
             sequence, and round down.
@@ -645,12 +665,12 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
         When a model generates many sequences at once, they share the reading of the weights. But
         each sequence has its own *KV cache*, the keys and values of its tokens, and attention reads
         it for each new token. How many FLOPs does attention do with each byte of it? Take one
-        number of a key. In `bfloat16` it takes `2` bytes. Each query head that uses this key
-        multiplies the number once and adds the product once: `2` FLOPs. So:
+        element of a key. In `bfloat16` it has `2` bytes. Each query head that uses this key
+        multiplies the element once and adds the result once: `2` FLOPs. So:
 
         - If one head uses a key, attention does one FLOP with each byte. If four heads share the
           key, it does four.
-        - How many sequences there are does not matter, because each sequence has other keys.
+        - The number of sequences does not matter, because each sequence has keys of its own.
 
         `cache_intensity(heads, kv_heads, batch)` counts the FLOPs and divides them by the bytes of
         the cache. First for `32` query heads that share `8` KV heads, with one sequence and with
@@ -683,25 +703,25 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
     note(rf"""
         An H100 can do {ridge:.0f} FLOPs while one byte arrives from its memory; this is its
         *ridge*. Attention does far fewer, so it waits for memory in any batch. The matmuls with
-        weights do wait for arithmetic in a large batch, and the two take turns. So what decides is
-        which takes longer. Both grow with the batch, but only the caches grow with the context:
-        from {first} tokens of context on, reading caches takes longer than the matmuls of
-        Llama-3-8B, in any batch, and with `8192` a step reaches no more than {reach:.1%} of the
-        peak.
+        weights do wait for arithmetic in a large batch. The two run in turn, so the longer one
+        decides what the step mostly waits for. Both grow with the batch, but only the caches grow
+        with the context: from {first} tokens of context on, reading caches takes longer than the
+        matmuls of Llama-3-8B, in any batch, and with `8192` a step reaches no more than {reach:.1%}
+        of the peak.
 
         Sharing helps: if more query heads share a key, there are fewer keys, so the cache is
         smaller and is read faster. This is a reason for *grouped-query attention*, in which heads
         share keys [@gqa].
     """)
     question(r"""
-        A model has `64` query heads that share `8` KV heads. A number in its cache takes `1` byte.
+        A model has `64` query heads that share `8` KV heads. An element of its cache has `1` byte.
         How many FLOPs does attention do for each byte of the cache?
     """, answer=2 * 64 / 8, check=2 * cache_intensity(64, 8, 1), unit="FLOP/B",
         wrong={
-            "A head does a multiplication and an addition with each number.": 64 / 8,
+            "A head does a multiplication and an addition with each element.": 64 / 8,
             "Eight heads share a key: 64 divided by 8.": 2 * 64,
-        }, hint="How many heads use one number of a key?",
-        why="Each key serves `64 / 8` heads. Each of them does `2` FLOPs with a number, which takes one byte.")
+        }, hint="How many heads use one element of a key?",
+        why="Each key serves `64 / 8` heads. Each of them does `2` FLOPs with an element, which has one byte.")
 
 
 @aside
@@ -718,37 +738,37 @@ def a_guess_is_cheap_to_check() -> None:
         and the guesses. Compare this with a pass over one token, which generates one. Here the
         large model has only `4` layers and is `256` wide. `flops` counts the FLOPs of a pass, and
         `bytes_moved` the bytes that its operations read and write. (FLOPs with unfused attention,
-        bytes with fused attention.) Both passes end at token `512`; the tokens before are in the KV
+        bytes with fused attention.) Both passes end at token `512`. The tokens before are in the KV
         cache, which `full_caches` fills:
     """)
-    written = Transformer(MODEST, "written").bfloat16()  # @unnoticed: .bfloat16(): the FLOPs are the same in any format
+    unfused = Transformer(MODEST, "written").bfloat16()  # @unnoticed: .bfloat16(): the FLOPs are the same in any format
     fused = Transformer(MODEST, "fused").bfloat16()  # @unnoticed: .bfloat16(): the quotient of bytes is the same in any format
 
     def pass_over(count: int) -> tuple[int, int]:
         tokens = torch.zeros(1, count, dtype=torch.int64)
-        caches = full_caches(written, 1, 512 - count)
-        work = flops(partial(written, tokens, caches))
+        caches = full_caches(unfused, 1, 512 - count)
+        work = flops(partial(unfused, tokens, caches))
         caches = full_caches(fused, 1, 512 - count)
         return work, bytes_moved(partial(fused, tokens, caches))
 
     one, five = pass_over(1), pass_over(5)
     assert one[0] == forward_flops(MODEST, 1, 512), \
-        "One token takes the FLOPs of the formula."  # @hide
+        "One token costs the FLOPs of the formula."  # @hide
     more_flops = five[0] / one[0]  # @inspect more_flops as times
     more_bytes = five[1] / one[1]  # @inspect round(more_bytes, 2) as times
     assert more_flops == 5.0, \
-        "A pass over 5 tokens takes 5 times the FLOPs of a pass over one."
+        "A pass over 5 tokens costs 5 times the FLOPs of a pass over one."
     assert 1 < more_bytes < 1.2, \
         "A pass over 5 tokens moves less than 1.2 times the bytes of a pass over one."
     note(rf"""
-        The check takes {more_flops:.0f} times the FLOPs, but only {more_bytes:.2f} times the bytes,
-        because the weights, most of the bytes, are read once for all tokens of a pass. When a
-        single sequence is generated, the bytes set the time. So the check takes hardly longer than
-        generating one token.
+        The check costs {more_flops:.0f} times the FLOPs, but moves only {more_bytes:.2f} times the
+        bytes, because the weights, most of the bytes, are read once for all tokens of a pass. When
+        a single sequence is generated, the bytes set the time. So the check takes hardly longer
+        than generating one token.
     """)
     question(r"""
-        A model reads `10` GB of weights in a pass, and each token in the pass moves `0.1` GB
-        besides. How many times the bytes of a pass over one token does a pass over `6` tokens move?
+        A model reads `10` GB of weights in a pass, and each token in the pass moves another `0.1`
+        GB. A pass over `6` tokens moves how many times the bytes of a pass over one?
     """, answer=(10 + 6 * 0.1) / (10 + 0.1), check=106 / 101, unit="times", within=0.01, wrong={
             "The weights are read once for all tokens.": 6,
         }, hint="How many GB is a pass over one token?",
@@ -759,40 +779,47 @@ def a_guess_is_cheap_to_check() -> None:
 def guesses_pay_if_they_are_often_right() -> None:
     """Guessed tokens make decoding faster if they are often right."""
     note(r"""
-        In *speculative decoding* a small model guesses the next $n$ tokens of a sequence. The large
-        model checks all of them in one pass, which takes hardly longer than
-        [generating one token](#a_guess_is_cheap_to_check). How many tokens does such a pass bring?
-        The large model always gives one token of its own. The first guess counts if it is right,
-        the second if both are, and so on. If each is right with probability $p$, whatever the
-        others are, a pass brings on average [@leviathan2023]
+        In *speculative decoding* a small model guesses the next few tokens of a sequence. The large
+        model checks all guesses in one pass. This takes hardly longer than
+        [generating one token](#a_guess_is_cheap_to_check), because the weights are read once in
+        either case. How many tokens does such a pass give?
+
+        The guesses before the first wrong one are kept. The pass also gives one token of the large
+        model's own: it replaces the wrong guess, or follows the last guess if all are right. Take
+        two guesses, each right half of the time, whatever the other is. The large model's own token
+        always comes, the first guess is kept in half of the passes, and the second, which needs
+        both to be right, in `0.5 * 0.5 = 0.25`. On average that is `1 + 0.5 + 0.25 = 1.75` tokens
+        per pass. With $n$ guesses, each right with probability $p$, it is [@leviathan2023]
 
         $$
         1 + p + p^2 + \dots + p^n = \frac{1 - p^{n+1}}{1 - p} \quad\text{tokens.}
         $$
 
         Take $p = 0.8$ and $n = 4$. To check the formula, each of the `100_000` rows of `right` says
-        at random which of `4` guesses are right. `cumprod` keeps those before the first wrong one:
+        at random which of `4` guesses are right. `cumprod` multiplies along a row, so after the
+        first wrong guess all entries become zero. `drawn` is the mean of the draws, and `expected`
+        is the formula:
     """)
     p, n = 0.8, 4
     right = torch.rand(100_000, n) < p  # @unnoticed: 100_000: more draws come nearer
     drawn = (1 + right.cumprod(dim=1).sum(dim=1)).double().mean().item()  # @inspect round(drawn, 1) as tokens  # @unnoticed: .double(): exact enough
     expected = (1 - p ** (n + 1)) / (1 - p)  # @inspect round(expected, 1) as tokens
     assert 3.3 < expected < 3.4, \
-        "By the formula, one pass brings 3.4 tokens on average."
+        "By the formula, one pass gives 3.4 tokens on average."
     # Drawn with ten seeds, it was off by at most 0.004.
     assert math.isclose(drawn, expected, rel_tol=0.01), \
-        "Random draws bring as many tokens as the formula says."
+        "Random draws give the tokens of the formula, up to 1 %."
     note(r"""
-        The guesses take time, too. Say that a guess takes the share $q$ of the time of a pass of
-        the large model. Then $n$ guesses and their check take as long as $1 + nq$ passes. So the
-        sequence is generated faster by the factor
+        The guesses also take time. Say that a guess takes the share $q$ of the time of a pass of
+        the large model. Then $n$ guesses and their check take the time of $1 + nq$ passes. The
+        large model alone would need one pass per token. So decoding is faster by the factor
 
         [@eq:speculation]: $$
         \text{gain} = \frac{1 - p^{n+1}}{(1 - p)(1 + nq)}
         $$
 
-        [@leviathan2023]. Let the smallest Llama-3.2 guess for Llama-3-8B. The time of both is that
-        of reading their weights, so $q$ is the bytes of the one divided by the bytes of the other.
+        [@leviathan2023]. Let the smallest Llama-3.2 guess for Llama-3-8B. Both spend their time
+        reading weights, so $q$ is the small model's bytes divided by the large model's.
         `decoding_bytes` gives the bytes that are read for a token, here of `1` sequence with `0`
         tokens before it:
     """)
@@ -805,21 +832,75 @@ def guesses_pay_if_they_are_often_right() -> None:
     best = max(range(1, 20), key=lambda n: (1 - p ** (n + 1)) / (1 + n * q))  # @hide
     assert best == 4, "Four guesses at a time gain most here."  # @hide
     note(rf"""
-        So `4` guesses and their check take as long as `1 + 4 * {q:.3f}` passes, and bring
+        So `4` guesses and their check take the time of `1 + 4 * {q:.3f}` passes, and give
         {expected:.1f} tokens if {p:.0%} of the guesses are right. The sequence is generated
         {gain:.1f} times as fast.
     """)
-    halves = [1 + one + one * two for one in (0, 1) for two in (0, 1)]  # @hide
     question(r"""
-        A small model guesses `2` tokens at a time, and each guess is right with probability `0.5`.
-        How many tokens does a pass of the large model bring on average?
-    """, answer=(1 - 0.5**3) / (1 - 0.5), check=sum(halves) / len(halves), unit="tokens", wrong={
-            "The pass also gives one token of its own.": 0.75,
-            "The second guess counts only if the first was right.": 2.0,
-        }, hint="Put $p = 0.5$ and $n = 2$ into the first formula.", why=r"""
-            The large model's own token always comes. The first guess counts in half of the passes,
-            and the second, which needs the first, in a quarter: `1 + 0.5 + 0.25`.
+        The small model has learned another language, and all its `4` guesses are wrong every time.
+        How fast is speculative decoding then, compared with the large model alone? (A guess takes
+        `0.165` of a pass.)
+    """, answer=1 / (1 + 4 * 0.165), check=(1 - 0.0 ** (n + 1)) / (1 + n * 0.165), unit="times", within=0.02,
+        wrong={
+            "The guesses take time, right or wrong.": 1.0,
+            "Each pass still gives the large model's own token.": 0.0,
+        }, hint="How many tokens do four guesses and their check give, and how long do they take?", why=r"""
+            Each check gives one token, the large model's own, and takes `1 + 4 * 0.165` passes with
+            its guesses. So a poor small model makes decoding slower. It never makes the result
+            worse, because a wrong guess is not kept.
         """)
+
+
+@aside
+def a_step_has_a_bound() -> None:
+    """Before a GPU is timed, its bandwidth bounds the time of a step from below."""
+    note(r"""
+        How fast should a real GPU generate, if it waits for its memory? Before anything is timed,
+        compute two lower bounds for a step: the time to read all bytes from memory, and the time to
+        do the arithmetic. The step cannot be faster than the longer one.
+
+        Take `8` layers of Llama-3-8B and its head, `2270167040` weights of `2` bytes. A step
+        generates one token of each sequence. It reads each weight once, however many sequences
+        there are, and does `2` FLOPs with it for each sequence. It also reads the KV cache of each
+        sequence, its keys and values: `2` (key and value) × `8` layers × `8` KV heads × `128`
+        elements × `1024` tokens × `2` bytes. An H100 reads `3.35e12` bytes and does `989.5e12`
+        FLOPs a second, by its datasheet. `sizes` are the bytes of a step for `1`, `8` and `32`
+        sequences, and `bounds` the seconds that they need at least:
+    """)
+    weights, cache = 2 * 2270167040, 2 * 8 * (8 * 128) * 1024 * 2  # bytes
+    batches = [1, 8, 32]
+    sizes = [weights + b * cache for b in batches]  # @inspect sizes as B
+    bounds = [size / 3.35e12 for size in sizes]
+    in_ms = [round(1e3 * bound, 2) for bound in bounds]  # @inspect in_ms as ms
+    assert in_ms == [1.37, 1.44, 1.68], \
+        "By its bytes, a step takes at least 1.37, 1.44 and 1.68 ms."  # @hide
+    arithmetic = 2 * 32 * 2270167040 / 989.5e12  # @inspect round(1e3 * arithmetic, 2) as ms
+    assert 9 < weights / 3.35e12 / arithmetic < 10, \
+        "Even for 32 sequences, reading the weights takes 9 times as long as their FLOPs."
+    config = replace(LLAMA_3_8B, layers=8, context=1024)  # @hide
+    assert sizes == [decoding_bytes(config, b, 1024) for b in batches], \
+        "The formula of earlier sections gives the same bytes."  # @hide
+    paces = [round(b / bound) for b, bound in zip(batches, bounds)]  # @hide
+    assert paces == [732, 5573, 19095], \
+        "In total that is no more than 732, 5573 and 19,095 tokens a second."  # @hide
+    longer = bounds[1] / bounds[0]  # @inspect round(longer, 2) as times
+    assert round(longer, 2) == 1.05, \
+        "A step for 8 sequences should take 1.05 times as long as for one."
+    note(rf"""
+        So the bytes decide. A step for `8` sequences should take only {longer:.2f} times as long as
+        for one, because nearly all of its bytes are weights, which are read once. If the sequences
+        did not share this reading, it would take `8` times as long. In total, no more than
+        {paces[0]:,}, {paces[1]:,} and {paces[2]:,} tokens a second are possible.
+        [Where there is a GPU](#writing_is_timed_on_the_card), its times are compared with these
+        bounds.
+    """)
+    question(r"""
+        Another GPU does twice as many FLOPs a second as this H100, and reads `3.35e12` bytes a
+        second like it. How many ms does a step for one sequence take at least?
+    """, answer=1e3 * (2 * 2270167040 + cache) / 3.35e12, check=1e3 * decoding_bytes(config, 1, 1024) / BANDWIDTH, unit="ms", within=0.02, wrong={
+            "Only the arithmetic is twice as fast, and the step waits for bytes.": 1e3 * bounds[0] / 2,
+        }, hint="Which of the two lower bounds is the longer one?",
+        why="The bytes take far longer than the FLOPs, so only the bandwidth counts. It is the same on both GPUs.")
 
 
 def random_model(config: Config) -> Transformer:  # @stepover
@@ -834,7 +915,7 @@ def random_model(config: Config) -> Transformer:  # @stepover
 
 
 def time_writing(model: Transformer, batch: int, context: int) -> Timing:  # @stepover
-    """The time to write the last of `context` tokens of each of `batch` sequences, in one graph."""
+    """The time to generate the last of `context` tokens of each of `batch` sequences, in one graph."""
     token = torch.zeros(batch, 1, dtype=torch.int64, device="cuda")
     caches = model.caches(batch)
     for cache in caches:
@@ -852,56 +933,59 @@ def time_writing(model: Transformer, batch: int, context: int) -> Timing:  # @st
 @aside
 @requires("cuda")
 def writing_is_timed_on_the_card() -> None:
-    """On a GPU, generating one sequence uses much of the bandwidth and hardly any of the arithmetic."""
+    """On a GPU, the time of a step should be near that of reading its bytes."""
     note(r"""
-        Does a real GPU wait for its memory when it generates a single sequence? Predict how long it
-        needs at least for the bytes of a token, and how long for its FLOPs. Then measure a token.
-        If its time is near that of the bytes and far from that of the FLOPs, the GPU waits for its
-        memory.
+        Does a real GPU wait for its memory when it generates? The model has `8` layers of
+        Llama-3-8B and its head, `2270167040` weights of `2` bytes, and each sequence has `1024`
+        tokens. On an H100, a step that generates one token of each sequence
+        [takes at least](#a_step_has_a_bound)
 
-        The model has `8` layers of Llama-3-8B and its head, `2270167040` weights of `2` bytes. For
-        each token it reads all of them and does `2` FLOPs with each. An H100 promises `3.35e12`
-        bytes and `989.5e12` FLOPs a second. So for a token
+        | sequences | to read its bytes, ms | to do its FLOPs with weights, ms |
+        |---|---|---|
+        | `1` | `1.37` | `0.005` |
+        | `8` | `1.44` | `0.037` |
+        | `32` | `1.68` | `0.147` |
 
-        - the bytes take at least `2 * 2270167040 / 3.35e12` s, which is `1.36` ms;
-        - the FLOPs take at least `2 * 2270167040 / 989.5e12` s, which is `0.005` ms.
+        If a measured step takes about as long as reading its bytes, and far longer than its FLOPs,
+        the GPU waits for its memory.
 
-        GPUs do not quite reach their datasheet. If a token takes `2` ms, the GPU uses `1.36 / 2` of
-        its bandwidth, about two thirds, and `0.005 / 2` of its arithmetic, less than a hundredth. A
-        step for `8` sequences, one token of each, should take hardly longer, because they share the
-        reading of the weights. (Each sequence's KV cache, the keys and values of its tokens, is
-        small here.)
-
-        Where there is a GPU, the code below tests this. `random_model` builds the model, and
-        `time_writing` times a step for `1`, `8` and `32` sequences. `share` is the bytes of a step,
-        divided by its time and by the bandwidth. Expect it above `0.4` for one sequence:
+        Where there is a GPU, the code below compares its times with these bounds. `random_model`
+        builds the model, and `time_writing` times a step. `find` looks up the GPU's datasheet.
+        `share` is the bytes of a step, divided by its time and by the bandwidth; at the bound it
+        would be `1`. A real GPU does not quite get there: a step is a chain of short operations,
+        and at the beginning and end of each its memory idles. So the code asks for a share above
+        `0.4`. A step for `8` sequences has to take less than `2` times as long as for one; if they
+        did not share the reading of the weights, it would take `8` times as long:
     """)
     config, context = replace(LLAMA_3_8B, layers=8, context=1024), 1024
-    size = decoding_bytes(config, 1, 0)
-    assert size == 2 * 2270167040, \
-        "A token reads 2,270,167,040 weights of 2 bytes."
-    assert round(1e3 * size / 3.35e12, 2) == 1.36, \
-        "An H100 reads these bytes in 1.36 ms."
-    assert round(1e3 * size / 989.5e12, 3) == 0.005, \
-        "An H100 does 2 FLOPs for each weight in 0.005 ms."
-    model = random_model(config)
     batches = [1, 8, 32]
+    sizes = [decoding_bytes(config, b, context) for b in batches]
+    in_ms = [round(1e3 * size / BANDWIDTH, 2) for size in sizes]
+    assert in_ms == [1.37, 1.44, 1.68], \
+        "An H100 reads the bytes of these steps in 1.37, 1.44 and 1.68 ms."
+    weights = decoding_bytes(config, 1, 0)  # @hide
+    assert weights == 2 * 2270167040, \
+        "A step reads 2,270,167,040 weights of 2 bytes."  # @hide
+    assert [round(1e3 * b * weights / PEAK, 3) for b in batches] == [0.005, 0.037, 0.147], \
+        "An H100 does 2 FLOPs for each weight and sequence in 0.005, 0.037 and 0.147 ms."  # @hide
+    model = random_model(config)
     timed = [time_writing(model, b, context) for b in batches]  # @measure timed
     paces = [b / t.seconds for b, t in zip(batches, timed)]  # @measure paces as tokens/s
     assert paces == sorted(paces), \
-        "With more sequences, all together get more tokens a second."
-    card = find(torch.cuda.get_device_name())
-    if card is not None:
+        "With more sequences, the total tokens per second rise."
+    assert timed[1].seconds < 2 * timed[0].seconds, \
+        "A step for 8 sequences takes less than twice as long as for one."
+    gpu = find(torch.cuda.get_device_name())
+    if gpu is not None:
         share = [
-            decoding_bytes(config, b, context) / t.seconds / card.bandwidth
-            for b, t in zip(batches, timed)
+            size / t.seconds / gpu.bandwidth for size, t in zip(sizes, timed)
         ]  # @measure share as %
         assert max(share) <= 1, \
-            "No step reads more bytes in a second than the bandwidth promises."  # @hide
+            "No step reads more bytes in a second than the bandwidth allows."  # @hide
         assert share[0] > 0.4, \
             "For one sequence, the GPU reads at more than 0.4 of its bandwidth."
-        if card.bfloat16 is not None:  # @hide
-            work = forward_flops(config, 1, context) / card.bfloat16  # s
+        if gpu.bfloat16 is not None:  # @hide
+            work = forward_flops(config, 1, context) / gpu.bfloat16  # s
             busy = work / timed[0].seconds  # @measure busy as %
             assert busy < share[0], \
                 "The GPU uses a smaller share of its arithmetic than of its bandwidth."  # @hide
@@ -910,10 +994,11 @@ def writing_is_timed_on_the_card() -> None:
         for batch, t in zip(batches, timed)
     )  # @hide
     note(f"{timed[0].device}:")
-    note(f"| sequences | µs for a step | tokens/s of all together |\n|---|---|---|\n{rows}")
+    note(f"| sequences | µs for a step | tokens/s in total |\n|---|---|---|\n{rows}")
     question(r"""
-        The same model, whose weights are `4.5` GB, runs on another GPU, which promises `2e12` bytes
-        a second. A token takes `3` ms. Which share of its bandwidth does the GPU use, in percent?
+        The same model, whose weights are `4.5` GB, runs on another GPU, whose bandwidth is `2e12`
+        bytes a second. A token takes `3` ms. What share of its bandwidth does the GPU use, in
+        percent?
     """, answer=4.5e9 / 3e-3 / 2e12, check=4.5 / (3 * 2), unit="%", within=0.01, wrong={
             "Divide the bytes by the time, and then by the bandwidth.": 3e-3 * 2e12 / 4.5e9,
         }, hint="How long does the reading alone take by the datasheet?",

@@ -38,22 +38,29 @@ def later_models() -> None:
 
 @aside
 def a_head_has_a_size_of_its_own() -> None:
-    """All heads together may be wider than a token."""
+    """All heads together can be wider than the model."""
     note(r"""
         In attention, a token of $d$ elements is turned into a *query* for each head. In Llama all
-        queries of a token together have $d$ elements, as many as the token itself. Must that be so?
-        In Qwen3-0.6B a token has $d = 1024$ elements, and `16` heads have queries of `128` elements
-        [@qwen3-06b]. All queries of a token together have `16 * 128` elements, twice as many as the
-        token.
+        queries of a token together have $d$ elements, the same number as the token. Does it have to
+        be so? No. In Qwen3-0.6B a token has $d = 1024$ elements, and `16` heads have queries of
+        `128` elements [@qwen3-06b]. All queries of a token together have `16 * 128 = 2048`
+        elements, twice as many as the token.
 
-        What does that cost? The query matrix turns `1024` elements into `2048`, and the output
-        matrix turns these back. So each of the two has `1024 * 2048` weights instead of
-        `1024 * 1024`. The matrices of keys and values are twice as wide, too: their `8` heads have
-        `8 * 128` elements. Only the three matrices of the feed-forward part stay as they are, with
-        $h = 3072$ elements inside.
+        What does that cost? Take two heads and a token of $4$ elements. With heads of $2$ elements
+        the query matrix has $4 \cdot (2 \cdot 2) = 16$ weights, with heads of $4$ elements
+        $4 \cdot (2 \cdot 4) = 32$. In the same way, all four matrices of attention double in this
+        model:
 
-        To check this, count the whole model, with the `gains` of norms: `28` layers, a last norm,
-        and one table with a row for each of `151936` tokens [@qwen3]:
+        - The query matrix turns `1024` elements into `2048`, and the output matrix turns these
+          back. Each has `1024 * 2048` weights instead of `1024 * 1024`.
+        - The matrices of keys and values turn `1024` elements into those of `8` KV heads: `8 * 128`
+          instead of `8 * 64`, which heads of `1024 / 16 = 64` elements would have.
+
+        The three matrices of the feed-forward part stay as they are, with $h = 3072$ elements
+        inside. To check this, count the parameters of the whole model: `28` blocks, a last norm,
+        and one table of `151936` rows, which serves as embedding and as head [@qwen3]. A block has
+        two norms of $d$ gains. Qwen3 also normalizes the query and the key of each head, with `128`
+        gains for queries and `128` for keys:
     """)
     d, queries, keys, h = 1024, 16 * 128, 8 * 128, 3072
     attention = 2 * d * queries + 2 * d * keys  # @inspect attention
@@ -61,34 +68,34 @@ def a_head_has_a_size_of_its_own() -> None:
     gains = 2 * d + 2 * 128
     whole = 28 * (attention + feed_forward + gains) + d + 151936 * d  # @inspect whole
     assert whole == parameter_count(QWEN_3) == 596_049_920, \
-        "Added up by hand, Qwen3-0.6B has 596,049,920 parameters, as many as by the formula for any model."
+        "Counted by hand, Qwen3-0.6B has 596,049,920 parameters, the same number as the general formula gives."
     with torch.device("meta"):  # @hide
         model = Transformer(QWEN_3)
     built = sum(p.numel() for p in model.parameters())  # @hide
     assert built == whole, \
-        "The built model has as many parameters."  # @hide
-    narrow = replace(QWEN_3, head_size=0)  # heads of width / heads numbers  # @hide
+        "The built model has the same number of parameters."  # @hide
+    narrow = replace(QWEN_3, head_size=0)  # heads of width / heads elements  # @hide
     fewer = 1 - parameter_count(narrow) / whole  # @hide
     assert 0.14 < fewer < 0.15, \
-        "With heads of 1024 / 16 numbers, more than 14 % of the parameters would be missing."  # @hide
+        "With heads of 1024 / 16 elements, more than 14 % of the parameters would be missing."  # @hide
     wider = attention_flops(QWEN_3, 1, 1000) / attention_flops(narrow, 1, 1000)  # @hide
     assert wider == 2.0, \
-        "With the wide heads, scores and sums take twice the FLOPs."  # @hide
+        "With the wide heads, scores and sums cost twice the FLOPs."  # @hide
     note(rf"""
-        With heads as in Llama, of `1024 / 16` elements, the four matrices of attention would be
-        half as large, and the model would have {fewer:.0%} fewer parameters. Attention's two
-        products, scores and weighted sums, would take half the FLOPs. So wider heads cost weights
-        and FLOPs.
+        With heads as in Llama, of `1024 / 16` elements, the model would have {fewer:.0%} fewer
+        parameters. Attention's two matmuls, scores and weighted sums, would cost half the FLOPs. So
+        this is the price of wider heads. What they gain, no count can show: one has to train both
+        models and compare their losses.
     """)
     with torch.device("meta"):  # @hide
         other = Attention(replace(QWEN_3, width=2048, heads=24), "fused")  # @hide
     question(r"""
         Another model has tokens of `2048` elements and `24` heads with queries of `128` elements.
-        How many weights have its query matrix and its output matrix together, in one layer?
+        How many weights do its query matrix and its output matrix have together, in one layer?
     """, answer=2 * 2048 * (24 * 128), check=other.query.weight.numel() + other.out.weight.numel(), unit="weights", wrong={
-        "The heads together are 3072 numbers wide, not 2048.": 2 * 2048 * 2048,
+        "The heads together have 3072 elements, not 2048.": 2 * 2048 * 2048,
         "There are two such matrices.": 2048 * 24 * 128,
-    }, hint="How many numbers have all query heads together?", why=r"""
+    }, hint="How many elements do all query heads have together?", why=r"""
         All queries together have `24 * 128` elements, more than a token has. One matrix turns
         `2048` elements into these, and the other turns them back.
     """)
@@ -96,18 +103,20 @@ def a_head_has_a_size_of_its_own() -> None:
 
 @aside
 def a_token_meets_a_few_of_many_experts() -> None:
-    """With experts, memory follows all parameters, and FLOPs those that a token meets."""
+    """In a mixture of experts, memory follows all parameters, FLOPs the active ones."""
     note(r"""
-        Can a model have more parameters without computing more for a token? Yes, if a token is not
+        Can a model have more parameters and not compute more for a token? Yes, if a token is not
         multiplied by all of them. A *mixture of experts* has several feed-forward parts in each
         layer, the *experts*. For each token, a small matrix, the *router*, gives every expert a
         score. The token goes only through the few experts with the best scores. Their results are
-        added up, weighted by the softmax of these scores.
+        added up, weighted by the softmax of these scores. With $4$ experts of $10$ weights, $2$ of
+        them for each token, $4 \cdot 10 = 40$ weights are in memory, and a token is multiplied by
+        $2 \cdot 10 = 20$.
 
         Mixtral-8x7B has `32` layers with `8` experts each, and a token goes through `2` of them
         [@mixtral]. So in each layer `6` experts are idle for this token. An expert has three
-        matrices of `4096 * 14336` weights. `parameter_count` counts all parameters of the model;
-        `active` are those that a token meets:
+        matrices of `4096 * 14336` weights. `parameter_count` counts all parameters of the model.
+        `active` counts the *active* parameters, all but those of idle experts:
     """)
     total = parameter_count(MIXTRAL)  # @inspect round(total / 1e9, 1) as billion
     idle = 32 * 6 * (3 * 4096 * 14336)  # @inspect round(idle / 1e9, 1) as billion
@@ -115,19 +124,19 @@ def a_token_meets_a_few_of_many_experts() -> None:
         "These are the weights of 6 experts in all layers."  # @hide
     active = total - idle  # @inspect round(active / 1e9, 1) as billion
     assert (total, active) == (46_702_792_704, 12_879_925_248), \
-        "The model has 47 billion parameters, and a token meets 13 billion, as published."
+        "The model has 47 billion parameters, of which 13 billion are active for a token, as published."
     with torch.device("meta"):  # @hide
         model = Transformer(MIXTRAL)
     sizes = {name: p.numel() for name, p in model.named_parameters()}  # @hide
     in_experts = sum(n for name, n in sizes.items() if ".experts." in name)  # @hide
     assert sum(sizes.values()) == total, \
-        "The built model has as many parameters."  # @hide
+        "The built model has the same number of parameters."  # @hide
     assert total - in_experts * 6 / 8 == active, \
         "Without 6 of 8 experts, the active parameters are left."  # @hide
     note(r"""
         Do the FLOPs follow all parameters, or the active ones? Count them for a small layer.
-        `Experts` builds `8` experts, `64` wide and `160` inside, and a router. Each of `32` tokens
-        goes through `2`:
+        `Experts` builds `8` experts and a router. A token has `64` elements, and `160` inside an
+        expert. Each of `32` tokens goes through `2` experts:
     """)
     config = replace(SMALL, experts=8, active=2)
     part, x = Experts(config), torch.randn(1, 32, 64)
@@ -135,7 +144,7 @@ def a_token_meets_a_few_of_many_experts() -> None:
     in_two_experts = 2 * 32 * 2 * (3 * 64 * 160)
     in_router = 2 * 32 * 64 * 8
     assert counted == in_two_experts + in_router, \
-        "The 32 tokens take the FLOPs of two experts each, and those of the router."
+        "The 32 tokens cost the FLOPs of two experts each, and those of the router."
     assert expert_weights(config) == 3 * 64 * 160, \
         "An expert of the small layer has three matrices of 64 * 160 weights."  # @hide
     weights = 2 * total  # @hide
@@ -146,7 +155,7 @@ def a_token_meets_a_few_of_many_experts() -> None:
     note(rf"""
         So the FLOPs follow the active parameters, because nothing is computed in an idle expert.
         The memory follows all parameters, because the next token may go through other experts.
-        Mixtral's weights take {weights / 1e9:.0f} GB in `bfloat16`, and a token computes with
+        Mixtral's weights need {weights / 1e9:.0f} GB in `bfloat16`, and a token is multiplied by
         {2 * active / 1e9:.0f} GB of them.
     """)
     assert parameter_count(MISTRAL_7B) * 8 > 1.2 * total, \
@@ -168,11 +177,12 @@ def a_token_meets_a_few_of_many_experts() -> None:
     """)
     question(r"""
         Another model has `10` layers with `16` experts each, and an expert has `1e6` weights. A
-        token goes through `2` experts in each layer. How many weights of experts does the model
-        have, and how many of them does a token meet? Write both numbers with a comma between them.
+        token goes through `2` experts in each layer. How many weights do all experts of the model
+        have, and how many of them are active for a token? Write both numbers with a comma between
+        them.
     """, answer=[10 * 16 * 1e6, 10 * 2 * 1e6], check=[160_000_000, 160_000_000 * 2 / 16], unit="weights", within=0.01,
         hint="First count the experts of all layers.",
-        why="There are `10 * 16` experts of `1e6` weights, and a token meets `10 * 2` of them. Memory follows the first number, FLOPs the second.")
+        why="There are `10 * 16` experts of `1e6` weights, and a token goes through `10 * 2` of them. Memory follows the first number, FLOPs the second.")
 
 
 @aside
@@ -182,25 +192,27 @@ def experts_want_large_batches() -> None:
         Why do services of models with *experts* work on so many sequences at once? To multiply
         tokens by a matrix, a GPU reads the matrix once. With few tokens it waits for this reading.
         Experts make it worse: they are feed-forward parts of which each token goes through only a
-        few. In Mixtral it goes through `2` of `8`, so an expert sees only a quarter of all tokens,
-        on average. For an expert to see as many as a feed-forward part without experts, `8 / 2`
-        times as many have to go through the layer.
+        few. In Mixtral a token goes through `2` of `8`. So on average an expert sees only a quarter
+        of all tokens: of $100$ tokens in the layer, it sees $100 \cdot 2/8 = 25$. For an expert to
+        see $100$ tokens, `8 / 2` times as many have to go through the layer.
 
-        How many tokens must a matrix see before the GPU waits for arithmetic? A product of $n$
-        tokens with a matrix of $r$ rows and $c$ columns does $2nrc$ FLOPs and moves $nr + rc + nc$
-        elements of `2` bytes, so it does
+        How many tokens does a matrix have to see before the GPU waits for arithmetic? A matmul of
+        $n$ tokens with a matrix of $r$ rows and $c$ columns does $2nrc$ FLOPs and moves
+        $nr + rc + nc$ elements of `2` bytes, so it does
         [$nrc/(nr + rc + nc)$ FLOPs with each byte](#every_operation_has_an_intensity). An H100 can
-        do $R$ FLOPs, about `295`, while a byte arrives. Both are equal if their reciprocals are:
+        do $R$ FLOPs, about `295`, while a byte arrives. The GPU begins to wait for arithmetic when
+        the two are equal, $nrc/(nr + rc + nc) = R$. Turn both sides over; $(nr + rc + nc)/nrc$ is
+        $1/c + 1/n + 1/r$:
 
         $$
         \frac{1}{c} + \frac{1}{n} + \frac{1}{r} = \frac{1}{R}, \quad\text{so}\quad
         n = \frac{1}{1/R - 1/r - 1/c}.
         $$
 
-        `enough` computes this $n$. Mistral-7B has no experts, and its feed-forward part has
-        matrices of `4096` rows and `14336` columns, as has each expert of Mixtral. In DeepSeek-V3 a
-        token goes through `8` of `256` experts, whose matrices have `7168` rows and `2048`
-        columns [@deepseek-v3]:
+        `enough(rows, cols)` computes this $n$, rounded up. Mistral-7B has no experts, and its
+        feed-forward part has matrices of `4096` rows and `14336` columns, as has each expert of
+        Mixtral. In DeepSeek-V3 a token goes through `8` of `256` experts, whose matrices have
+        `7168` rows and `2048` columns [@deepseek-v3]:
     """)
     ridge = PEAK / BANDWIDTH
     assert round(ridge) == 295, "The ridge of an H100 is 295."  # @hide
@@ -229,25 +241,28 @@ def experts_want_large_batches() -> None:
     """, answer=300 * 128 / 4, check=300 / (4 / 128), unit="tokens", within=0.01, wrong={
             "Each token goes through 4 experts, not one.": 300 * 128,
             "An expert sees fewer tokens than the layer, not more.": 300 * 4 / 128,
-        }, hint="Which share of all tokens does an expert see?",
+        }, hint="What share of all tokens does an expert see?",
         why="On average an expert sees `4/128` of the tokens, so `128/4` times `300` tokens are needed.")
 
 
 @aside
 def a_batch_reads_most_experts() -> None:
-    """Already a batch of some dozens of tokens reads most of the experts."""
+    """A batch of some dozens of tokens already reads most of the experts."""
     note(r"""
         In a *mixture of experts*, each token goes through a few of many feed-forward parts, the
         experts. In each layer of DeepSeek-V3 it goes through `8` of `256`. When the model generates
         a single sequence, one token at a time, the GPU has to read the weights of only these `8`.
-        How many must it read when it writes `64` sequences at once, so for `64` tokens in each
-        step?
+        How many does it have to read when it generates `64` sequences at once, so for `64` tokens
+        in each step?
 
-        Say that each token chooses its experts at random. Then it does not choose a given expert
-        with probability `1 - 8 / 256`. None of the `64` tokens chooses it with probability
-        `(1 - 8 / 256) ** 64`. So on average the share `1 - (1 - 8 / 256) ** 64` of the experts is
-        read. To check it, `chosen` draws `8` of `256` experts at random for each of `64` tokens, in
-        `58` layers, as many as have experts in DeepSeek-V3 [@deepseek-v3]:
+        Say that each token chooses its experts at random. Take one expert. A token chooses it with
+        probability `8 / 256`, and passes it by with probability `1 - 8 / 256`. All `64` tokens pass
+        it by with probability `(1 - 8 / 256) ** 64`, because they choose independently. Otherwise
+        it is read. So on average the share `1 - (1 - 8 / 256) ** 64` of the experts is read. To
+        check it, give each expert a random score for each token: `topk(8)` then chooses `8` of
+        `256` experts at random. `chosen` does this for `64` tokens in each of the `58` layers of
+        DeepSeek-V3 that have experts [@deepseek-v3], and `touched` is the share of experts that are
+        chosen:
     """)
     chosen = torch.rand(58, 64, 256).topk(8).indices.flatten(1)  # @unnoticed: 58 -> 59, 64 -> 65: less than two draws differ
     touched = sum(len(layer.unique()) for layer in chosen) / (58 * 256)  # @inspect touched as %  # @unnoticed: 256 -> 257: hardly another share
@@ -257,17 +272,17 @@ def a_batch_reads_most_experts() -> None:
     work = 64 * 8 / 256  # @inspect work as tokens
     assert work == 2.0, "Each expert gets 2 tokens on average."
     note(rf"""
-        So with `64` tokens the GPU reads {expected:.0%} of all experts, because hardly an expert is
-        chosen by none of them. But an expert gets only {work:.0f} tokens on average, so each weight
-        that is read is used for few tokens.
+        So with `64` tokens the GPU reads {expected:.0%} of all experts, because it rarely happens
+        that no token chooses an expert. But an expert gets only {work:.0f} tokens on average, so
+        each weight that is read is used for few tokens.
     """)
     question(r"""
-        Each token goes through `1` of `4` experts, chosen at random, and there are `3` tokens.
-        Which share of the experts is read on average, in percent?
+        Each token goes through `1` of `4` experts, chosen at random, and there are `3` tokens. What
+        share of the experts is read on average, in percent?
     """, answer=1 - (1 - 1 / 4) ** 3, check=1 - 27 / 64, unit="%", within=0.01, wrong={
             "Tokens may choose the same expert.": 0.75,
             "That is the share of the experts that no token chooses.": 0.75**3,
-        }, hint="With which probability does none of them choose a given expert?",
+        }, hint="With what probability does none of them choose a given expert?",
         why="A token does not choose a given expert with probability `3/4`, and none of the three does with `3/4 * 3/4 * 3/4`. The rest of the experts is read.")
 
 
@@ -277,43 +292,46 @@ def a_latent_replaces_keys_and_values() -> None:
     note(r"""
         While a model generates a sequence, its *KV cache* keeps the keys and values of all tokens
         so far. How small can it be? DeepSeek-V3 has `128` heads, with keys and values of `128`
-        elements. A usual cache would keep all of these, for each token and layer. DeepSeek-V3 keeps
-        one short row for all heads instead, the *latent*, of `512` elements. When attention needs
-        keys and values, two matrices make those of all heads from the latent. Usual keys are
-        [turned by their position](#rotary_embedding_tells_distances). Those from a latent are not,
-        because then [queries could not meet latents directly](#queries_meet_latents_directly). So
-        `64` more numbers, turned and once for all heads, tell the position. This is *latent
-        attention* [@deepseek-v3].
+        elements. A usual cache would keep a key and a value for every head, for each token and
+        layer. DeepSeek-V3 keeps one short row for all heads instead, the *latent*, of `512`
+        elements. When attention needs keys and values, two matrices make those of all heads from
+        the latent. Usual keys are [turned by their position](#rotary_embedding_tells_distances).
+        Those from a latent are not, because then
+        [queries could not be scored against latents directly](#queries_meet_latents_directly). So
+        another `64` elements, which are turned and serve all heads, tell the position. This is
+        *latent attention* [@deepseek-v3].
 
-        Count the numbers that a token keeps in a layer, usually and with a latent:
+        Count the elements that a token keeps in a layer: usually `128` heads × (`128` for the key +
+        `128` for the value), and with a latent `512 + 64`:
     """)
-    usual = 128 * (128 + 128)  # @inspect usual as numbers
-    latent = 512 + 64  # @inspect latent as numbers
+    usual = 128 * (128 + 128)  # @inspect usual as elements
+    latent = 512 + 64  # @inspect latent as elements
     assert (usual, latent) == (32768, 576), \
-        "In each layer a token keeps 576 numbers, instead of 32,768 without latents."
+        "In each layer a token keeps 576 elements, instead of 32,768 without latents."
     token = 61 * latent * 2  # @hide
     assert token == 70_272, \
-        "In all 61 layers, a token takes 70272 bytes in bfloat16."  # @hide
+        "In all 61 layers, a token needs 70272 bytes in bfloat16."  # @hide
     llama = cache_bytes(
         replace(SMALL, layers=61, heads=128, kv_heads=8, head_size=128), 1)  # @hide
     assert llama == 2 * 61 * 8 * 128 * 2, \
-        "With 8 KV heads of 128 numbers, a token would keep 249,856 bytes."  # @hide
+        "With 8 KV heads of 128 elements, a token would keep 249,856 bytes."  # @hide
     saved = llama / token  # @hide
     assert 3.5 < saved < 3.6, \
-        "With 8 KV heads instead, it would take 3.6 times as many."  # @hide
+        "With 8 KV heads instead, it would need 3.6 times as many bytes."  # @hide
     note(rf"""
-        So a usual cache would be {usual / latent:.0f} times as large. The cause is that one row
-        serves all heads. If all heads shared `8` keys and values of `128` elements, as in Llama-3,
-        a token would keep {saved:.1f} times as much as with a latent.
+        So a usual cache would be {usual / latent:.0f} times as large, because it keeps a row for
+        each head, where a single latent serves all heads. If all heads shared `8` keys and values
+        of `128` elements, as in Llama-3, a token would keep {saved:.1f} times as much as with a
+        latent.
     """)
     question(r"""
         A token of DeepSeek-V3 keeps `576` elements of `2` bytes in each of `61` layers. How many
         tokens fit into one GiB of cache?
     """, answer=GiB // token, check=2**30 // (61 * (512 + 64) * 2), unit="tokens", within=0.02, wrong={
             "A GiB is 2**30 bytes, not 10**9.": 10**9 // (61 * 576 * 2),
-            "Each number takes two bytes.": 2**30 // (61 * 576),
+            "Each element needs two bytes.": 2**30 // (61 * 576),
         }, hint="First the bytes of one token.",
-        why="A token takes `61 * 576 * 2` bytes, and a GiB has `2**30`. In a GiB, Llama-3-8B, a much smaller model, keeps only `8192` tokens.")
+        why="A token needs `61 * 576 * 2` bytes, and a GiB has `2**30`. In a GiB, Llama-3-8B, a much smaller model, keeps only `8192` tokens.")
 
 
 @aside
@@ -322,20 +340,21 @@ def queries_meet_latents_directly() -> None:
     note(r"""
         In [latent attention](#a_latent_replaces_keys_and_values) the cache keeps a short row for
         each token, its *latent*, and two matrices make a key and a value from it. A new token looks
-        at all earlier ones. Must it make all their keys and values first? No. Take a query $q$, a
-        latent $z$, and the matrix $W$ that makes keys. The *score* is the product of the query and
-        the key, and
+        at all earlier ones. Do all their keys and values have to be made first? No. Take a query
+        $q$, a latent $z$, and the matrix $W$ that makes keys. The key is $Wz$, and the *score* is
+        the product of query and key. In the product $q^T W z$ one can begin at either end, because
+        matrix multiplication is associative:
 
         $$
         q \cdot (W z) = (W^T q) \cdot z.
         $$
 
         On the left, $W$ makes a key of each latent. On the right, $W^T$ is multiplied by the query
-        once, and the result is scored against the latents themselves. The values can wait in the
-        same way: first take the weighted sum of the latents, then multiply this one row by the
-        matrix of values.
+        once, and the result is scored against the latents themselves. Values work in the same way:
+        first take the weighted sum of the latents, then multiply this one row by the matrix of
+        values.
 
-        Here are both ways for one head. There are `64` earlier tokens with latents of `16`
+        Here are both orders for one head. There are `64` earlier tokens with latents of `16`
         elements, and the query, a key and a value have `8` elements:
     """)
     tokens, size, width = 64, 8, 16
@@ -355,7 +374,7 @@ def queries_meet_latents_directly() -> None:
         return mixed
 
     assert torch.allclose(with_latents(), with_keys()), \
-        "Both ways give the same result."
+        "Both orders give the same result."
     work = flops(with_keys), flops(with_latents)  # @inspect work as FLOP
     one_row = 2 * width * size  # FLOPs of a row times one of the matrices
     assert work[0] == 2 * tokens * one_row + 2 * (2 * tokens * size), \
@@ -363,20 +382,20 @@ def queries_meet_latents_directly() -> None:
     assert work[1] == 2 * one_row + 2 * (2 * tokens * width), \
         "With latents, both matrices are used once, and scores and sums are longer."
     assert work == (34_816, 4_608), \
-        "With keys and values attention takes 34,816 FLOPs, and with latents 4,608."  # @hide
+        "With keys and values attention costs 34,816 FLOPs, and with latents 4,608."  # @hide
     note(rf"""
-        If keys and values are made, it takes {work[0]:,} FLOPs, and with the latents themselves
+        Making keys and values costs {work[0]:,} FLOPs in all. With the latents themselves it is
         only {work[1]:,}, because each matrix is multiplied by one row and not by `64`. One says
         that the matrices are *absorbed* into the query and the result.
     """)
     question(r"""
         In one head, queries and keys have `8` elements and latents `16`. There are `1000` earlier
-        tokens. How many FLOPs does it take to make the keys of all these tokens?
+        tokens. How many FLOPs does it cost to make the keys of all these tokens?
     """, answer=1000 * 2 * 8 * 16, check=flops(lambda: torch.ones(1000, 16) @ torch.ones(16, 8)), unit="FLOP", within=0.01, wrong={
             "The additions are missing.": 1000 * 8 * 16,
             "That is for one token.": 2 * 8 * 16,
-        }, hint="How many weights has the matrix that makes a key?",
-        why="The matrix has `8 * 16` weights, and each takes a multiplication and an addition for each of `1000` tokens. Multiplied by the query instead, it takes that for one row only.")
+        }, hint="How many weights does the matrix that makes a key have?",
+        why="The matrix has `8 * 16` weights, and each costs a multiplication and an addition for each of `1000` tokens. Multiplied by the query instead, it costs that for one row only.")
 
 
 @aside
@@ -384,8 +403,8 @@ def deepseek_is_counted() -> None:
     """The parameters of DeepSeek-V3 follow from its shapes, nearly all in experts."""
     note(r"""
         DeepSeek-V3 is published with `671` billion parameters, and a token is multiplied by `37`
-        billion of them [@deepseek-v3]. Where are so many parameters, and why does a token meet so
-        few? Count them from the shapes of the matrices. A token has `7168` elements.
+        billion of them [@deepseek-v3]. Where are so many parameters, and why are so few of them
+        active for a token? Count them from the shapes of the matrices. A token has `7168` elements.
 
         First the *experts*, feed-forward parts of which a token goes through only a few. `58`
         layers have `256` experts each, of which a token goes through `8`, and one more that all
@@ -404,7 +423,7 @@ def deepseek_is_counted() -> None:
     """)
     dense = 3 * (3 * d * 18432)
     routers = 58 * 256 * (d + 1)
-    queries = d * 1536 + 1536 * 128 * (128 + 64)  # by way of 1536 numbers
+    queries = d * 1536 + 1536 * 128 * (128 + 64)  # by way of 1536 elements
     keys_and_values = d * (512 + 64) + 512 * 128 * (128 + 128)  # by way of 512
     out = 128 * 128 * d
     attention = 61 * (queries + keys_and_values + out)
@@ -414,11 +433,11 @@ def deepseek_is_counted() -> None:
     total = experts + rest  # @inspect round(total / 1e9) as billion
     assert total == 671_026_419_200, \
         "The shapes give 671,026,419,200 parameters, the 671 billion that are published."
-    note("For a token, `256 - 8` experts of each of the `58` layers are idle. Of the table at the beginning it looks up a single row. It meets all other parameters:")
+    note("For a token, `256 - 8` experts of each of the `58` layers are idle. Of the table at the beginning it looks up a single row. All other parameters are active:")
     idle = 58 * (256 - 8) * expert
-    met = total - idle - table  # @inspect round(met / 1e9) as billion
-    assert round(met / 1e9) == 37, \
-        "A token meets 37 billion parameters, as is published."
+    active = total - idle - table  # @inspect round(active / 1e9) as billion
+    assert round(active / 1e9) == 37, \
+        "For a token 37 billion parameters are active, as published."
     share = experts / total  # @inspect share as %
     assert 0.97 < share < 0.98, "98 % of all parameters are in the experts."
     note(rf"""
@@ -427,12 +446,12 @@ def deepseek_is_counted() -> None:
     """)
     used = 58 * (8 + 1) * expert + rest - table  # @hide
     question(r"""
-        A token meets `37` billion of the `671` billion parameters of DeepSeek-V3. Which share is
-        that, in percent?
+        For a token, `37` billion of the `671` billion parameters of DeepSeek-V3 are active. What is
+        that in percent?
     """, answer=round(37 / 671, 3), check=round(used / total, 3), unit="%", within=0.02, wrong={
             "That is the share of the experts that a token goes through; attention and head serve every token.": 8 / 256,
-        }, hint="Divide the parameters that a token meets by all parameters.",
-        why="A token meets all of attention, the shared expert and the head, but only `8` of `256` experts in a layer: `37` of `671` billion.")
+        }, hint="Divide the active parameters by all parameters.",
+        why="All of attention, the shared expert and the head are active for a token, but only `8` of `256` experts in a layer: `37` of `671` billion.")
 
 
 @aside
@@ -443,14 +462,14 @@ def a_window_bounds_the_cache() -> None:
         so far, and each new token looks at all of them. Can the cache stop growing? In the first
         Mistral-7B a token looks, in each layer, at the last `4096` tokens only, itself included.
         This is its *window* [@mistral-7b]. The keys and values of older tokens are never looked at
-        again, so they can be thrown away.
+        again, so they need not be kept.
 
         Check this for the newest token of a sequence of `10` tokens, with a window of `4` tokens.
         `written_attention` computes attention. `windowed` has all ten keys and values and a window,
         and `recent` has the last four alone:
     """)
     q: Float[Tensor, "b t h c"] = torch.randn(1, 1, 2, 8).double()  # newest
-    k, v = torch.randn(2, 1, 10, 2, 8).double()  # @unnoticed: 1, 10: any batch, and any text longer than the window
+    k, v = torch.randn(2, 1, 10, 2, 8).double()  # @unnoticed: 1, 10: any batch, and any sequence longer than the window
     windowed = written_attention(q, k, v, window=4)
     recent = written_attention(q, k[:, -4:], v[:, -4:])
     assert torch.allclose(windowed, recent), \
@@ -460,7 +479,7 @@ def a_window_bounds_the_cache() -> None:
         "Without a window, the older keys count."  # @hide
     note(r"""
         So the KV cache grows up to the window and no further. (The FLOPs of attention for a new
-        token stop growing, too, because it looks at no more tokens than that.) Mistral-7B has `32`
+        token also stop growing, because it looks at no more tokens than that.) Mistral-7B has `32`
         layers and `8` KV heads, of `128` elements of `2` bytes. Compute its cache for sequences of
         three lengths:
     """)
@@ -472,24 +491,24 @@ def a_window_bounds_the_cache() -> None:
         "The formula for the cache gives the same bytes."  # @hide
     work = [forward_flops(MISTRAL_7B, 1, n) for n in lengths]  # @hide
     assert work[0] < work[1] == work[2], \
-        "From 4096 tokens on, a new token takes the same FLOPs."  # @hide
+        "From 4096 tokens on, a new token costs the same FLOPs."  # @hide
     model = Transformer(replace(SMALL, window=4)).double()  # @hide
     tokens = torch.arange(12)[None]  # @hide
 
-    def matters(place: int) -> bool:  # @hide
+    def matters(position: int) -> bool:  # @hide
         other = tokens.clone()
-        other[0, place] = 99
+        other[0, position] = 99
         with torch.no_grad():
             return not torch.allclose(model(tokens)[0, -1], model(other)[0, -1])
 
-    reach = [11 - place for place in range(12) if matters(place)]  # @hide
+    reach = [11 - position for position in range(12) if matters(position)]  # @hide
     assert max(reach) == 2 * (4 - 1), \
-        "In a model of two layers with a window of 4, the last token depends on tokens up to 6 places back."  # @hide
+        "In a model of two layers with a window of 4, the last token depends on tokens up to 6 positions back."  # @hide
     note(rf"""
         Older tokens still have an effect, by way of the tokens between. With a window of `4`, a
-        token looks back `3` places in the second layer, at a token that has looked back `3` places
-        in the first. So with two layers it depends on tokens up to `2 * (4 - 1)`, which is
-        {max(reach)}, places back.
+        token looks back `3` positions in the second layer, at a token that has looked back `3`
+        positions in the first. So with two layers it depends on tokens up to `2 * (4 - 1)`, which
+        is {max(reach)}, positions back.
     """)
     order = torch.arange(12)  # @hide
     back = (order[:, None] - order[None]).tolist()  # @hide
@@ -506,7 +525,7 @@ def a_window_bounds_the_cache() -> None:
                  """)
     question(r"""
         Another model has `24` layers, keys of `512` elements in all, and a window of `2048` tokens.
-        It keeps keys and values of the window alone. How many bytes does its KV cache take for a
+        It keeps keys and values of the window alone. How many bytes does its KV cache need for a
         sequence of `16384` tokens, in `bfloat16`?
     """, answer=2 * 24 * 512 * 2048 * 2,
         check=cache_bytes(replace(MISTRAL_7B, layers=24, kv_heads=4, window=2048), 16384), unit="B",

@@ -159,11 +159,10 @@ def every_operation_has_an_intensity() -> None:
     assert 295 < ridge < 296, \
         "While a byte arrives, an H100 can do 295 FLOPs."  # @hide
     note(r"""
-        Now the intensity of a product. `m` tokens of `k` elements are multiplied by a matrix of `k`
-        rows and `n` columns. Each token meets each weight in a multiplication and an addition:
-        $2mkn$ FLOPs. The product reads $mk$ numbers of tokens and $kn$ weights, and writes $mn$
-        elements. Each takes `2` bytes in `bfloat16`, so it moves $2(mk + kn + mn)$ bytes. The
-        intensity is
+        Now the intensity of a matmul. `m` tokens of `k` elements are multiplied by a matrix of `k`
+        rows and `n` columns. Each weight costs a multiplication and an addition per token: $2mkn$
+        FLOPs. The matmul reads $mk$ elements of tokens and $kn$ weights, and writes $mn$ elements.
+        Each has `2` bytes in `bfloat16`, so it moves $2(mk + kn + mn)$ bytes. The intensity is
 
         $$
         \frac{mkn}{mk + kn + mn}.
@@ -175,8 +174,8 @@ def every_operation_has_an_intensity() -> None:
 
         Take the gate of Llama-3-8B, a matrix with $k = 4096$ and $n = 14336$, with `2048` tokens
         and with a single one. `operations_of` lists the operations that PyTorch runs, with their
-        FLOPs and the bytes that they move. On the device `meta` a tensor has a shape, but no
-        numbers; that is enough to count:
+        FLOPs and the bytes that they move. On the device `meta` a tensor has a shape, but no data;
+        that is enough to count:
     """)
     k, n = 4096, 14336
     assert (k, n) == matrices(LLAMA_3_8B)["gate"], \
@@ -187,7 +186,7 @@ def every_operation_has_an_intensity() -> None:
         tokens: Float[Tensor, "m k"] = torch.empty(2048, k).bfloat16()
         gate: Float[Tensor, "m n"] = torch.empty(2048, n).bfloat16()  # @hide
     assert matrix.itemsize == 2, \
-        "A number takes 2 bytes in bfloat16."  # @hide
+        "An element has 2 bytes in bfloat16."  # @hide
     products = operations_of(lambda: (tokens @ matrix, tokens[:1] @ matrix))
     counted = [op.flops / op.moved for op in products if op.flops]
     rounded = [round(each) for each in counted]  # @inspect rounded as FLOP/B
@@ -200,22 +199,23 @@ def every_operation_has_an_intensity() -> None:
     assert many > 4 * ridge, \
         "With 2048 tokens, the intensity is more than 4 times the ridge."
     assert round(single, 3) == 1.0, \
-        "With one token, the product does one FLOP with each byte."
+        "With one token, the matmul does one FLOP with each byte."
     note(rf"""
-        With `2048` tokens the product does {many:,.0f} FLOPs with each byte, more than the ridge of
+        With `2048` tokens the matmul does {many:,.0f} FLOPs with each byte, more than the ridge of
         {ridge:.0f}, and waits for arithmetic. With one token it does {single:.0f}, far less than
         the ridge, and waits for memory.
     """)
     question(rf"""
         The gate of Llama-3-8B is a matrix with $k = 4096$ and $n = 14336$, and the ridge of an H100
-        is `{ridge:.1f}` FLOPs a byte. What is the smallest number of tokens with which the product
+        is `{ridge:.1f}` FLOPs a byte. What is the smallest number of tokens with which the matmul
         waits for arithmetic?
     """, answer=math.ceil(ridge * k * n / (k * n - ridge * (k + n))), check=next(m for m in range(1, 999) if m * k * n / (m * k + k * n + m * n) > ridge), within=0.02,
              unit="tokens", hint="Set the intensity $mkn/(mk + kn + mn)$ equal to the ridge $R$. Solved for $m$, that is $Rkn/(kn - R(k + n))$.",
-             wrong={"The tokens themselves are read, and the results written: that takes bytes, too.": 296}, why=r"""
+             wrong={"The tokens are also read, and the results written: these bytes count.": 296}, why=r"""
                  The intensity $mkn/(mk + kn + mn)$ has to exceed the ridge. If only the matrix had
-                 to be read, the intensity would be $m$, and as many tokens as the ridge would be
-                 enough. The bytes of the tokens make it a little less, so a few more are needed.
+                 to be read, the intensity would be $m$, and a number of tokens equal to the ridge
+                 would be enough. The bytes of the tokens make it a little less, so a few more
+                 tokens are needed.
              """)
 
 
@@ -223,7 +223,7 @@ def every_operation_has_an_intensity() -> None:
 def the_intensity_bounds_the_utilization() -> None:
     """An operation that waits for memory uses only a share of the GPU's peak, its intensity divided by the ridge."""
     note(r"""
-        While an operation waits for memory, the GPU's arithmetic idles. Which share of its peak can
+        While an operation waits for memory, the GPU's arithmetic idles. What share of its peak can
         the GPU use at best? The *intensity* of an operation is the FLOPs that it does with each
         byte that it moves. The *ridge* of a GPU is the FLOPs that it can do while one byte arrives,
         about `295` for an H100. An operation of intensity `1` does one FLOP in this time, and so
@@ -233,9 +233,9 @@ def the_intensity_bounds_the_utilization() -> None:
         \text{share of the peak} \le \min\left(1,\; \frac{\text{intensity}}{\text{ridge}}\right)
         $$
 
-        Take three operations in `bfloat16`, with `2` bytes a number. Doubling all elements of a
-        tensor is one FLOP an element, for which it moves `4` bytes, to read the element and to
-        write the result. A product with a matrix of Llama-3-8B does
+        Take three operations in `bfloat16`, with `2` bytes per element. Doubling a tensor costs one
+        FLOP per element and moves `4` bytes, to read the element and to write the result. A matmul
+        with a matrix of Llama-3-8B does
         [about one FLOP with each byte](#every_operation_has_an_intensity) for a single token, and
         `1247` for `2048` tokens:
     """)
@@ -257,15 +257,15 @@ def the_intensity_bounds_the_utilization() -> None:
     assert 0.0008 < bound["doubling"] < 0.0009, \
         "Doubling uses no more than 0.085 % of the peak."
     assert 0.0033 < bound["one token"] < 0.0035, \
-        "A product with one token uses at most 0.34 % of the peak."
+        "A matmul with one token uses at most 0.34 % of the peak."
     assert bound["2048 tokens"] == 1, \
-        "A product with 2048 tokens can use the whole peak."
+        "A matmul with 2048 tokens can use the whole peak."
     note(rf"""
-        So the product with a single token uses at most {bound["one token"]:.2%} of the peak.
+        So the matmul with a single token uses at most {bound["one token"]:.2%} of the peak.
         Doubling uses even less, and does so for any number of tokens. Faster arithmetic would not
         help either of them, because the bytes set their pace.
     """)
-    question("An operation does `50` FLOPs with each byte that it moves. The ridge of a GPU is `200`. Which share of the GPU's peak can it use at most, in percent?",
+    question("An operation does `50` FLOPs with each byte that it moves. The ridge of a GPU is `200`. What share of the GPU's peak can it use at most, in percent?",
              answer=50 / 200, check=0.25, unit="%", within=0.01, wrong={
                  "Divide the intensity by the ridge, not the ridge by the intensity.": 1.0,
              }, hint="How many FLOPs could the GPU do while a byte arrives?",
@@ -317,7 +317,7 @@ def seconds_at_best(op: Operation) -> float:
     return max(op.flops / PEAK, op.moved / BANDWIDTH)
 
 
-KINDS = {"mm": "products with weights", "bmm": "products in attention"}
+KINDS = {"mm": "matmuls with weights", "bmm": "matmuls in attention"}
 
 
 def by_kind(
@@ -331,7 +331,7 @@ def by_kind(
 
 
 def between_by_hand(config: Config, tokens: int) -> int:  # @hide
-    """Bytes that move between the products of a block in bfloat16; gains and angles are left out, as few."""
+    """Bytes that move between the matmuls of a block in bfloat16; gains and angles are left out, as few."""
     d, kv = tokens * config.width, tokens * config.kv_width
     h, pairs = tokens * config.hidden, tokens**2
     numbers = (2 + 2 + 2) * config.heads * pairs  # scores
@@ -345,17 +345,17 @@ def between_by_hand(config: Config, tokens: int) -> int:  # @hide
 
 @aside
 def a_block_moves_more_than_it_multiplies() -> None:
-    """The operations between a block's products do hardly any FLOPs and move most of its bytes."""
+    """The operations between a block's matmuls do hardly any FLOPs and move most of its bytes."""
     note(r"""
-        Where does a block of a Transformer spend its time? It runs a few large products: with
+        Where does a block of a Transformer spend its time? It runs a few large matmuls: with
         weights, and in attention. In between it runs many small operations: norms, the causal mask,
-        the softmax, additions. A product uses each number that it reads many times. An operation in
-        between reads a number, does one thing to it, and writes it back.
+        the softmax, additions. A matmul uses each element that it reads many times. An operation in
+        between reads an element, does one thing to it, and writes it back.
 
         Count both for a block of Llama-3-8B that reads a sequence of `2048` tokens, with unfused
-        attention as separate operations. `block_operations` lists its operations, with the FLOPs of
-        each and the bytes that it moves. `by_kind` adds these up for three kinds of operation, and
-        `shares` divides by the sum of all:
+        attention. `block_operations` lists its operations, with the FLOPs of each and the bytes
+        that it moves. `by_kind` adds these up for three kinds of operation, and `shares` divides by
+        the sum of all:
     """)
     operations = block_operations(2048)
     kernels = sum(op.moved > 0 for op in operations)  # @hide
@@ -363,14 +363,14 @@ def a_block_moves_more_than_it_multiplies() -> None:
         "The block launches 36 operations that move anything, or about as many."  # @hide
     flops_share = shares(by_kind(operations, lambda op: op.flops))  # @inspect flops_share as %
     bytes_share = shares(by_kind(operations, lambda op: op.moved))  # @inspect bytes_share as %
-    assert 0.9 < flops_share["products with weights"] < 0.97, \
-        "93 % of the FLOPs are in the products with weights."
+    assert 0.9 < flops_share["matmuls with weights"] < 0.97, \
+        "93 % of the FLOPs are in the matmuls with weights."
     assert flops_share["all in between"] == 0, \
         "For the operations in between, PyTorch's counter counts no FLOPs."  # @zero: it has no formula for them
     assert 0.63 < bytes_share["all in between"] < 0.65, \
         "64 % of the bytes are moved by the operations in between."
     note(r"""
-        So nearly all FLOPs are in the products, and most bytes are moved in between. (The counter
+        So nearly all FLOPs are in the matmuls, and most bytes are moved in between. (The counter
         leaves out the few FLOPs in between.) And the time? On an H100, each operation takes the
         time of its FLOPs or the time of its bytes, whichever is longer. `seconds_at_best` is this
         time:
@@ -382,40 +382,40 @@ def a_block_moves_more_than_it_multiplies() -> None:
     by_hand = between_by_hand(LLAMA_3_8B, 2048)  # @hide
     near = math.isclose(between, by_hand, rel_tol=0.001)  # @hide
     assert near, \
-        "Added up by hand, tensor by tensor, as many bytes move between the products."  # @hide
+        "Added up by hand, tensor by tensor, the same bytes move between the matmuls."  # @hide
     bars = {"FLOPs": flops_share, "bytes": bytes_share, "time at best": time_share}  # @hide
     figure(stacks(bars, "share"), caption=rf"""
         One block of Llama-3-8B that reads `2048` tokens, by kind of operation: its FLOPs, the bytes
         it moves, and the least time it needs on an {H100.name}.
     """, alt=rf"""
-        Three stacked bars. In the one of FLOPs nearly all is products with weights; in the one of
-        bytes most is what lies between the products; the one of time is shared between them,
-        {time_share['all in between']:.0%} to what lies between.
+        Three stacked bars. In the one of FLOPs nearly all is matmuls with weights; in the one of
+        bytes most is what is between the matmuls; in the one of time
+        {time_share['all in between']:.0%} is.
     """)
     note(rf"""
         So the operations in between take {time_share["all in between"]:.0%} of the time, although
         they do hardly any FLOPs, because they move {bytes_share["all in between"]:.0%} of the
-        bytes. Who counts FLOPs alone overlooks this part.
+        bytes. Counting FLOPs alone overlooks this part.
     """)
     few = by_kind(block_operations(128), lambda op: op.moved)  # @hide
     share = shares(few)["all in between"]  # @hide
     products = sum(few.values()) - few["all in between"]  # @hide
     by_hand = between_by_hand(LLAMA_3_8B, 128)  # @hide
     question(rf"""
-        With only `128` tokens, the products of the block move `{round(products / 1e6)}` MB, nearly
+        With only `128` tokens, the matmuls of the block move `{round(products / 1e6)}` MB, nearly
         all of it weights, and the operations between them move `{round(by_hand / 1e6)}` MB. What
-        share of the bytes lies between the products now?
+        share of the bytes is moved between the matmuls now?
     """, answer=round(share, 3), check=round(by_hand / (by_hand + products), 3), unit="%",
-        hint="Divide by all bytes, not by those of the products.", within=0.05, wrong={
-            "Divide by all bytes, not by those of the products alone.": by_hand / products,
+        hint="Divide by all bytes, not by those of the matmuls.", within=0.05, wrong={
+            "Divide by all bytes, not by those of the matmuls alone.": by_hand / products,
         }, why=r"""
-            The weights are read in any case. What lies between the products grows with the tokens,
-            and with so few tokens it has become small.
+            The weights are read in any case. What is moved between the matmuls grows with the
+            tokens, and with so few tokens it is small.
         """)
 
 
 def normalized(x: Tensor, gain: Tensor) -> Tensor:
-    """RMSNorm of `x`, one operation after the other; same shape."""
+    """RMSNorm of `x` in separate operations; same shape."""
     return x * (x.pow(2).mean(-1, keepdim=True) + 1e-5).rsqrt() * gain
 
 
@@ -425,7 +425,7 @@ def gated(gate: Tensor, up: Tensor) -> Tensor:
 
 
 def lifted(x: Tensor) -> Tensor:
-    """`x + 10`, computed in ten additions, one after the other."""
+    """`x + 10`, computed in ten additions in a row."""
     for _ in range(10):
         x = x + 1
     return x
@@ -443,13 +443,13 @@ def fusion_saves_the_bytes_between_operations() -> None:
     note(r"""
         Can a chain of operations run faster without computing less? Take the gate in the
         feed-forward part of Llama, `F.silu(gate) * up`. Both operations are *elementwise*: they do
-        the same to each number of a tensor. Call one reading or one writing of a whole tensor a
+        the same to each element of a tensor. Call one reading or one writing of a whole tensor a
         *pass* over memory. As PyTorch runs it, SiLU reads `gate` and writes its result, two passes.
-        The product reads this result and `up`, and writes its own, three passes. Together that is
-        `5`.
+        The multiplication reads this result and `up`, and writes its own, three passes. Together
+        that is `5`.
 
-        A single program can do better. For each place it reads `gate` and `up`, does both
-        operations, and writes the end result. What lies between is never written. That is `3`
+        A single program can do better. For each element it reads `gate` and `up`, does both
+        operations, and writes the end result. What comes between is never written. That is `3`
         passes. Such a joining is called *fusion*. `passes` counts the passes without and with
         fusion, from the bytes of the tensors:
     """)
@@ -481,9 +481,9 @@ def fusion_saves_the_bytes_between_operations() -> None:
     """)
     note("`torch.compile` finds such chains in a model, and makes a single program of each chain.")
     separate, fused = passes(lambda a, b, c: a * b + c, gate, up, up + 1)  # @hide
-    question("PyTorch runs `a * b + c` as a product and then a sum. All three tensors have the same size. How many times as fast can fusion make it at best?",
+    question("PyTorch runs `a * b + c` as a multiplication and then an addition. All three tensors have the same size. How many times as fast can fusion make it at best?",
         answer=separate / fused, check=6 / 4, unit="times", wrong={
-            "The product also writes its result, and the sum reads it again.": 5 / 4,
+            "The multiplication also writes its result, and the addition reads it again.": 5 / 4,
             "Fused, three tensors are read and one is written.": 2.0,
         }, hint="Count the passes of each operation: what it reads and what it writes.",
         why="As it stands, each of the two operations reads two tensors and writes one: `6` passes. Fused, three tensors are read and one is written: `4` passes.")
@@ -496,7 +496,7 @@ def in_tiles(  # @stepover
     k: Float[Tensor, "n d"],
     v: Float[Tensor, "n d"],
 ) -> tuple[Float[Tensor, "n d"], int]:
-    """Causal attention of one head in tiles of `rows` tokens: its result, and numbers loaded."""
+    """Causal attention of one head in tiles of `rows` tokens: its result, and elements loaded."""
     n, d = q.shape
     mask = torch.full((rows, rows), -torch.inf).triu(1)
     mixed, loaded = torch.empty_like(q), 0
@@ -532,11 +532,11 @@ def fused_attention_stores_no_scores() -> None:
     """Fused attention works in tiles and needs no memory for the scores of all pairs."""
     note(r"""
         In attention, the query of each token is multiplied by the key of each token; the result is
-        a *score*. So a sequence of `512` tokens has `512 * 512` scores in each head. Must all of
-        them be in memory? Not in a *fused kernel*, one program that computes all of attention. It
-        works in *tiles*, groups of neighboring tokens, which fit into the small fast memory beside
-        the GPU's arithmetic. For a tile of queries it goes through the tiles of keys and values,
-        one after the other. It computes the scores of these two tiles, adds the values, weighted by
+        a *score*. So a sequence of `512` tokens has `512 * 512` scores in each head. Do all of them
+        have to be in memory? Not in a *fused kernel*, one program that computes all of attention.
+        It works in *tiles*, groups of neighboring tokens, which fit into the small fast memory
+        beside the GPU's arithmetic. For a tile of queries it goes through the tiles of keys and
+        values in turn. It computes the scores of these two tiles, adds the values, weighted by
         their scores, to the result, and throws the scores away.
 
         `in_tiles` does this for one head. Compare it, with tiles of `16` tokens, with attention
@@ -545,17 +545,16 @@ def fused_attention_stores_no_scores() -> None:
     tokens, d = 512, 64
     q, k, v = torch.randn(3, tokens, d)
     tiled = in_tiles(16, q, k, v)[0]  # @unnoticed: 16: tiles of any size
-    one_head = [x[None, :, None] for x in (q, k, v)]  # one text, one head
+    one_head = [x[None, :, None] for x in (q, k, v)]  # one sequence, one head
     whole = written_attention(*one_head).flatten(0, 2)
     assert torch.allclose(tiled, whole, atol=1e-5), \
         "In tiles, the result is the same as unfused."
     note(r"""
-        How much memory does that take? `most_made` measures the most bytes that are in memory at
-        once. `growth` says how many times as much it is for a sequence of `512` tokens as for one
-        half as long:
+        How much memory does that need? `most_made` measures the most bytes that are in memory at
+        once. `growth` divides the bytes for `512` tokens by those for half of them:
     """)
 
-    def written(t: int) -> Tensor:
+    def unfused(t: int) -> Tensor:
         return written_attention(*torch.randn(3, 1, t, 1, d))
 
     def fused(t: int) -> Tensor:
@@ -565,24 +564,24 @@ def fused_attention_stores_no_scores() -> None:
         short = most_made(partial(attend, tokens // 2))
         return most_made(partial(attend, tokens)) / short
 
-    of_written = growth(written)  # @inspect round(of_written, 1) as times
-    assert 3.5 < of_written < 4, \
-        "Written out, twice the sequence takes nearly 4 times the memory."
+    in_unfused = growth(unfused)  # @inspect round(in_unfused, 1) as times
+    assert 3.5 < in_unfused < 4, \
+        "Unfused, twice the sequence needs nearly 4 times the memory."
     in_fused = growth(fused)  # @inspect round(in_fused, 1) as times
     assert 1.8 < in_fused < 2, \
-        "In tiles, twice the sequence takes nearly twice the memory."
+        "In tiles, twice the sequence needs nearly twice the memory."
     note(r"""
-        Written out, the memory grows nearly with the square of the sequence, because there is a
+        Unfused, the memory grows nearly with the square of the sequence, because there is a
         score for each pair of tokens. In tiles it grows only as the sequence does, because just the
         scores of one tile of queries with one tile of keys are there at a time.
     """)
     question(r"""
-        A head attends over a sequence of `4096` tokens. Written out, how many times as many scores
-        are in memory at once as in tiles of `128` tokens?
+        A head attends over a sequence of `4096` tokens. Unfused attention has how many times as
+        many scores in memory at once as attention in tiles of `128` tokens?
     """, answer=4096**2 / 128**2, check=(4096 // 128) ** 2, unit="times", within=0.01, wrong={
             "Both queries and keys are cut into tiles.": 4096 / 128,
-        }, hint="How many scores have one tile of queries and one tile of keys?",
-        why="Written out, there are `4096 * 4096` scores. In tiles, only `128 * 128` are there at a time.")
+        }, hint="How many scores do one tile of queries and one tile of keys have?",
+        why="Unfused, there are `4096 * 4096` scores. In tiles, only `128 * 128` are there at a time.")
 
 
 @aside
@@ -601,7 +600,7 @@ def fused_attention_reads_keys_again() -> None:
         The fast memory of the GPU holds only a few tiles. So the keys and values of tile `1` are
         loaded `32` times, and those of tile `32` once.
 
-        How many numbers are loaded in all? $T$ tokens make $T/r$ tiles of $r$ tokens. Each tile of
+        How many elements are loaded in all? $T$ tokens make $T/r$ tiles of $r$ tokens. Each tile of
         queries loads, on average, about half of all keys and values. With $c$ elements in a key and
         in a value that is half of $2Tc$, so $Tc$. Together:
 
@@ -617,33 +616,32 @@ def fused_attention_reads_keys_again() -> None:
         q, k, v = torch.randn(3, length, 64)
         return in_tiles(tile, q, k, v)[1]
 
-    counted = loads(16, 512)  # @inspect counted as numbers
-    formula = 512**2 * 64 / 16  # @inspect formula as numbers
+    counted = loads(16, 512)  # @inspect counted as elements
+    formula = 512**2 * 64 / 16  # @inspect formula as elements
     above = counted / formula
     assert 1 < above < 1.1, \
-        "The numbers that are loaded are less than a tenth above the formula."
+        "The elements that are loaded are less than a tenth above the formula."
     growth = counted / loads(16, 256)  # @inspect round(growth, 1) as times
     assert 3.7 < growth < 4, \
         "From 256 to 512 tokens, the loads grow to nearly 4 times."
     fewer = counted / loads(32, 512)  # @inspect round(fewer, 1) as times
     assert 1.8 < fewer < 2, \
-        "Tiles of 16 take nearly twice the loads of tiles of 32."
+        "Tiles of 16 cost nearly twice the loads of tiles of 32."
 
     def written(t: int) -> Tensor:  # @hide
         return written_attention(*torch.randn(3, 1, t, 1, 64))
 
     again = loads(32, 512) / (4 * 512 * 64)  # queries, keys, values, results  # @hide
     assert again == (512 / 32 + 1) / 4 + 0.25, \
-        "In tiles of 32, 4.5 times as many numbers are loaded as there are in queries, keys, values and results."  # @hide
+        "In tiles of 32, 4.5 times as many elements are loaded as there are in queries, keys, values and results."  # @hide
     more = bytes_moved(partial(written, 512)) / (4 * counted)  # @hide
     assert 3 < more < 3.1, \
-        "Written out, attention moves 3 times the bytes of tiles of 16."  # @hide
+        "Unfused, attention moves 3 times the bytes of tiles of 16."  # @hide
     note(rf"""
-        So twice the sequence takes about `4` times the loads, and tiles that are twice as large
-        take about half, because each tile that is loaded then serves twice as many queries. (But a
-        larger tile needs a larger fast memory.) Fused attention still moves less than unfused
-        attention, which writes and reads all scores: with `512` tokens, that moves {more:.0f} times
-        the bytes.
+        So twice the sequence costs about `4` times the loads, and tiles twice as large cost about
+        half, because each loaded tile then serves twice as many queries. (But a larger tile needs a
+        larger fast memory.) Fused attention still moves less than unfused attention, which writes
+        and reads all scores: with `512` tokens, that moves {more:.0f} times the bytes.
     """)
     read = [sum(tile >= key for tile in range(64)) for key in range(64)]  # @hide
     question(r"""
@@ -657,11 +655,11 @@ def fused_attention_reads_keys_again() -> None:
 
 @aside
 def fusion_makes_no_product_faster() -> None:
-    """Fusion makes no product faster, and with a single token the products are nearly everything."""
+    """Fusion makes no matmul faster, and with a single token the matmuls are nearly everything."""
     note(r"""
         How much faster can fusion make a whole block of a Transformer? *Fusion* joins operations
         into one program, so that the tensors between them are never written and read again. The
-        products with weights stay as they are. So suppose that all else took no time: only their
+        matmuls with weights stay as they are. So suppose that all else took no time: only their
         time would be left.
 
         Take a block of Llama-3-8B on an H100, first with `2048` tokens. `seconds_at_best` gives the
@@ -669,50 +667,49 @@ def fusion_makes_no_product_faster() -> None:
         adds these times up for each kind of operation:
     """)
     many = by_kind(block_operations(2048), seconds_at_best)  # @inspect many as s
-    gain = sum(many.values()) / many["products with weights"]  # @inspect round(gain, 2) as times
+    gain = sum(many.values()) / many["matmuls with weights"]  # @inspect round(gain, 2) as times
     assert 1.95 < gain < 2, \
         "With 2048 tokens, fusion makes the block at most 1.97 times as fast."
     note(rf"""
         So with `2048` tokens fusion makes the block at most {gain:.2f} times as fast. When a model
-        writes a sequence, only a single token goes through the block at a time. Take the first
-        token of a sequence:
+        generates a sequence, only a single token goes through the block at a time. Take the first:
     """)
     one = by_kind(block_operations(1), seconds_at_best)  # @inspect one as s
-    alone = sum(one.values()) / one["products with weights"]  # @inspect round(alone, 3) as times
+    alone = sum(one.values()) / one["matmuls with weights"]  # @inspect round(alone, 3) as times
     assert round(alone, 3) == 1.001, \
         "With one token, fusion makes the block at most 1.001 times as fast."
     weights = 2 * block_weights(LLAMA_3_8B) / BANDWIDTH  # @hide
-    above = one["products with weights"] / weights  # @hide
+    above = one["matmuls with weights"] / weights  # @hide
     assert 1 < above < 1.001, \
-        "With one token, the time of the products is the time of reading the weights."  # @hide
+        "With one token, the time of the matmuls is the time of reading the weights."  # @hide
     misbelief("Generating waits for memory, so fusion helps it most.", rf"""
         Fusion hardly helps it. With one token nearly all bytes that move are weights, and each
         weight is read only once already. All else takes a {1 / (alone - 1):,.0f}th of the time of
-        the products, so fusion can save no more than that.
+        the matmuls, so fusion can save no more than that.
     """)
     few = by_kind(block_operations(64), seconds_at_best)  # @hide
     heavy = by_kind(block_operations(64), lambda op: op.moved)  # @hide
-    products = heavy["products with weights"]  # @hide
+    products = heavy["matmuls with weights"]  # @hide
     others = sum(heavy.values()) - products  # @hide
     question(rf"""
         With `64` tokens everything in the block waits for memory, so its time is that of its bytes.
-        The products with weights move `{round(products / 1e6)}` MB, and all else moves
+        The matmuls with weights move `{round(products / 1e6)}` MB, and all else moves
         `{round(others / 1e6)}` MB. How many times as fast can fusion make the block at most?
     """, answer=round((round(products / 1e6) + round(others / 1e6)) / round(products / 1e6), 2),
-        check=round(sum(few.values()) / few["products with weights"], 2), unit="times", within=0.01, wrong={
-            "Divide all bytes by those of the products, not by those of all else.": (products + others) / others,
+        check=round(sum(few.values()) / few["matmuls with weights"], 2), unit="times", within=0.01, wrong={
+            "Divide all bytes by those of the matmuls, not by those of all else.": (products + others) / others,
         }, hint="What is left if all else takes no time?",
-        why="If all else took no time, the time of the products would be left. So divide all bytes by those of the products.")
+        why="If all else took no time, the time of the matmuls would be left. So divide all bytes by those of the matmuls.")
 
 
 @aside
 def even_one_number_takes_microseconds() -> None:
-    """Adding to a thousand numbers takes hardly longer than adding to one."""
+    """Adding to a thousand elements takes hardly longer than adding to one."""
     note(r"""
-        How long does PyTorch take to add one to a single number? The addition itself takes next to
+        How long does PyTorch take to add one to a single element? The addition itself takes next to
         nothing. But before it, PyTorch looks up device, dtype and shape, makes a tensor for the
         result, and asks whether gradients are wanted. This work before the addition takes the same
-        time however many numbers there are; only the addition itself takes longer for more.
+        time however many elements there are; only the addition itself takes longer for more.
 
         Measure it. `quickest` returns the shortest time of a call on this machine, here of adding
         one to a tensor, from one number to about a million:
@@ -724,15 +721,15 @@ def even_one_number_takes_microseconds() -> None:
     thousand_to_one = thousand / one  # @measure round(thousand_to_one, 1) as times
     few = 4
     assert thousand_to_one < few, \
-        "A thousand numbers take less than 4 times as long as one."
+        "A thousand elements take less than 4 times as long as one."
     million_to_thousand = million / thousand  # @measure round(million_to_thousand, 1) as times
     assert million_to_thousand > few, \
-        "A million numbers take more than 4 times as long as a thousand."
-    figure(plot_lines(sizes, {"one addition": [s / MICRO for s in seconds]}, "numbers", "µs", log=True),
-           caption="Time of one addition against the numbers of its tensor, on the machine that built this page.",
-           alt="A line that is level up to some thousand numbers and then rises.")
+        "A million elements take more than 4 times as long as a thousand."
+    figure(plot_lines(sizes, {"one addition": [s / MICRO for s in seconds]}, "elements", "µs", log=True),
+           caption="Time of one addition against the elements of its tensor, on the machine that built this page.",
+           alt="A line that is level up to some thousand elements and then rises.")
     note(r"""
-        Up to some thousand numbers the line is level, because there the time is that of the call
+        Up to some thousand elements the line is level, because there the time is that of the call
         itself, called *overhead*. The program spends it on the processor, so a faster GPU does not
         make it shorter.
 
@@ -742,12 +739,12 @@ def even_one_number_takes_microseconds() -> None:
     """)
     question(r"""
         Launching an operation takes `5e-6` seconds. A GPU moves `3.35e12` bytes a second, and an
-        addition reads `2` bytes and writes `2` bytes for each number. For how many numbers does the
+        addition reads `2` bytes and writes `2` bytes for each element. For how many elements does the
         addition take the GPU as long as the launch takes the program?
-    """, answer=5e-6 * 3.35e12 / (2 + 2), check=LAUNCH / (4 / BANDWIDTH), unit="numbers", within=0.1, wrong={
-            "Each number is read and written: 4 bytes.": 5e-6 * 3.35e12 / 2,
+    """, answer=5e-6 * 3.35e12 / (2 + 2), check=LAUNCH / (4 / BANDWIDTH), unit="elements", within=0.1, wrong={
+            "Each element is read and written: 4 bytes.": 5e-6 * 3.35e12 / 2,
         }, hint="How many bytes does the GPU move in that time?",
-        why="In this time the GPU moves `5e-6 * 3.35e12` bytes, and each number takes `4` of them. An addition of fewer numbers takes the time of the launch, however fast the GPU.")
+        why="In this time the GPU moves `5e-6 * 3.35e12` bytes, and each element needs `4` of them. An addition of fewer elements takes the time of the launch, however fast the GPU.")
 
 
 class Wait(NamedTuple):
@@ -758,8 +755,8 @@ class Wait(NamedTuple):
     launches: float
 
     @property
-    def card(self) -> float:
-        """Seconds that the GPU is busy: its operations run one after the other."""
+    def gpu(self) -> float:
+        """Seconds that the GPU is busy: its operations run in turn."""
         return self.arithmetic + self.memory
 
 
@@ -776,7 +773,7 @@ AT_THE_END, AFTER_EACH = "at the end", "after each operation"
 
 def in_lanes(launch: int, operation: int, the_program_waits: str) -> dict[str, Any]:  # @hide
     """When each of eight operations is handed over and when it starts, until when it takes, and idle time, in µs."""
-    free = ready = 0  # until when the program and the card are busy
+    free = ready = 0  # until when the program and the GPU are busy
     handed, starts = [], []
     for _ in range(8):
         handed.append(free + launch)
@@ -788,16 +785,16 @@ def in_lanes(launch: int, operation: int, the_program_waits: str) -> dict[str, A
 
 
 def operations_run_in_turn() -> None:
-    """A GPU runs its operations one after the other, while the program launches the next ones."""
+    """A GPU runs its operations in turn, while the program launches the next ones."""
     note(rf"""
         A program runs a chain of operations on a GPU. How long do they take at best? Two things go
         on at the same time:
 
         - The program *launches* the operations: it hands them to the GPU, one by one, and does not
           wait for their results. Assume {LAUNCH / MICRO:.0f} µs for each, however small it is.
-        - The GPU runs the operations one after the other. Within an operation it computes while the
-          next bytes arrive. So an operation takes the time of its FLOPs or that of its bytes,
-          whichever is longer. The times of all operations add up.
+        - The GPU runs the operations in turn. Within an operation it computes while the next bytes
+          arrive. So an operation takes the time of its FLOPs or that of its bytes, whichever is
+          longer. The times of all operations add up.
 
         All is done when both are. With $n$ operations, of which operation $i$ does $F_i$ FLOPs and
         moves $Q_i$ bytes, the time is at least
@@ -832,7 +829,7 @@ def operations_run_in_turn() -> None:
             If the program waits after each operation, the GPU is idle during every launch.
         """, caption=r"""
             Eight operations, in µs. Above, the program launches them; a launch returns before its
-            operation has run. Below, the GPU runs them one after the other.
+            operation has run. Below, the GPU runs them in turn.
         """, alt=r"""
             Two lanes. Above, eight launches without a gap. Below, eight short operations, each
             begun when its launch has ended, and gaps between them.
@@ -846,7 +843,7 @@ def operations_run_in_turn() -> None:
     """, answer=max(2 * 5, max(30, 10) + max(5, 40)), check=round(sum(map(seconds_at_best, two)) / MICRO, 3), unit="µs", within=0.01,
         wrong={
             "Within an operation, computing and moving bytes overlap: take the longer one.": 30 + 10 + 5 + 40,
-            "The operations run one after the other: take the longer time of each, then add.": max(30 + 5, 10 + 40),
+            "The operations run in turn: take the longer time of each, then add.": max(30 + 5, 10 + 40),
             "Launching goes on while the GPU works.": 30 + 40 + 10,
         }, hint="How long does each operation take by itself?",
         why="The first takes `30` µs and waits for arithmetic. The second takes `40` µs and waits for memory. They run in turn, so the times add up. The launches take `10` µs meanwhile.")
@@ -858,8 +855,8 @@ def a_block_waits_for_three_things() -> None:
         What does a Transformer block wait for on a GPU? Its program *launches* its operations,
         hands them to the GPU one by one, and the GPU may have to wait for that. On the GPU, an
         operation waits for *arithmetic* if its FLOPs take longer than its bytes, and for *memory*
-        if its bytes take longer. The GPU runs the operations
-        [one after the other](#operations_run_in_turn), so their times add up.
+        if its bytes take longer. The GPU runs the operations [in turn](#operations_run_in_turn), so
+        their times add up.
 
         `waits` adds them up for a block of Llama-3-8B on an H100, with unfused attention and
         {LAUNCH / MICRO:.0f} µs for a launch. `arithmetic` is the part of the GPU's time that is
@@ -868,23 +865,23 @@ def a_block_waits_for_three_things() -> None:
     """)
     lengths = [1, 8, 64, 512, 4096]  # @inspect lengths  # @unnoticed: 8, 64, 512: points of the curves
     times = [waits(tokens) for tokens in lengths]
-    for_launches = [t.launches > t.card for t in times]
+    for_launches = [t.launches > t.gpu for t in times]
     assert for_launches == [True] * 3 + [False] * 2, \
         "With 64 tokens or fewer, launching takes longer than the GPU."
-    arithmetic = [t.arithmetic / t.card for t in times]
+    arithmetic = [t.arithmetic / t.gpu for t in times]
     assert arithmetic[:3] == [0.0] * 3, \
         "With 64 tokens or fewer, no operation waits for arithmetic."
     assert 0.69 < arithmetic[3] < 0.71, \
         "With 512 tokens, 70 % of the GPU's time is arithmetic."
     assert 0.36 < arithmetic[4] < 0.38, \
         "With 4096 tokens, 37 % of the GPU's time is arithmetic, and all else is memory."
-    assert all(t.launches / 2 < t.card < 2 * t.launches for t in times[:3]), \
+    assert all(t.launches / 2 < t.gpu < 2 * t.launches for t in times[:3]), \
         "With 64 tokens or fewer, the GPU takes longer than launches at half the time, and less than at twice the time."  # @hide
-    longest = ["launches" if t.launches > t.card else "arithmetic" if t.arithmetic > t.memory else "memory" for t in times]  # @hide
+    longest = ["launches" if t.launches > t.gpu else "arithmetic" if t.arithmetic > t.memory else "memory" for t in times]  # @hide
     assert longest == ["launches"] * 3 + ["arithmetic", "memory"], \
         "With more and more tokens, the block waits for launches, for arithmetic, and for memory."  # @hide
     rows = "\n".join(
-        f"| {tokens:,} | {t.launches / MICRO:.0f} | {t.card / MICRO:,.0f} | {part:.0%} | {name} |"
+        f"| {tokens:,} | {t.launches / MICRO:.0f} | {t.gpu / MICRO:,.0f} | {part:.0%} | {name} |"
         for tokens, t, part, name in zip(lengths, times, arithmetic, longest))  # @hide
     note(f"""
         | tokens | launching takes, µs | the GPU takes, µs | of this for arithmetic | the block waits mostly for |
@@ -902,17 +899,17 @@ def a_block_waits_for_three_things() -> None:
     done = block_operations(512)  # @hide
     work_alone = sum(op.flops for op in done) / PEAK  # @hide
     moving = sum(op.moved for op in done) / BANDWIDTH  # @hide
-    more = times[3].card / max(work_alone, moving)  # @hide
+    more = times[3].gpu / max(work_alone, moving)  # @hide
     assert 1.27 < more < 1.29, \
         "With 512 tokens, the operations in turn take 1.28 times the larger of the two totals."  # @hide
     misbelief("A GPU computes and moves bytes at the same time, so a block takes the longer of the two totals.", rf"""
-        Both overlap within an operation only. While a softmax moves its scores, no product is
-        computed. With `512` tokens the block takes {more:.2f} times the longer of both totals.
+        Both overlap within an operation only. While a softmax moves its scores, no matmul runs.
+        With `512` tokens the block takes {more:.2f} times the longer total.
     """)
     listed = by_kind(block_operations(4096), seconds_at_best)  # @hide
     products = 2 * 4096 * block_weights(LLAMA_3_8B) / PEAK  # @hide
-    assert math.isclose(listed["products with weights"], products), \
-        "With 4096 tokens, the products with weights take their FLOPs divided by the peak."  # @hide
+    assert math.isclose(listed["matmuls with weights"], products), \
+        "With 4096 tokens, the matmuls with weights take their FLOPs divided by the peak."  # @hide
     question(r"""
         A block has `40` operations, and a launch takes `5` µs. Of its operations, those that wait
         for arithmetic take `50` µs on the GPU, and those that wait for memory `100` µs. How many µs
@@ -937,33 +934,34 @@ def one_change_tells_what_a_block_waits_for() -> None:
     half = replace(LLAMA_3_8B, width=2048, heads=16, kv_heads=4, hidden=7168)
     usual, narrow = waits(64), waits(64, half)
     launching = [round(w.launches / MICRO) for w in (usual, narrow)]  # @inspect launching as µs
-    on_card = [round(w.card / MICRO) for w in (usual, narrow)]  # @inspect on_card as µs
+    working = [round(w.gpu / MICRO) for w in (usual, narrow)]  # @inspect working as µs
     assert launching == [180, 180], \
         "At half the width, the launches take 180 µs as before."
-    assert on_card == [141, 38], \
+    assert working == [141, 38], \
         "At half the width, the GPU takes 38 µs instead of 141."
     note(rf"""
-        Half the width leaves as many operations to launch, but the matrices have a quarter of the
+        Half the width leaves the same operations to launch, but the matrices have a quarter of the
         weights. So a block that waits for the GPU gets nearly `4` times as fast, and one that waits
         for launches gets no faster. This block takes the {launching[0]} µs of its launches at both
         widths, because that is longer than the GPU takes. So it waits for launches.
 
-        A second change tells memory from arithmetic: half the bytes for each number, if the GPU
-        computes with these numbers as fast as before. Then there are fewer bytes and as many FLOPs.
+        A second change tells memory from arithmetic: half the bytes per element, if the GPU
+        computes with these elements as fast as before. Then there are fewer bytes and the same
+        FLOPs.
 
         | half the width | half the bytes | the block waits for | what helps |
         |---|---|---|---|
         | no faster | no faster | launches | a larger batch; a *CUDA graph*, which hands all launches to the GPU at once |
-        | faster | faster | memory | fusion; narrower numbers |
+        | faster | faster | memory | fusion; lower precision |
         | faster | no faster | arithmetic | a format in which the GPU is faster; more GPUs |
     """)
     question(rf"""
         With `64` tokens, launching the operations of a block takes `{launching[0]}` µs, and the GPU
-        takes `{on_card[0]}` µs for them. Both go on at the same time. In a CUDA graph, launching
+        takes `{working[0]}` µs for them. Both go on at the same time. In a CUDA graph, launching
         takes no time. How many times as fast does it make the block at best?
-    """, answer=round(launching[0] / on_card[0], 2), check=round(usual.launches / usual.card, 2), unit="times", within=0.01,
+    """, answer=round(launching[0] / working[0], 2), check=round(usual.launches / usual.gpu, 2), unit="times", within=0.01,
         wrong={
-            "Launching goes on while the GPU works: the times do not add up.": (usual.launches + usual.card) / usual.card,
+            "Launching goes on while the GPU works: the times do not add up.": (usual.launches + usual.gpu) / usual.gpu,
         }, hint="How long does the block take without a graph, and how long in it?",
         why="Without a graph the block takes the longer time, that of the launches. In a graph only the time of the GPU is left.")
 
@@ -989,7 +987,7 @@ def three_ways(tokens: int) -> tuple[dict[str, Timing], dict[str, Tensor]]:  # @
 
 
 def between_on_card(tokens: int) -> float:  # @stepover
-    """The share of a block's time on the GPU that is not the time of its products."""
+    """The share of a block's time on the GPU that is not the time of its matmuls."""
     block = Block(LLAMA_3_8B, "written").cuda().bfloat16()
     x = torch.randn(1, tokens, LLAMA_3_8B.width, device="cuda").bfloat16()
     turn = turns(LLAMA_3_8B.head, tokens, like=x)
@@ -1010,13 +1008,13 @@ def between_on_card(tokens: int) -> float:  # @stepover
 @aside
 @requires("cuda")
 def eager_compiled_and_in_a_graph() -> None:
-    """With one token a CUDA graph makes a block faster, with many a compiler does."""
+    """With one token a CUDA graph should make a block faster, with many a compiler."""
     note(r"""
-        PyTorch usually runs a block *eager*: the program *launches* one operation after the other,
-        which means that it hands it to the GPU. There are two ways to be faster. A *CUDA graph*
-        hands all launches to the GPU in one call, and so saves the time of launching.
-        `torch.compile` *fuses* the operations between the products into fewer programs, and so
-        saves bytes. Which helps when?
+        PyTorch usually runs a block *eager*: the program *launches* the operations in turn, which
+        means that it hands them to the GPU. There are two ways to be faster. A *CUDA graph* hands
+        all launches to the GPU in one call, and so saves the time of launching. `torch.compile`
+        *fuses* the operations between the matmuls into fewer programs, and so saves bytes. Which
+        helps when?
 
         First a prediction, for a block of Llama-3-8B on an H100. `waits` adds up the times of its
         operations. Launching and working go on at the same time, so the block takes the longer of
@@ -1030,15 +1028,14 @@ def eager_compiled_and_in_a_graph() -> None:
         So with `1` token a graph should help: without launches only the `130` µs of the GPU's work
         are left. With `2048` tokens a graph should save nothing, because the GPU is busy all the
         time. There compiling should help, because much of the time is spent
-        [between the products](#a_block_moves_more_than_it_multiplies).
+        [between the matmuls](#a_block_moves_more_than_it_multiplies).
 
         Where there is a GPU, the code below tests this. `three_ways` times the block eager,
         compiled, in a graph, and both. (Its attention is fused; the prediction is for unfused
         attention, which takes longer.) `gain` is how many times as fast a graph makes the block
-        with `1` token, and `small_gain` with `2048`. Expect the first well above one, and the
-        second about one:
+        with `1` token, and `small_gain` with `2048`. The prediction is `170 / 130` and `1`:
     """)
-    predicted = [(w.launches, w.card) for w in (waits(1), waits(2048))]
+    predicted = [(w.launches, w.gpu) for w in (waits(1), waits(2048))]
     in_micros = [[round(s / MICRO) for s in times] for times in predicted]  # @inspect in_micros as µs
     assert in_micros == [[170, 130], [180, 1781]], \
         "Predicted are 170 and 130 µs for one token, 180 and 1781 µs for 2048."
@@ -1055,21 +1052,21 @@ def eager_compiled_and_in_a_graph() -> None:
     launch = few["eager"].seconds * LAUNCH / waits(1).launches  # @measure launch as s  # @hide
     assert LAUNCH / 5 < launch < 5 * LAUNCH, \
         "Eager, an operation takes 1/5 to 5 times the time that was assumed for a launch."  # @hide
-    card = find(torch.cuda.get_device_name())  # @hide
-    if card is not None and card.bfloat16 is not None:  # @hide
+    gpu = find(torch.cuda.get_device_name())  # @hide
+    if gpu is not None and gpu.bfloat16 is not None:  # @hide
         weights = 2 * block_weights(LLAMA_3_8B)
-        reading = weights / card.bandwidth / few["compiled, graph"].seconds  # @measure reading as %
+        reading = weights / gpu.bandwidth / few["compiled, graph"].seconds  # @measure reading as %
         assert 0.3 < reading <= 1, \
             "With one token, compiled in a graph, reading the weights is at least 0.3 of the time."  # @hide
         took = many["compiled, graph"].seconds
-        working = 2048 * weights / card.bfloat16 / took  # @measure working as %
-        assert 0.2 < working <= card.boost, \
-            "With 2048 tokens, the FLOPs of the products are at least 0.2 of the time."  # @hide
+        working = 2048 * weights / gpu.bfloat16 / took  # @measure working as %
+        assert 0.2 < working <= gpu.boost, \
+            "With 2048 tokens, the FLOPs of the matmuls are at least 0.2 of the time."  # @hide
     between = between_on_card(2048)  # @measure between as %  # @hide
     at_best = by_kind(block_operations(2048), seconds_at_best)  # @hide
     counted = between / shares(at_best)["all in between"]  # @measure counted as times  # @hide
     assert 0.5 < counted < 2, \
-        "The operations between the products take 1/2 to 2 times the share of the time that was predicted."  # @hide
+        "The operations between the matmuls take 1/2 to 2 times the share of the time that was predicted."  # @hide
     rows = "\n".join(
         f"| {way} | {t.seconds / MICRO:.0f} | {many[way].seconds / MICRO:.0f} |"
         for way, t in few.items()
@@ -1079,8 +1076,8 @@ def eager_compiled_and_in_a_graph() -> None:
     question(r"""
         For a single token, launching the operations of another block takes `400` µs, and the GPU
         works `150` µs on them. A model has `32` such blocks, and nothing else takes time. How many
-        tokens a second does it write at best, eager and in a graph? Write both numbers with a comma
-        between them.
+        tokens a second does it generate at best, eager and in a graph? Write both numbers with a
+        comma between them.
     """, answer=[1 / (32 * 400e-6), 1 / (32 * 150e-6)], check=[78.125, 10**6 / 4800], unit="tokens/s",
         within=0.02, hint="Launching and working go on at the same time. Which is longer?",
         why="Eager, a block takes the longer time, `400` µs, so a token takes `32 * 400` µs. In a graph only the `150` µs of the GPU are left, so a token takes `32 * 150` µs. One second divided by the time of a token is the pace.")

@@ -21,16 +21,17 @@ from .published import LLAMA_3_70B, LLAMA_3_8B, QWEN_3, SMALL
 def which_flops_enter_mfu() -> None:
     """Which FLOPs enter MFU."""
     note(r"""
-        *Model FLOPs utilization*, MFU, says which part of a GPU's arithmetic a training run uses.
-        It divides the FLOPs that the model needs in a second by the FLOPs that the GPU promises:
+        *Model FLOPs utilization*, MFU, says what share of a GPU's arithmetic a training run uses.
+        It divides the FLOPs that the model needs in a second by the FLOPs that the GPU can do in a
+        second at best:
 
         [@eq:mfu]: $$
         \text{MFU} = \frac{\text{tokens per second} \times \text{FLOPs per token}}{\text{peak}}
         $$
 
-        The *peak* is the promise; it stands on the GPU's datasheet. The tokens per second are
-        measured. But the FLOPs of a token come from a formula, and codebases use different ones. So
-        runs with the same MFU on the same GPUs may differ in speed by half.
+        The *peak* is the GPU's best, by its datasheet. The tokens per second are measured. But the
+        FLOPs per token come from a formula, and codebases use different formulas. So two runs that
+        report the same MFU on the same GPUs may differ in speed by half.
     """)
     training_costs_six_per_weight_and_twelve_per_pair()
     palm_published_both_numbers()
@@ -42,37 +43,45 @@ def which_flops_enter_mfu() -> None:
 
 
 def training_costs_six_per_weight_and_twelve_per_pair() -> None:
-    """Training on a token takes six FLOPs for each weight, and more for each token of context."""
+    """Training costs six FLOPs per weight and token, and more for each token of context."""
     note(r"""
-        How many FLOPs does a Transformer take to train on one token? Some are for its matrices, and
-        some for attention.
+        How many FLOPs does it cost to train a Transformer on one token? Some are for its weights,
+        and some for attention.
 
-        *The matrices.* A token meets each weight in three products: one in the forward pass, and
-        two in the backward pass, for the gradient of the weight and for the gradient of the input.
-        Each product takes a multiplication and an addition. So each of the $N$ weights takes
+        *The weights.* Take a matrix with a single weight $w$. In the forward pass, a token's input
+        $x$ gives $w \cdot x$. In the backward pass, the gradient $g$ of this result gives two
+        gradients: $g \cdot x$ for the weight, and $g \cdot w$ for the input, which the layer before
+        needs. In a larger matrix each of these three products becomes a matmul, in which each
+        weight costs a multiplication and an addition per token. So each of $N$ weights costs
         $3 \cdot 2 = 6$ FLOPs.
 
-        *Attention.* In each layer it has two products without weights: queries by keys, and softmax
-        weights by values. In each, the token meets all $T$ tokens of its sequence, later ones
-        included, with $d$ elements, the width of the model, in a multiplication and an addition:
-        $2\,d\,T$ FLOPs. The backward pass takes twice that again, so it is $3 \cdot 2\,d\,T$ in
-        all. So each of the $L$ layers takes $2 \cdot 3 \cdot 2\,d\,T = 12\,d\,T$ FLOPs. Together:
+        *Attention.* In each layer it has two matmuls without weights: queries times keys, and
+        softmax weights times values. Take queries times keys. The token's query is multiplied by
+        the keys of all $T$ tokens of its sequence. A query and a key have $d$ elements each, those
+        of all heads together, so each pair costs $d$ multiplications and $d$ additions: $2\,d\,T$
+        FLOPs for the token. Later tokens are counted as well. The mask hides them, but a plain
+        matmul computes all pairs before the mask is applied.
+
+        The other matmul costs the same. In the backward pass each of the two becomes two matmuls,
+        one for the gradient of either factor, as with the weights: $2 \cdot 2\,d\,T$. So forward
+        and backward together cost $2 \cdot (2\,d\,T + 2 \cdot 2\,d\,T) = 12\,d\,T$ FLOPs in each of
+        $L$ layers. In all:
 
         [@eq:training]: $$
-        \text{FLOPs of training on a token} = 6N + 12\,L\,d\,T
+        \text{training FLOPs per token} = 6N + 12\,L\,d\,T
         $$
 
-        Here $N$ counts the weights in the matrices of the blocks and of the head. It leaves out the
-        embedding, because looking up a row multiplies nothing.
+        Here $N$ is the number of weights in the matrices of the blocks and of the head. The
+        embedding is left out, because looking up a row multiplies nothing.
 
         Check the formula on a small model with $L = 2$ layers, $d = 64$ and $N = 88320$. It reads
-        `3` texts of $T = 32$ tokens. `step` is a training step, forward and backward, and `flops`
-        adds up what PyTorch counts for it:
+        `3` sequences of $T = 32$ tokens. `step` is a training step, forward and backward, and
+        `flops` adds up what PyTorch counts for it:
     """)
-    config, texts, context = SMALL, 3, 32
-    with torch.device("meta"):  # @hide
+    config, sequences, context = SMALL, 3, 32
+    with torch.device("meta"):
         model = Transformer(config, "written")
-        tokens = torch.zeros(texts, context, dtype=torch.int64)
+        tokens = torch.zeros(sequences, context, dtype=torch.int64)
 
     def step() -> None:
         logits = model(tokens).flatten(0, 1)
@@ -88,18 +97,18 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     per_token = 6 * 88320 + 12 * 2 * 64 * 32  # @inspect per_token as FLOP
     assert per_token == 579_072, \
         "The formula gives 579,072 FLOPs for a token."  # @hide
-    assert counted == texts * context * per_token, \
-        "For 3 * 32 tokens, the counter has as many FLOPs as the formula."
-    forward = forward_flops(config, texts * context, context)  # @hide
+    assert counted == sequences * context * per_token, \
+        "For 3 * 32 tokens, the counter has the FLOPs of the formula."
+    forward = forward_flops(config, sequences * context, context)  # @hide
     assert counted == 3 * forward, \
-        "A training step takes three times the FLOPs of a forward pass."  # @hide
+        "A training step costs three times the FLOPs of a forward pass."  # @hide
     too_many = model.embedding.weight.numel() / weights  # @hide
     assert round(too_many, 3) == 0.072, \
         "With the embedding, 7.2 % more weights would be counted."  # @hide
     note(rf"""
-        So the formula is right: `6 * 88320` FLOPs for the weights and `12 * 2 * 64 * 32` for
-        attention are {per_token:,} for each token. The first term is the same for any sequence, and
-        the second grows with the context $T$. Which is larger?
+        So the counter agrees with the formula: `6 * 88320` FLOPs for the weights and
+        `12 * 2 * 64 * 32` for attention, together {per_token:,} for each token. The first term is
+        the same for any sequence, and the second grows with the context $T$. Which is larger?
     """)
     models = {"Llama-3-8B": LLAMA_3_8B, "Llama-3-70B": LLAMA_3_70B}  # @hide
 
@@ -111,35 +120,36 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
 
     grid = explore(training, over={"context": [2**i for i in range(10, 18)], "model": [*models]},
         at={"context": 8192, "model": "Llama-3-8B"}, kind="stack", unit="FLOP",
-        do="Double the context until attention takes more than the weights. Then choose the larger model.",
+        do="Double the context until attention costs more than the weights. Then choose the larger model.",
         see=r"""
-            In Llama-3-8B attention takes more at `32768` tokens. In Llama-3-70B it takes more only
-            at `65536`: its weights grow with the square of the width, attention with the width.
+            Of the contexts in this figure, `32768` is the first at which attention costs more in
+            Llama-3-8B; in Llama-3-70B it is `65536`. The weights grow with the square of the width
+            $d$, attention only with $d$, so the wider model gets there later.
         """,
-        caption="FLOPs of training on one token: those of the weights, and those of attention.",
+        caption="Training FLOPs per token: those of the weights, and those of attention.",
         alt="A bar of two parts, the FLOPs of weights and those of attention.")  # @hide
     below = [
-        place for place, cost in grid.items()
+        point for point, cost in grid.items()
         if cost["attention, 12LdT"] < cost["weights, 6N"]
     ]  # @hide
     longest = {
         model: max(c for c, m in below if m == model) for model in models
     }  # @hide
     assert longest == {"Llama-3-8B": 16384, "Llama-3-70B": 32768}, \
-        "Up to 16384 tokens the weights take more in Llama-3-8B, and up to 32768 in Llama-3-70B."  # @hide
+        "Up to 16384 tokens the weights cost more in Llama-3-8B, and up to 32768 in Llama-3-70B."  # @hide
     part = grid[8192, "Llama-3-8B"]  # @hide
     note(rf"""
-        In short sequences the weights take more, and in long ones attention. With `8192` tokens of
-        context, the weights of Llama-3-8B take {part["weights, 6N"] / 1e9:.1f} GFLOP for a token,
-        and attention {part["attention, 12LdT"] / 1e9:.1f}.
+        In short sequences the weights cost more, and in long ones attention. With `8192` tokens of
+        context, the weights of Llama-3-8B cost {part["weights, 6N"] / 1e9:.1f} GFLOP per token, and
+        attention {part["attention, 12LdT"] / 1e9:.1f}.
     """)
     question(r"""
         Llama-3-8B has `7504658432` weights in the matrices of its blocks and its head, `32` layers
-        and width `4096`. At how many tokens of context does attention take as many FLOPs as all
+        and width `4096`. At how many tokens of context does attention cost the same FLOPs as all
         these weights?
     """, answer=6 * 7504658432 / (12 * 32 * 4096),
         check=forward_flops(LLAMA_3_8B, 1, 0) / attention_flops(LLAMA_3_8B, 1, 1), unit="tokens", within=0.05,
-        wrong={"A weight takes 6 FLOPs, and attention 12 per layer and number of the width.": 7504658432 / (32 * 4096)},
+        wrong={"A weight costs 6 FLOPs, and attention 12 for each layer, element of the width and token of context.": 7504658432 / (32 * 4096)},
         hint="Set the two terms equal, and solve for $T$.",
         why="The two are equal if $6N = 12LdT$, so at $T = N / (2Ld)$, with $N = 7504658432$, $L = 32$ and $d = 4096$. Contexts of today are several times as long [@llama-32].")
 
@@ -148,12 +158,12 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
 def palm_published_both_numbers() -> None:
     """PaLM's two published MFUs, with attention and without, follow from its report."""
     note(r"""
-        Can you compute a published MFU yourself? *MFU* says which part of its GPUs' arithmetic a
+        Can you compute a published MFU yourself? *MFU* says what share of its GPUs' arithmetic a
         training run uses. It is the FLOPs that the model needs for the tokens of a second, divided
-        by the FLOPs that the GPUs promise in a second. With $N$ parameters, a token takes $6N$
-        FLOPs without attention. With attention it takes $6N + 12LdT$, for $L$ layers, width $d$ and
-        $T$ tokens of context. The report on PaLM, a large model of Google, gives an MFU for each of
-        the two [@palm], and all that one needs to compute both:
+        by the peak, the FLOPs that the GPUs can do in a second at best. With $N$ parameters, a
+        token costs $6N$ FLOPs without attention. With attention it costs $6N + 12LdT$, for $L$
+        layers, width $d$ and $T$ tokens of context. The report on PaLM, a large model of Google,
+        gives an MFU for each of the two [@palm], and all that one needs to compute both:
 
         - $N = 540.35$ billion parameters, $L = 118$ layers, and `48` heads of `256` elements, so
           $d = 48 \cdot 256$ [@palm];
@@ -161,26 +171,26 @@ def palm_published_both_numbers() -> None:
         - `6144` chips of `275` TFLOP/s each, and `238.3` thousand tokens per second [@palm].
     """)
     N, L, d, T = 540.35e9, 118, 48 * 256, 2048
-    promised = 6144 * 275e12  # @inspect promised as FLOP/s
+    peak = 6144 * 275e12  # @inspect peak as FLOP/s
     speed = 238.3e3  # tokens per second
-    without = speed * 6 * N / promised  # @inspect without as %
+    without = speed * 6 * N / peak  # @inspect without as %
     assert round(without, 3) == 0.457, \
         "Without attention the MFU is 45.7 %, as in the report."
     attention = 12 * L * d * T
-    full = speed * (6 * N + attention) / promised  # @inspect full as %
+    full = speed * (6 * N + attention) / peak  # @inspect full as %
     assert round(full, 3) == 0.462, \
         "With attention the MFU is 46.2 %, as in the report."
-    in_long_texts = 12 * L * d * 131072
-    long = speed * (6 * N + in_long_texts) / promised  # @inspect long as %
+    long_attention = 12 * L * d * 131072
+    long = speed * (6 * N + long_attention) / peak  # @inspect long as %
     assert 0.77 < long < 0.78, \
         "With 131072 tokens of context at the same speed, the MFU with attention would be 78 %."
     note(rf"""
         Attention adds only half a point, from {without:.1%} to {full:.1%}, because PaLM has so many
-        parameters and so short a context. With `131072` tokens of context and as many tokens per
+        parameters and so short a context. With `131072` tokens of context and the same tokens per
         second, the MFU would be {long:.1%} with attention and {without:.1%} without. So with a long
-        context, an MFU says little unless one knows whether attention is in it.
+        context, an MFU says little unless one knows whether it counts attention.
     """)
-    question("PaLM has `540.35e9` parameters, `118` layers and width `48 * 256`. At how many tokens of context would attention take as many FLOPs as the parameters?",
+    question("PaLM has `540.35e9` parameters, `118` layers and width `48 * 256`. At how many tokens of context would attention cost the same FLOPs as the parameters?",
              answer=540.35e9 / (2 * 118 * 48 * 256), check=6 * N * T / attention, unit="tokens",
              within=0.05, hint="Set $6N$ equal to $12LdT$.",
              wrong={"In the formula d is the width of all heads together, 48 times 256.": 540.35e9 / (2 * 118 * 18432)},
@@ -188,14 +198,15 @@ def palm_published_both_numbers() -> None:
 
 
 def a_causal_mask_needs_half_the_pairs() -> None:
-    """A causal mask hides half of all pairs, and a program can skip them."""
+    """A causal mask hides half of all pairs, and a program can skip most of them."""
     note(r"""
         In attention, the query of a token is multiplied by the keys of the tokens that it looks at;
-        the result is a *score*. No token looks at a later one. So about half of all pairs of a
-        query and a key are hidden, by the *causal mask*. Can a program skip them?
+        the result is a *score*. No token looks at a later one: the *causal mask* hides these pairs,
+        about half of all pairs of a query and a key. Can a program skip them?
 
         Most of them. Cut the queries into groups, and multiply each group only by the keys up to
-        its own last token. Here are `4` queries $q$ in two groups, with `4` keys $k$:
+        its own last token, because no query of the group looks further. Here are `4` queries $q$ in
+        two groups, with `4` keys $k$:
 
         | | $k_1$ | $k_2$ | $k_3$ | $k_4$ |
         |---|---|---|---|---|
@@ -204,10 +215,10 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         | $q_3$ | needed | needed | needed | hidden |
         | $q_4$ | needed | needed | needed | needed |
 
-        One of the four quarters is skipped, so $3/4$ of the scores are computed. With $m$ groups
-        there are $m^2$ such squares. In the first row of squares one is computed, in the second
-        two, and in the last all $m$: together $1 + 2 + \dots + m$, or $m(m+1)/2$. So the share of
-        the scores that are computed is
+        One of the four quarters is skipped, so $3/4$ of the scores are computed. In general, $m$
+        groups of queries and of keys make $m^2$ squares. In the first row of squares one is
+        computed, in the second two, and in the last all $m$: together $1 + 2 + \dots + m$, which is
+        $m(m+1)/2$. Divided by the $m^2$ squares, the share of the scores that are computed is
 
         $$
         \frac{m + 1}{2m}.
@@ -237,9 +248,9 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         "With 1, 2, 4 and 32 groups, (m + 1) / 2m of the FLOPs are left."
     note(r"""
         A *fused kernel*, a program that computes all of attention in one call, works in such
-        groups. So it computes about half of the scores. That is why codebases that count all pairs
-        count twice as many FLOPs for attention as those that count only the pairs that the mask
-        leaves.
+        groups. So it computes about half of the scores. Codebases differ in this: some count all
+        pairs, others only the pairs that the mask leaves. The first count twice as many FLOPs for
+        attention.
     """)
     tiles = {
         f"{m} groups": [
@@ -265,22 +276,30 @@ def a_causal_mask_needs_half_the_pairs() -> None:
 
 @aside
 def a_fused_backward_pass_recomputes_scores() -> None:
-    """A fused backward pass has five products where the forward pass has two."""
+    """A fused backward pass has five matmuls where the forward pass has two."""
     note(r"""
-        How many FLOPs does attention take in training? Count its products:
+        How many FLOPs does attention cost in training? Count its matmuls:
 
-        | pass | products | how many |
+        | pass | matmuls | how many |
         |---|---|---|
-        | forward | queries by keys give scores; softmax weights by values give the result | two |
-        | backward | gradients of queries, of keys, of weights, of values | four |
-        | backward, in a fused kernel | queries by keys, a second time | one |
+        | forward | queries times keys give scores; softmax weights times values give the result | two |
+        | backward | gradients of queries, of keys, of softmax weights, of values | four |
+        | backward, in a fused kernel | queries times keys, a second time | one |
 
         A *fused kernel* is one program that computes all of attention. It does not keep the softmax
-        weights. The backward pass needs them, so the kernel computes the scores a second time.
+        weights, because there is one for each pair of tokens and head. The backward pass needs
+        them, so the kernel computes the scores a second time.
+
+        By hand, take `3` tokens of `4` elements. Queries times keys give `3 * 3` scores. Each score
+        costs `4` multiplications and `4` additions, so a matmul costs `2` FLOPs for each of `3 * 3`
+        pairs of tokens and each of `4` elements. Two matmuls forward and five backward should cost
+        `7 * 2 = 14` FLOPs for each pair and element.
 
         PyTorch's counter knows the fused kernel for CUDA, and counts it without a GPU, on the
         device `meta`, where a tensor has a shape and no data. `flops_by_operation` lists what it
-        counts, for `32` heads of `128` elements and a sequence of `4096` tokens:
+        counts, for `32` heads of `128` elements and a sequence of `4096` tokens. `width` is the
+        number of elements that a token has in all heads together. (`attend(True)` sets the causal
+        mask; the counter ignores it and counts all pairs.)
     """)
     tokens, width = 4096, 32 * 128
     with torch.device("meta"):
@@ -298,48 +317,49 @@ def a_fused_backward_pass_recomputes_scores() -> None:
     by_operation = flops_by_operation(step)  # @inspect by_operation as FLOP
     forward, backward = by_operation.values()
     assert forward == 2 * 2 * tokens * tokens * width == 2**38, \
-        "The forward pass takes the FLOPs of two products of all pairs."  # @hide
+        "The forward pass costs the FLOPs of two matmuls over all pairs."  # @hide
     assert backward / forward == 2.5, \
-        "The backward pass takes 5 / 2 times the FLOPs of the forward pass."
+        "The backward pass costs 5 / 2 times the FLOPs of the forward pass."
     note(r"""
-        Five products backward and two forward: the quotient is `5 / 2`. Now divide the FLOPs of
-        both passes by the pairs of tokens, `tokens * tokens`, and by `width`, the numbers of a
-        token in all heads:
+        Five matmuls backward and two forward: the ratio is `5 / 2`. Now divide the FLOPs of both
+        passes by the number of pairs, `tokens * tokens`, and by `width`:
     """)
-    per_pair = (forward + backward) / (tokens * tokens * width)  # @inspect per_pair as FLOP
-    assert per_pair == 14.0, \
-        "Seven products take 2 FLOPs each for a pair of tokens and a number of the width."
+    per_element = (forward + backward) / (tokens * tokens * width)  # @inspect per_element as FLOP
+    assert per_element == 14.0, \
+        "Seven matmuls cost 2 FLOPs each for each pair of tokens and each of the 4096 elements."
     ignored = flops(lambda: attend(False)) - flops(lambda: attend(True))
     assert ignored == 0, \
-        "The counter counts as many FLOPs with a causal mask as without."  # @zero: the difference of two equal counts
-    own = per_pair * 6 / 7  # @hide
-    assert own == 12.0, "Without the repeated scores, six products are 12."  # @hide
+        "The counter counts the same FLOPs with a causal mask and without."  # @zero: the difference of two equal counts
+    own = per_element * 6 / 7  # @hide
+    assert own == 12.0, "Without the repeated scores, six matmuls are 12."  # @hide
     note(rf"""
-        So seven products are $7 \cdot 2 = 14$ FLOPs. But who reports them has two choices:
+        Seven matmuls cost $7 \cdot 2 = 14$ FLOPs, as by hand. Whoever reports FLOPs has to make two
+        choices:
 
-        - *Count the repeated product or not.* The model needs six products, {own:.0f} FLOPs. The
-          GPU computes seven, {per_pair:.0f} FLOPs.
-        - *Count all pairs or not.* The causal mask hides half of them. Without these it is half:
-          {own / 2:.0f} or {per_pair / 2:.0f} FLOPs.
+        - *Whether to count the repeated matmul.* The model needs six matmuls, {own:.0f} FLOPs. The
+          GPU computes seven, {per_element:.0f} FLOPs.
+        - *Whether to count the masked pairs.* The causal mask hides half of all pairs. Without the
+          masked pairs the count halves, to {own / 2:.0f} or {per_element / 2:.0f} FLOPs.
 
-        So four numbers are in use for the same attention. The benchmark of FlashAttention, for
-        example, counts {per_pair / 2:.0f} [@flash-benchmark].
+        So four counts are in use for the same attention: {per_element:.0f}, {own:.0f},
+        {per_element / 2:.0f} and {own / 2:.0f}. The benchmark of FlashAttention, for example,
+        counts {per_element / 2:.0f} [@flash-benchmark].
     """)
-    assert per_pair / 2 == 7.0, "With the mask, a kernel computes half."  # @hide
+    assert per_element / 2 == 7.0, "Without the masked pairs, the count is half."  # @hide
     question(r"""
         Another program runs the forward pass of attention twice, and the backward pass once. Its
-        attention is not fused, so the backward pass has four products. How many FLOPs does it take
-        for a pair of tokens and a number of the width?
+        attention is not fused, so the backward pass has four matmuls. How many FLOPs does it cost
+        for each pair of tokens and each element that a token has in all heads? (Count all pairs.)
     """, answer=2 * (2 + 4 + 2), check=per_pair_checkpointed(64), unit="FLOP", wrong={
-            "Each product has a multiplication and an addition.": 2 + 4 + 2,
+            "Each matmul costs a multiplication and an addition.": 2 + 4 + 2,
             "The forward pass runs twice.": 2 * (2 + 4),
-            "Without a fused kernel, the backward pass has four products, not five.": 2 * (2 + 5 + 2),
-        }, hint="How many products are there in all?",
-        why="The forward pass has `2` products and runs twice, and the backward pass has `4`. That is eight products, each with a multiplication and an addition.")
+            "Without a fused kernel, the backward pass has four matmuls, not five.": 2 * (2 + 5 + 2),
+        }, hint="How many matmuls are there in all?",
+        why="The forward pass has `2` matmuls and runs twice, and the backward pass has `4`. That is eight matmuls, each with a multiplication and an addition.")
 
 
 def per_pair_checkpointed(tokens: int) -> float:
-    """FLOPs of attention per width and pair of tokens in a step of a checkpointed block, as the counter has it.
+    """FLOPs of attention per pair of tokens and element of the width in a step of a checkpointed block, as the counter has it.
 
     What grows with the pairs alone is left when the step of half a sequence is taken twice from that of the whole.
     """
@@ -361,7 +381,7 @@ class Convention(NamedTuple):
     """
 
     embedding: bool  # whether its rows count as weights that are multiplied by
-    attention: int   # FLOPs per layer, number of a query, and token of context
+    attention: int   # FLOPs per layer, element of a query, and token of context
 
     def flops_per_token(self, config: Config, context: int) -> int:
         """FLOPs of training on one token of a sequence of `context` tokens."""
@@ -385,21 +405,20 @@ def codebases_count_differently() -> None:
     note(r"""
         Does a training run have the same MFU in every codebase? *MFU* is the tokens per second,
         times the FLOPs of a token, divided by the GPU's peak. The FLOPs of a token come from a
-        formula, and codebases take different ones. Here $L$ are the layers of a model, $T$ the
-        tokens of context, and $d$ the numbers in all heads of a token together, in most models its
-        width:
+        formula, and codebases use different formulas. A model has $L$ layers and $T$ tokens of
+        context. A token has $d$ elements in all heads together, in most models the width:
 
-        | codebase | FLOPs of a token | $N$ are |
+        | codebase | FLOPs of a token | $N$ counts |
         |---|---|---|
         | rule of thumb | $6N$ | all parameters |
         | *nanoGPT* [@nanogpt] | $6N + 12LdT$ | all parameters but those of positions |
         | *torchtitan* [@torchtitan] | $6N + 12LdT$ | all parameters but the embedding's |
         | *Megatron-LM* [@megatron-lm], *MaxText* [@maxtext] | $6N + 6LdT$ | the weights of its matrices |
 
-        The second term is attention's. $12LdT$ counts every pair of tokens, and $6LdT$ only the
+        The second term is attention's. $12LdT$ counts every pair of tokens. $6LdT$ counts only the
         half that the causal mask leaves.
 
-        `CONVENTIONS` holds the formulas, and `relative` divides the FLOPs of a token by those of
+        `CONVENTIONS` holds the formulas, and `relative` divides each formula's FLOPs by those of
         torchtitan. First Llama-3-8B with `8192` tokens of context, then with `131072`:
     """)
 
@@ -425,8 +444,8 @@ def codebases_count_differently() -> None:
         The MFU of a run is in proportion to these numbers. Say that it is one half by torchtitan's
         formula. By Megatron-LM's, the same run then has an MFU of {0.5 * short["Megatron-LM"]:.0%}
         if its context is `8192` tokens, and of {0.5 * long["Megatron-LM"]:.0%} if it is `131072`.
-        The longer the context, the further the two are apart, because attention is then most of the
-        count.
+        The longer the context, the further the two MFUs are apart, because attention is a larger
+        part of the count.
     """)
     lengths = [2**n for n in range(11, 18)]  # @hide
     lines = {
@@ -438,7 +457,7 @@ def codebases_count_differently() -> None:
         "The lines of the figure begin at 47, 48, 51 and 48 GFLOP and end at 148, 251, 254 and 48."  # @hide
     figure(plot_lines(lengths, lines, "tokens of context", "GFLOP per token", log=False),
         caption=r"""
-            FLOPs of training Llama-3-8B on a token, by four conventions, against the tokens of
+            Training FLOPs of Llama-3-8B per token, by four conventions, against the tokens of
             context.
         """, alt=r"""
             Four lines against the context. All begin near fifty GFLOP per token. The one without
@@ -449,8 +468,8 @@ def codebases_count_differently() -> None:
     share = (6 * 7504658432 + pairs) / (6 * 7504658432 + 2 * pairs)  # @hide
     question(r"""
         Llama-3-8B has `32` layers, width `4096` and `7504658432` weights without its embedding. A
-        run with `8192` tokens of context reports an MFU of `40%` by torchtitan's formula. How many
-        percent would Megatron-LM's give?
+        run with `8192` tokens of context reports an MFU of `40%` by torchtitan's formula. What is
+        its MFU by Megatron-LM's formula, in percent?
     """, answer=0.4 * short["Megatron-LM"], check=0.4 * round(share, 2), unit="%", within=0.02, wrong={
             "Only attention's part is halved, not the whole count.": 0.2,
         }, hint="Divide $6N + 6LdT$ by $6N + 12LdT$.",
@@ -462,20 +481,22 @@ def recomputation_is_work_but_not_the_models() -> None:
     note(r"""
         With *checkpointing*, a training run saves memory: it throws away what a block computed, and
         computes it again for the backward pass. That adds most of a forward pass to each step. Does
-        it raise the utilization of a GPU, the share of its peak that is used? There are two
-        utilizations:
+        it raise the utilization of a GPU, the share of its peak that is used? That depends on which
+        of two utilizations is meant:
 
-        - *MFU*, model FLOPs utilization, counts only what the model needs, each product once.
-        - *HFU*, *Hardware FLOPs utilization*, counts all that the GPU computed, also what it
-          computed twice [@palm].
+        - *MFU*, model FLOPs utilization, counts only what the model needs, each matmul once.
+        - *HFU*, *Hardware FLOPs utilization*, counts all that the GPU computed, what it computed
+          twice included [@palm].
 
         Both are divided by the same time and the same peak. So HFU is MFU times
 
         $$
-        \frac{\text{FLOPs that the card computed}}{\text{FLOPs that the model needs}}.
+        \frac{\text{FLOPs that the GPU computed}}{\text{FLOPs that the model needs}}.
         $$
 
-        Count both for a training step of a small model. `lean` is a model of the same sizes with
+        By hand: forward costs `1` unit and backward `2`, so the model needs `3`. If a whole forward
+        pass were computed again, the GPU would compute `4`, and HFU would be `4 / 3` of MFU. Now
+        count both for a training step of a small model. `lean` is a model of the same sizes with
         each block `Checkpointed`, so that it keeps only its input:
     """)
     with torch.device("meta"):
@@ -493,16 +514,17 @@ def recomputation_is_work_but_not_the_models() -> None:
     forward = flops(lambda: model(tokens))  # @hide
     tail = 2 * 32 * 64 * (SMALL.vocabulary + 2 * SMALL.hidden)  # @hide
     assert (needed, computed - needed) == (3 * forward, forward - tail), \
-        "All but the head and the last product of both blocks is computed again."  # @hide
+        "All but the head and the last matmul of both blocks is computed again."  # @hide
     palm = 57.8 / 46.2  # @hide
     assert 1.25 < palm < 4 / 3, \
         "In PaLM's run a quarter was computed again, less than a whole forward pass."  # @hide
     note(rf"""
         So with checkpointing HFU is {factor:.2f} times MFU: the GPU is busier, but with work that
-        does not train the model faster. A step takes {needed / forward:.0f} forward passes, and
-        {3 * (factor - 1):.0%} of one is added: all but the head and each block's last product.
-        PaLM, a large model of Google, was trained with an HFU of `57.8%` and an MFU of `46.2%`
-        [@palm], so its GPUs computed {palm:.2f} times what the model needs.
+        does not train the model faster. It is less than `4 / 3`, because only
+        {3 * (factor - 1):.0%} of a forward pass is computed again: all but the head and each
+        block's last matmul, whose results the backward pass does not need. PaLM, a large model of
+        Google, was trained with an HFU of `57.8%` and an MFU of `46.2%` [@palm], so its GPUs
+        computed {palm:.2f} times what the model needs.
     """)
     misbelief("A higher utilization means a faster run.", r"""
         Not if it is HFU: a run with a higher HFU may be slower, because it computes things twice.
@@ -515,7 +537,7 @@ def recomputation_is_work_but_not_the_models() -> None:
         alt="Two bars. The second has a part more, a quarter as long as the first.")
     question(r"""
         Without checkpointing, a run has an MFU of `40%`. With checkpointing the GPU computes four
-        thirds of the FLOPs that the model needs, and HFU is `50%`. How many percent is MFU then?
+        thirds of the FLOPs that the model needs, and HFU is `50%`. What is MFU then, in percent?
     """, answer=0.5 / (4 / 3), check=0.5 - 0.5 / 4, unit="%", wrong={
             "That is HFU; MFU counts only what the model needs.": 0.5,
             "HFU is the larger of the two: divide, do not multiply.": 0.5 * 4 / 3,
@@ -540,18 +562,21 @@ def a_long_context_can_lift_mfu_above_one() -> None:
     """With a very long context, the usual MFU can exceed one hundred percent."""
     note(r"""
         Can a training run report an MFU above one, more than the whole peak? *MFU* is the FLOPs
-        that the model needs in a second, divided by the FLOPs that the GPU promises in a second. So
-        it should never exceed one. But the formula may count FLOPs that the GPU never computes.
+        that the model needs in a second, divided by the peak, the FLOPs that the GPU can do in a
+        second at best. So it should never exceed one. But the formula may count FLOPs that the GPU
+        never computes.
 
         Take attention in a model of $L$ layers, width $d$ and $T$ tokens of context. For each
-        token, the usual formula counts six products of $2LdT$ FLOPs, two forward and four backward:
-        $12LdT$. A *fused kernel*, the program that computes attention on a GPU, skips the half of
-        the pairs that the causal mask hides. It computes one product a second time. So it does
-        seven half products: $7 \cdot 2LdT / 2 = 7LdT$.
+        token, the usual formula counts six matmuls of $2LdT$ FLOPs, two forward and four backward:
+        $12LdT$. A *fused kernel*, the program that computes attention on a GPU, differs in two
+        ways. It skips the half of the pairs that the causal mask hides, so a matmul costs $LdT$.
+        And [it computes one matmul a second time](#a_fused_backward_pass_recomputes_scores), so
+        there are seven: $7LdT$.
 
-        Suppose that a GPU trains Llama-3-8B and really computes at `0.65` of its peak. Which MFU is
-        reported? For attention, `usual` counts $12LdT$, and `computed` counts $7LdT$, both besides
-        the weights. The contexts are `8192` tokens, twice as many, and so on up to a million:
+        Suppose that a GPU trains Llama-3-8B and really computes at `0.65` of its peak. What MFU is
+        reported? For attention, `usual` counts $12LdT$, and `computed` counts $7LdT$; both also
+        count $6N$ for the weights. The contexts are `8192` tokens, twice as many, and so on up to a
+        million:
     """)
     share = 0.65
     usual, computed = Convention(False, 12), Convention(False, 7)
@@ -577,8 +602,8 @@ def a_long_context_can_lift_mfu_above_one() -> None:
     far = [c.flops_per_token(LLAMA_3_8B, 2**60) for c in (usual, computed)]  # @hide
     question(r"""
         With a very long context, nearly all FLOPs are those of attention. The GPU computes $7LdT$
-        FLOPs at `65%` of its peak, and the formula counts $12LdT$. How many percent is the reported
-        MFU?
+        FLOPs at `65%` of its peak, and the formula counts $12LdT$. What is the reported MFU, in
+        percent?
     """, answer=0.65 * 12 / 7, check=share * far[0] / far[1], unit="%", within=0.02, wrong={
             "The formula counts more than the GPU computes, so the reported MFU is higher.": 0.65 * 7 / 12,
         }, hint="How many FLOPs are reported for each that is computed?",

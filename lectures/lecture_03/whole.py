@@ -67,7 +67,7 @@ def small_models_are_largely_tables() -> None:
         A Transformer has blocks and two *tables*. The *embedding*, at the beginning, is a table
         with a vector of $d$ elements for each token of the vocabulary; $d$ is the width of the
         model. The *head*, at the end, is another of the same shape. In a *tied* model one table
-        serves as both. Which share of all parameters is in tables?
+        serves as both. What share of all parameters is in tables?
 
         The share should be larger in small models: a table grows as the width does, because only
         its rows get longer. But a matrix of a block grows with the square of the width, because
@@ -92,7 +92,7 @@ def small_models_are_largely_tables() -> None:
     d, kv = LLAMA_3_8B.width, LLAMA_3_8B.kv_width  # @hide
     by_hand = LLAMA_3_8B.layers * (2 * d * d + 2 * d * kv)  # @hide
     assert built["Llama-3-8B"]["attention"] == by_hand, \
-        "Attention has as many parameters as by hand."  # @hide
+        "Attention has the number of parameters counted by hand."  # @hide
     assert 0.27 < table["Qwen2.5-0.5B"] < 0.28, \
         "Of the smallest model, more than a quarter of the parameters are in its table."
     assert round(table["Llama-3-405B"], 2) == 0.01, \
@@ -111,7 +111,7 @@ def small_models_are_largely_tables() -> None:
         alt=r"""
             A stacked bar for each model. The share of tables falls from more than a quarter to next
             to nothing, with one step up where the models begin to have two tables. The feed-forward
-            part takes most of the rest, with attention a narrow band.
+            part is most of the rest, with attention a narrow band.
         """)
     untied = parts_of(replace(LLAMA_32_1B, tied=False))  # @hide
     twice = untied["tables"] / sum(untied.values())  # @hide
@@ -124,18 +124,18 @@ def small_models_are_largely_tables() -> None:
     """)
     question(r"""
         A tied model has a width of `1000` and a vocabulary of `50000` tokens. Its blocks have
-        `200e6` parameters in all. Which share of its parameters is in its table, in percent?
+        `200e6` parameters in all. What share of its parameters is in its table, in percent?
     """, answer=50000 * 1000 / (50000 * 1000 + 200e6), check=1 / 5, unit="%", wrong={
             "Divide by all parameters, not by those of the blocks.": 50000 * 1000 / 200e6,
             "A tied model has one table.": 2 * 50000 * 1000 / (2 * 50000 * 1000 + 200e6),
-        }, hint="How many numbers are in the table?", within=0.01, why=r"""
+        }, hint="How many elements are in the table?", within=0.01, why=r"""
             The table has `50000 * 1000` elements, `50e6`, and all parameters are `250e6`.
         """)
 
 
 @aside
 def one_table_costs_flops_and_the_other_none() -> None:
-    """The embedding takes no FLOPs, and the head takes two for each number of its table."""
+    """The embedding costs no FLOPs, and the head costs two for each element of its table."""
     note(r"""
         At each of its two ends, a language model uses a table with a vector of $d$ elements for
         each token of the vocabulary. The *embedding*, at the beginning, turns a token into the row
@@ -156,27 +156,27 @@ def one_table_costs_flops_and_the_other_none() -> None:
         x = torch.empty_like(table[:1])
     lookup = operations_of(lambda: F.embedding(token, table))[0]
     scores = operations_of(lambda: x @ table.t())[-1]
-    assert lookup.flops == 0, "To look up a row takes no FLOP."  # @zero: a lookup multiplies nothing
+    assert lookup.flops == 0, "Looking up a row costs no FLOP."  # @zero: a lookup multiplies nothing
     assert scores.flops == 2 * rows * d, \
-        "The head takes two FLOPs for each number of its table."
+        "The head costs two FLOPs for each element of its table."
     assert lookup.read == lookup.written + token.nbytes, \
         "From the embedding, one row is read, and written as the result."
     assert scores.read == 2 * (rows + 1) * d, \
-        "The head reads its whole table, and the numbers of the token."
+        "The head reads its whole table, and the elements of the token."
     share = scores.flops / forward_flops(LLAMA_32_1B, 1, 0)  # @inspect share as %  # @unnoticed: 0: a token of context costs hardly anything
     assert 0.21 < share < 0.22, \
         "Without scores and weighted sums, more than a fifth of the forward FLOPs are in the head."
     note(rf"""
-        So the embedding only reads one row, because a lookup multiplies nothing. The head takes
-        `2 * 128256 * 2048` FLOPs, because each number of its table takes a multiplication and an
+        So the embedding only reads one row, because a lookup multiplies nothing. The head costs
+        `2 * 128256 * 2048` FLOPs, because each element of its table costs a multiplication and an
         addition. That is {share:.0%} of the forward pass of this small model, without attention's
         scores and sums.
 
-        A rule of thumb says that a token takes two FLOPs for each parameter in the forward pass
-        [@kaplan2020]. If a model has two tables that is too much, because the embedding takes none.
-        In a *tied* model, where one table serves as both, it is right. The smallest Llama-3.2 is
-        tied, and Llama-3-8B is not. For each, `rule` divides the rule's FLOPs by those of the same
-        pass:
+        A rule of thumb says that in the forward pass a token costs two FLOPs for each parameter
+        [@kaplan2020]. For a model with two tables the rule gives too many, because the embedding
+        costs none. For a *tied* model, where one table serves as both, the rule is right. The
+        smallest Llama-3.2 is tied, and Llama-3-8B is not. For each, `rule` divides the rule's FLOPs
+        by those of the forward pass:
     """)
 
     def rule(c: Config) -> float:
@@ -193,11 +193,11 @@ def one_table_costs_flops_and_the_other_none() -> None:
         "With no table at all, the rule gives 21 % too few FLOPs for Llama-3.2-1B."  # @hide
     question(r"""
         A model has `100e6` weights in blocks, an embedding of `20e6` elements and a head of `20e6`.
-        It is not tied. How many FLOPs does a token take, without attention?
+        It is not tied. How many FLOPs does a token cost in the forward pass, without attention?
     """, answer=2 * (100e6 + 20e6), check=240e6, unit="FLOP", within=0.01, wrong={
             "The embedding is looked up, and multiplies nothing.": 2 * 140e6,
-            "The head is a product, too.": 2 * 100e6,
-            "A weight takes a multiplication and an addition.": 120e6,
+            "The head is also a matmul.": 2 * 100e6,
+            "A weight costs a multiplication and an addition.": 120e6,
         }, hint="By which of the three is a token multiplied?",
         why="A token is multiplied by the weights of the blocks and by the head, `120e6` in all, with `2` FLOPs each.")
 
@@ -205,7 +205,7 @@ def one_table_costs_flops_and_the_other_none() -> None:
 # --- a run
 
 RUN = Config(layers=2, width=128, heads=4, kv_heads=2, hidden=352, vocabulary=27, context=32)
-STEPS, BATCH, RATE = 240, 4, 3e-3  # steps, texts in each, the highest learning rate
+STEPS, BATCH, RATE = 240, 4, 3e-3  # steps, sequences in each, the highest learning rate
 WORDS = 32  # in the lexicon of the made-up language
 TOKENS = BATCH * RUN.context  # in a step
 
@@ -218,10 +218,10 @@ def lexicon(count: int = WORDS) -> Int[Tensor, "word letter"]:
     return torch.stack([*letters, torch.zeros_like(chosen)], dim=1)
 
 
-def write_text(
+def draw_sequences(
     words: Int[Tensor, "word letter"], sequences: int, draws: torch.Generator
 ) -> Int[Tensor, "sequences seq"]:
-    """`sequences` texts of random words, each after a space, one token longer than the context."""
+    """`sequences` rows of random words, drawn with the generator `draws`; each row begins with a space, token 0."""
     shape = sequences, RUN.context // 4
     drawn = torch.randint(len(words), shape, generator=draws)
     body = words[drawn].flatten(1)
@@ -229,73 +229,89 @@ def write_text(
 
 
 def spelled(tokens: Int[Tensor, "seq"]) -> str:
-    """Tokens as text: 0 is the space, and 1 to 26 are the letters a to z."""
+    """Tokens as characters: 0 is the space, and 1 to 26 are the letters a to z."""
     return "".join(" abcdefghijklmnopqrstuvwxyz"[i] for i in tokens.tolist())
 
 
 def a_text_with_a_known_entropy() -> None:
-    """A made-up language tells how low its loss can get."""
+    """For a made-up language one can compute the lowest loss that a model can reach."""
     note(r"""
         How low can the loss of a language model get? For human language nobody knows. For a made-up
-        language one can compute it. Take a language of `32` words of three letters, all equally
+        language one can compute it. Take a language with `32` three-letter words, all equally
         likely, and a space after each word. A token is one letter or one space. `lexicon` makes the
-        list of words, and `write_text` draws words from it at random. Here is a line of text:
+        list of words. `draw_sequences` draws words from it at random, here for `1` sequence;
+        `draws` is a random generator with a fixed seed. This is the sequence, without the space
+        that it begins with:
     """)
     words: Int[Tensor, "word letter"] = lexicon()
     draws = torch.Generator().manual_seed(0)
-    text: Int[Tensor, "sequences seq"] = write_text(words, 1, draws)
-    line = spelled(text[0, 1:])  # @inspect line
+    batch: Int[Tensor, "sequences seq"] = draw_sequences(words, 1, draws)
+    line = spelled(batch[0, 1:])  # @inspect line
     assert len(line) == RUN.context == 32, \
-        "The line has 32 letters and spaces."  # @hide
+        "The sequence has 32 letters and spaces."  # @hide
     note(r"""
-        The *surprise* of something that had the probability $p$ is $-\log p$: nothing if it was
-        certain, and more the less likely it was. The loss of a model is its mean surprise at a
-        token. Even a reader who knows all `32` words cannot know which of them comes next. Each has
-        the probability $1/32$, so its surprise is $-\log(1/32) = \log 32$. This is spread over the
-        `4` tokens of a word, three letters and a space. So the mean surprise of a token is
+        The *surprise* of an event with probability $p$ is $-\log p$: zero if it was certain, and
+        the larger, the less likely it was. The loss of a model is its mean surprise per token.
+
+        By hand, take the words `aa`, `ab`, `ba` and `bb`, equally likely. A word has probability
+        $1/4$, so its surprise is $\log 4$. Each of its two letters has probability $1/2$ and
+        surprise $\log 2$. The surprises of the letters add up to that of the word,
+        $\log 2 + \log 2 = \log 4$, because their probabilities multiply,
+        $1/2 \cdot 1/2 = 1/4$, and the logarithm of a product is a sum.
+
+        Now the `32` words. Even a reader who knows all of them cannot know which comes next. Each
+        has probability $1/32$, so the surprise of a word is $-\log(1/32) = \log 32$. A word has
+        `4` tokens, three letters and a space, so the mean surprise per token is
 
         $$
         \frac{\log 32}{4}.
         $$
 
-        This is the *entropy* of the text. On average nobody can guess better, so no model's loss is
-        lower in the long run. With natural logarithms, its unit is the *nat*.
+        This is the *entropy* of the language. The words are drawn at random, so nobody knows more
+        about the next one than its probability. Therefore no model's loss is lower in the long run.
+        With natural logarithms, its unit is the *nat*.
 
-        How is the surprise of a word spread over its tokens? `fits` counts the words that begin
-        with some letters. If `2` of the `32` words begin with an `r`, then this `r` has the
-        probability `2 / 32`, and if one of the two goes on with an `s`, this `s` has the
-        probability `1 / 2`. `by_place` is the mean over all words, at each of the four places:
+        How much of this surprise falls on each of the `4` tokens? `fits(start)` is the number of
+        words in the lexicon that begin with the letters `start`; with no letters it is `32`. If `2`
+        of the `32` words begin with `r`, then this `r` has probability `2 / 32`. If one of these
+        two continues with `s`, this `s` has probability `1 / 2`. `surprises` has a row for each
+        word, and `by_position` is the mean over all words, at each of these positions:
     """)
-    different = {spelled(word) for word in words}
-    assert len(different) == WORDS == 32, "The lexicon has 32 different words."  # @hide
+    spellings = {spelled(word) for word in words}
+    assert len(spellings) == WORDS == 32, "The lexicon has 32 different words."  # @hide
 
-    def fits(beginning: str) -> int:  # @hide
-        return sum(word.startswith(beginning) for word in different)
+    def fits(start: str) -> int:
+        return sum(word.startswith(start) for word in spellings)
 
     surprises = [
         [-math.log(fits(w[:i + 1]) / fits(w[:i])) for i in range(4)]
-        for w in sorted(different)
-    ]  # of each word, at each of its tokens
-    by_place = [sum(s[i] for s in surprises) / WORDS for i in range(4)]
-    shown = [round(surprise, 2) for surprise in by_place]  # @inspect shown as nats
-    assert math.isclose(sum(by_place), math.log(WORDS)), \
-        "On average, the surprises of the four tokens of a word add up to log 32."
-    assert by_place[3] == 0, "The space is certain."  # @zero: what is certain surprises nobody  # @hide
-    totals = {round(sum(s), 9) for s in surprises}  # @hide
-    assert totals == {round(math.log(WORDS), 9)}, \
-        "Every word has the same surprise."  # @hide
+        for w in sorted(spellings)
+    ]
+    by_position = [sum(s[i] for s in surprises) / WORDS for i in range(4)]
+    rounded = [round(surprise, 2) for surprise in by_position]  # @inspect rounded as nats
+    assert rounded == [2.79, 0.63, 0.04, 0.0], \
+        "On average the letters are a surprise of 2.79, 0.63 and 0.04 nats, and the space of none."  # @hide
+    totals = {round(sum(s), 9) for s in surprises}
+    assert totals == {round(math.log(32), 9)}, \
+        "For every word, the surprises of its four tokens add up to log 32."
+    assert math.isclose(sum(by_position), math.log(WORDS)), \
+        "So the four means also add up to log 32."  # @hide
+    assert by_position[3] == 0, "The space is certain."  # @zero: what is certain surprises nobody  # @hide
+    alone = sum(fits(w[:2]) == 1 for w in spellings)  # @hide
+    assert alone == 30, "30 of the 32 words are the only one with their first two letters."  # @hide
     entropy = math.log(32) / 4  # @inspect round(entropy, 3) as nats
     assert round(entropy, 2) == 0.87, \
         "The entropy of a token is 0.87 nats."  # @hide
     note(rf"""
-        The first letter is the hardest to guess, because it may be that of any word. After it few
-        words are left, and the space is certain. Together the four surprises are $\log 32$, and a
-        quarter of that, the entropy, is {entropy:.3f} nats a token.
+        The first letter is the hardest to guess, because any word may come. After two letters only
+        one word is left for {alone} of the `32` words, so the mean surprise of the third letter is
+        only {by_position[2]:.2f}. The space is certain. Together the surprises are $\log 32$, and a
+        quarter of that, the entropy, is {entropy:.3f} nats per token.
     """)
     question(r"""
-        Another lexicon has `256` words of three letters, each followed by a space. Which loss is
-        the lowest that a model of its texts can reach?
-    """, answer=math.log(256) / 4, check=8 / 5 * entropy, unit="nats a token", within=0.02, wrong={
+        Another lexicon has `256` three-letter words, all equally likely, each followed by a space.
+        What is the lowest loss that a model can reach on sequences of them?
+    """, answer=math.log(256) / 4, check=8 / 5 * entropy, unit="nats per token", within=0.02, wrong={
             "That is for a word; a word has four tokens.": math.log(256),
             "The space is a token too: divide by four.": math.log(256) / 3,
             "Take the natural logarithm, not that to the base 2.": 2.0,
@@ -303,10 +319,10 @@ def a_text_with_a_known_entropy() -> None:
         why=r"A word has the surprise $\log 256$, which is `5.545`. It has `4` tokens, three letters and a space.")
 
 
-def loss_of(model: Transformer, text: Int[Tensor, "sequences seq"]) -> Tensor:
-    """The model's loss on texts, in nats: its mean surprise at every token but the first."""
-    scores = model(text[:, :-1])
-    return F.cross_entropy(scores.flatten(0, 1), text[:, 1:].flatten())
+def loss_of(model: Transformer, batch: Int[Tensor, "sequences seq"]) -> Tensor:
+    """The model's loss on sequences, in nats: its mean surprise per token, the first left out."""
+    scores = model(batch[:, :-1])
+    return F.cross_entropy(scores.flatten(0, 1), batch[:, 1:].flatten())
 
 
 def fresh_model() -> Transformer:  # @stepover
@@ -339,13 +355,13 @@ def prices() -> Prices:  # @stepover
 def operations_of_a_step() -> list[Operation]:  # @stepover
     """The operations of one training step: forward, backward and the optimizer's."""
     model = fresh_model()
-    text = write_text(lexicon(), BATCH, torch.Generator().manual_seed(2))
+    batch = draw_sequences(lexicon(), BATCH, torch.Generator().manual_seed(2))
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     operations: list[Operation] = []
     for _ in range(2):  # the first step makes the averages
         optimizer.zero_grad()
         with Traffic() as traffic:
-            loss_of(model, text).backward()
+            loss_of(model, batch).backward()
             optimizer.step()
         operations = traffic.operations
     return operations
@@ -373,34 +389,35 @@ def the_run_is_predicted() -> None:
         |---|---|
         | layers $L$, width $d$ | {RUN.layers}, {RUN.width} |
         | vocabulary: `26` letters and the space | {RUN.vocabulary} tokens |
-        | a text, $T$ | {RUN.context} tokens |
-        | a batch | {BATCH} texts, {TOKENS} tokens |
+        | a sequence, $T$ | {RUN.context} tokens |
+        | a batch | {BATCH} sequences, {TOKENS} tokens |
         | steps | {STEPS} |
         | parameters | {parameter_count(RUN):,} |
         | of these, $N$ in the matrices of blocks and head | {forward_flops(RUN, 1, 0) // 2:,} |
     """)
     count, model = parameter_count(RUN), fresh_model()  # @hide
     assert count == 376_192 == sum(p.numel() for p in model.parameters()), \
-        "The built model has as many parameters."  # @hide
+        "The built model has the same number of parameters."  # @hide
     note(r"""
         **Loss.** The loss is the mean of $-\log p$, where $p$ is the probability that the model
-        gave to the right token. An untrained model gives each of the `27` tokens the probability
-        $1/27$, so the loss begins near $\log 27$. It cannot end below the entropy of the text, the
-        loss of a reader who knows all words. The next word costs this reader $\log 32$, for the `4`
-        tokens of a word: $\tfrac{1}{4} \log 32$ a token.
+        gave to the token that did come next. An untrained model gives each of the `27` tokens the
+        probability $1/27$, so the loss begins near $\log 27$. It cannot end below the entropy of
+        the language, the loss of a reader who knows all words. For this reader a word is a surprise
+        of $\log 32$, because all words are equally likely, and a word has `4` tokens. So the loss
+        ends above $\tfrac{1}{4} \log 32$ per token.
     """)
     start, floor = math.log(27), math.log(32) / 4  # @inspect round(start, 2) as nats, round(floor, 2) as nats
     assert (RUN.vocabulary, WORDS) == (27, 32), \
         "The run has 27 tokens and 32 words."  # @hide
     assert round(floor, 2) == 0.87, \
-        "The lowest loss is the entropy of the text, 0.87 nats a token."  # @hide
-    held_out = write_text(lexicon(), 64, torch.Generator().manual_seed(9))  # @hide
+        "The lowest loss is the entropy of the language, 0.87 nats per token."  # @hide
+    held_out = draw_sequences(lexicon(), 64, torch.Generator().manual_seed(9))  # @hide
     with torch.no_grad():  # @hide
         untrained = loss_of(model, held_out).item()
     assert math.isclose(untrained, start, rel_tol=0.05), \
         "The untrained model's loss is within a twentieth of log 27."  # @hide
     note(r"""
-        **FLOPs.** Training on a token takes $6N + 12\,L\,d\,T$ FLOPs:
+        **FLOPs.** Training on a token costs $6N + 12\,L\,d\,T$ FLOPs:
         [six for each of $N$ weights](#training_costs_six_per_weight_and_twelve_per_pair), and the
         rest for attention. There are `240` steps of `128` tokens:
     """)
@@ -411,60 +428,62 @@ def the_run_is_predicted() -> None:
     total = 240 * 128 * per_token  # @inspect round(total / 1e9, 1) as GFLOP
     assert STEPS * TOKENS == 240 * 128, \
         "The run has 240 steps of 128 tokens."  # @hide
-    text = held_out[:BATCH].clone()  # @hide
-    counted = flops(lambda: loss_of(model, text).backward())  # @hide
+    batch = held_out[:BATCH].clone()  # @hide
+    counted = flops(lambda: loss_of(model, batch).backward())  # @hide
     assert counted == TOKENS * per_token == 3 * forward_flops(RUN, TOKENS, RUN.context), \
-        "PyTorch counts as many FLOPs for a step."  # @hide
+        "PyTorch counts the same FLOPs for a step."  # @hide
     rule = 6 * count * TOKENS * STEPS / total  # @hide
     assert 0.95 < rule < 0.97, \
         "Six FLOPs for each parameter and token would be a little less."  # @hide
     note(r"""
-        **Memory.** Each parameter takes `4` bytes, and so do its gradient and its two averages in
-        the optimizer. Besides there are the activations of one batch, which `saved_bytes_of` adds
-        up. No more than all of this is needed, because the backward pass frees activations while it
-        makes gradients:
+        **Memory.** Each parameter needs `4` bytes, and so do its gradient and its two averages in
+        the optimizer: `4 * 4` bytes per parameter. Added to these are the activations of one batch,
+        which `saved_bytes_of` adds up. The sum is an upper bound, because the backward pass frees
+        activations while it makes gradients, so they are never all there at once:
     """)
     state = 4 * 4 * 376_192  # @inspect round(state / 1e6, 1) as MB
     in_model = sum(p.nbytes for p in model.parameters())  # @hide
     assert state == 4 * in_model, \
         "Parameters, gradients and two averages are four times the model."  # @hide
-    kept = saved_bytes_of(lambda: loss_of(model, text), model.parameters())  # @inspect round(kept / 1e6, 1) as MB
+    kept = saved_bytes_of(lambda: loss_of(model, batch), model.parameters())  # @inspect round(kept / 1e6, 1) as MB
     part, given = held_out[:BATCH], [*model.parameters()]  # @hide
     view = saved_bytes_of(lambda: loss_of(model, part), given)  # @hide
-    assert view - kept == held_out.nbytes - text.nbytes, \
-        "A batch that is a view of more texts would keep all of them."  # @hide
+    assert view - kept == held_out.nbytes - batch.nbytes, \
+        "A batch that is a view of more sequences would keep all of them."  # @hide
     bound = state + kept  # @inspect round(bound / 1e6, 1) as MB
     assert state < bound < 2 * state, \
         "More than half of the bound is for parameters, gradients and averages."  # @hide
     note(r"""
-        **Time.** The processor runs one operation after the other. Each takes the time of its FLOPs
-        or that of its bytes, whichever is longer, and a little for the call. `step_at_best` adds
-        this up over all operations of a step, with the speeds that were measured on this machine:
+        **Time.** The processor runs the operations in turn. Each takes the time of its FLOPs or
+        that of its bytes, whichever is longer, and a little more for the call itself.
+        `step_at_best` adds this up over all operations of a step, with speeds measured on this
+        machine:
     """)
     calls = len(operations_of_a_step())  # @hide
     here = prices()  # @hide
     seconds = 240 * step_at_best()  # @measure seconds as s
-    alone = total / here.rate  # of its FLOPs, at the rate of a large product  # @hide
+    alone = total / here.rate  # of its FLOPs, at the rate of a large matmul  # @hide
     most = 16 * alone  # @hide
     assert alone < seconds < most, \
         "The predicted time is more than that of the FLOPs alone, and less than 16 times as long."  # @hide
     note(rf"""
-        So a loss is predicted that falls from {start:.2f} towards {floor:.2f} nats a token,
-        {total / 1e9:.1f} GFLOP, at most {bound / 1e6:.1f} MB, and the time in the margin, which
-        depends on the machine. The [next section](#the_run) compares the loss with that of the run.
+        So this is predicted: the loss falls from {start:.2f} towards {floor:.2f} nats per token;
+        the run costs {total / 1e9:.1f} GFLOP and needs no more than {bound / 1e6:.1f} MB; and it
+        takes the time in the margin, which depends on the machine. The [next section](#the_run)
+        compares the loss with that of the run.
     """)
     question(rf"""
-        Now let each text have $T = 128$ tokens instead of $T = 32$, and a batch only one text, so
-        that a step has {TOKENS} tokens as before. How many FLOPs does the run take in all? (With
-        $T = 32$ it takes {total / 1e9:.1f} GFLOP.)
+        Now let each sequence have $T = 128$ tokens instead of $T = 32$, and a batch only one
+        sequence, so that a step has {TOKENS} tokens as before. How many FLOPs does the run cost in
+        all? (With $T = 32$ it costs {total / 1e9:.1f} GFLOP.)
     """, answer=240 * 128 * (6 * 372_096 + 12 * 2 * 128 * 128),
         check=STEPS * 3 * forward_flops(RUN, TOKENS, 4 * RUN.context), unit="FLOP", within=0.02,
         wrong={
             "Only attention's part grows with the length, not the matrices' part.": 4 * total,
-            "Attention takes more: each token looks at four times as many.": total,
+            "Attention costs more: each token looks at four times as many tokens.": total,
         }, hint="Which of the two terms has $T$ in it?",
         why=rf"""
-            Only the term $12LdT$ grows, as $T$ does. A token takes
+            Only the term $12LdT$ grows, as $T$ does. A token costs
             $6 \cdot 372096 + 12 \cdot 2 \cdot 128 \cdot 128$ FLOPs, and there are
             {STEPS * TOKENS:,} tokens in all.
         """)
@@ -493,11 +512,11 @@ def trained() -> Run:  # @stepover
     optimizer = torch.optim.AdamW(parameters, betas=(0.9, 0.95), fused=True)
     losses, seconds = [], []
     for step in range(STEPS):
-        text = write_text(words, BATCH, data)
+        batch = draw_sequences(words, BATCH, data)
         started = thread_time()
         optimizer.param_groups[0]["lr"] = rate_at(step)
         optimizer.zero_grad()
-        loss = loss_of(model, text)
+        loss = loss_of(model, batch)
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
@@ -506,58 +525,58 @@ def trained() -> Run:  # @stepover
 
 
 def the_run() -> None:
-    """The loss falls from the logarithm of the vocabulary to the entropy of the text."""
+    """The loss falls from the logarithm of the vocabulary to the entropy of the language."""
     note(r"""
         A small Transformer is trained on a [made-up language](#a_text_with_a_known_entropy) of `32`
         words, all equally likely. A word has three letters and a space, and a token is one of the
         `26` letters or the space. Two losses were [predicted](#the_run_is_predicted), in nats:
 
-        - At the beginning, the model gives each of the `27` tokens the same probability, and the
-          loss is minus its logarithm, $\log 27$.
-        - At the end, the loss is above the *entropy* of the text, the loss of a reader who knows
-          all words. Which word comes next is a surprise of $\log 32$, spread over its `4` tokens:
-          $\tfrac{1}{4} \log 32$.
+        - At the beginning, the model gives each of the `27` tokens the same probability, $1/27$. So
+          the loss is $-\log(1/27) = \log 27$.
+        - At the end, the loss is above the *entropy* of the language, the loss of a reader who
+          knows all words. For this reader a word is a surprise of $\log 32$, and it has `4` tokens:
+          $\tfrac{1}{4} \log 32$ per token.
 
         `trained` runs `240` steps on the processor that built this page and returns the loss of
-        each. `held_out` are texts that the model never saw, and `loss_of` is the loss of the
-        trained model on them:
+        each; `first` is that of the first step. `held_out_loss` is the loss of the trained model on
+        sequences that it never saw:
     """)
     run = trained()
     first = run.losses[0]  # @measure round(first, 2) as nats
     start, entropy = math.log(27), math.log(32) / 4  # @inspect round(start, 2) as nats, round(entropy, 2) as nats
     last = sum(run.losses[-20:]) / 20  # @hide
-    held_out = write_text(lexicon(), 64, torch.Generator().manual_seed(9))  # @hide
+    held_out = draw_sequences(lexicon(), 64, torch.Generator().manual_seed(9))  # @hide
     with torch.no_grad():
-        on_new_text = loss_of(run.model, held_out).item()  # @measure round(on_new_text, 2) as nats
+        held_out_loss = loss_of(run.model, held_out).item()  # @measure round(held_out_loss, 2) as nats
     assert (RUN.vocabulary, WORDS, STEPS, len(run.losses)) == (27, 32, 240, 240), \
         "The run has 27 tokens, 32 words and 240 steps."  # @hide
     assert math.isclose(first, start, rel_tol=0.05), \
         "The loss of the first step is log 27, up to a twentieth."
-    # Ten runs from other beginnings end at 1.014 to 1.018 times the entropy.
-    assert entropy < on_new_text < 1.05 * entropy, \
-        "After training, the loss on new text is above the entropy, by at most a twentieth."
+    # Ten runs with other seeds end at 1.014 to 1.018 times the entropy.
+    assert entropy < held_out_loss < 1.05 * entropy, \
+        "After training, the loss on new sequences is above the entropy, by no more than a twentieth."
     assert last < 1.1 * entropy, \
         "The mean loss of the last twenty steps is near the entropy, too."  # @hide
     figure(plot_loss(run.losses, start, entropy), caption=r"""
         Loss of each step. Dashed, what was predicted: above, the logarithm of the vocabulary;
-        below, the entropy of the text.
+        below, the entropy of the language.
     """, alt=r"""
         A curve that starts at the upper dashed line, falls steeply at first, and comes down close
         to the lower one.
     """)
-    note(r"""
+    note(rf"""
         Both predictions hold. The loss begins near $\log 27$, because the untrained model knows
-        nothing. It comes near the entropy and stays above it, because nobody can know which word
-        comes next.
+        nothing. On new sequences it ends at {held_out_loss / entropy:.2f} times the entropy. It
+        stays above the entropy, because nobody can know which word comes next.
     """)
     question(r"""
-        Another made-up language has `64` words of two letters, all equally likely, each followed by
-        a space. Its letters are the first `10` of the alphabet. A model is trained on it and learns
-        it perfectly. At which loss does it begin, and at which does it end? Write both numbers with
-        a comma between them, in nats a token.
+        Another made-up language has `64` two-letter words, all equally likely, each followed by a
+        space. Its letters are the first `10` of the alphabet. A model is trained on it and learns
+        it perfectly. At what loss does it begin, and at what loss does it end? Write both numbers
+        with a comma between them, in nats per token.
     """, answer=[math.log(11), math.log(64) / 3], check=[-math.log(1 / 11), 2 * math.log(2)], within=0.02,
-        hint="How many different tokens are there, and how many tokens has a word?",
-        why=r"The space is a token, too. So there are `11` tokens, and an untrained model begins near $\log 11$. A word has `3` tokens and a surprise of $\log 64$, so the loss ends at $\tfrac{1}{3} \log 64$.")
+        hint="How many different tokens are there, and how many tokens does a word have?",
+        why=r"The space is also a token. So there are `11` tokens, and an untrained model begins near $\log 11$. A word has `3` tokens and a surprise of $\log 64$, so the loss ends at $\tfrac{1}{3} \log 64$.")
 
 
 @aside
@@ -566,13 +585,13 @@ def its_time_is_measured() -> None:
     note(r"""
         How long does a step of a training run take? One can [predict it](#the_run_is_predicted)
         from the operations of the step: forward, backward and the optimizer's. A processor runs
-        them one after the other. Each takes the time of its FLOPs or that of its bytes, whichever
-        is longer, and a little time for the call.
+        them in turn. Each takes the time of its FLOPs or that of its bytes, whichever is longer,
+        and a little more for the call itself.
 
         `step_at_best` adds these times up for a step of a small Transformer, from three speeds
-        measured on this machine: the FLOP/s of a large matmul, the bytes a second of an addition of
-        tensors that stay in the cache, and the time of a call. `trained` measured each step.
-        Compare the quickest, which other programs disturbed least:
+        measured on this machine: the FLOP/s of a large matmul, the bytes per second of an addition
+        of tensors that stay in the cache, and the time of a call. `trained` measured each step.
+        Compare the quickest step, the one that other programs disturbed least:
     """)
     run = trained()
     quickest_step = min(run.seconds)  # @measure quickest_step as s
@@ -594,9 +613,9 @@ def its_time_is_measured() -> None:
         "The quickest step reaches 1/16 to all of the rate of a large matmul; that is no MFU, which is divided by a peak."  # @hide
     note(rf"""
         The quickest step took {off:.1f} times the predicted time. The prediction is rough for two
-        reasons: small products reach fewer FLOP/s than the large one that was measured, and some
-        operations take longer to call than an addition. But it has the right size, and nothing in
-        it was measured on the run itself.
+        reasons: small matmuls reach fewer FLOP/s than the large one that was measured, and some
+        operations take longer to call than an addition. But it is of the right order, and nothing
+        in it was measured on the run itself.
     """)
     two = [Operation("mm", 4_000_000, 100_000, 0), Operation("add", 1_000_000, 800_000, 0)]  # @hide
     question(r"""
@@ -607,14 +626,14 @@ def its_time_is_measured() -> None:
     """, answer=(4e6 / 100e9 + 2e-6 + 0.8e6 / 10e9 + 2e-6) * 1e6,
         check=sum(max(op.flops / 1e5, op.moved / 1e4) + 2 for op in two), unit="µs", within=0.01, wrong={
             "Of FLOPs and bytes, only the longer time counts.": 40 + 10 + 10 + 80 + 4,
-            "Each of the two calls takes time, too.": 120,
+            "Each of the two calls also takes time.": 120,
         }, hint="How long do the FLOPs of the first take, and how long its bytes?",
         why="The first takes `40` µs for its FLOPs and only `10` for its bytes. The second takes `10` µs for its FLOPs and `80` for its bytes. Each call takes `2` µs more.")
 
 
 @one_thread()
 def most_alive(  # @stepover
-    model: Transformer, text: Int[Tensor, "sequences seq"]
+    model: Transformer, batch: Int[Tensor, "sequences seq"]
 ) -> tuple[int, int]:
     """The most bytes of results that a training step holds at once, and those of Adam's averages."""
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
@@ -623,7 +642,7 @@ def most_alive(  # @stepover
         optimizer.zero_grad()
         watch = Alive()
         with watch:
-            loss_of(model, text).backward()
+            loss_of(model, batch).backward()
             optimizer.step()
     states = [t for state in optimizer.state.values() for t in state.values()]
     return watch.most, sum(t.nbytes for t in states if t.dim() > 0)
@@ -633,7 +652,7 @@ def most_alive(  # @stepover
 def its_memory_is_measured() -> None:
     """In a training step, gradients and activations are never all there at once."""
     note(r"""
-        How much memory does a training step take at its fullest moment? It holds four kinds of
+        How much memory does a training step need at its fullest moment? It holds four kinds of
         things: the parameters; two averages that the optimizer AdamW keeps for each parameter; the
         *activations*, which the forward pass leaves for the backward pass; and the gradients. But
         they are not all there at the same time:
@@ -645,24 +664,27 @@ def its_memory_is_measured() -> None:
         | in the middle of the backward pass | all | some | some |
         | after the backward pass | all | none | all |
 
-        The backward pass makes one gradient after the other, and frees the activations that are no
-        longer needed. So at the fullest moment there is less than the sum of all four.
+        The backward pass makes the gradients in turn, and frees the activations that are no longer
+        needed. Take two layers, each with activations of `1` MB and a gradient of `1` MB. After the
+        forward pass there are `2` MB of activations. The backward pass makes the last layer's
+        gradient, `2 + 1` MB in all, and only then frees this layer's activations. So there are `3`
+        MB, and never `4`.
 
         Measure it for a small Transformer in `float32`. `fresh_model` builds it, and `loss_of` is
-        its loss on a batch of texts. `saved_bytes_of` adds up all activations of the forward pass.
-        `most_alive` runs a step. It returns the most bytes that activations and gradients take
-        together at any moment, and the bytes of AdamW's averages:
+        its loss on a batch of sequences. `saved_bytes_of` adds up all activations of the forward
+        pass. `most_alive` runs a step. It returns the most bytes that activations and gradients
+        need together at any moment, `alive`, and the bytes of AdamW's averages:
     """)
     model = fresh_model()
-    text = write_text(lexicon(), BATCH, torch.Generator().manual_seed(2))
+    batch = draw_sequences(lexicon(), BATCH, torch.Generator().manual_seed(2))
     parameters = [*model.parameters()]
     weights = sum(p.nbytes for p in parameters)  # @inspect round(weights / 1e6, 1) as MB
-    activations = saved_bytes_of(lambda: loss_of(model, text), parameters)  # @inspect round(activations / 1e6, 1) as MB
-    alive, averages = most_alive(model, text)  # @measure round(alive / 1e6, 1) as MB
+    activations = saved_bytes_of(lambda: loss_of(model, batch), parameters)  # @inspect round(activations / 1e6, 1) as MB
+    alive, averages = most_alive(model, batch)  # @measure round(alive / 1e6, 1) as MB
     assert weights == 4 * parameter_count(RUN), \
-        "Each parameter takes four bytes."  # @hide
+        "Each parameter needs four bytes."  # @hide
     assert averages == 2 * weights, \
-        "AdamW's averages take twice the bytes of the parameters."
+        "AdamW's averages need twice as many bytes as the parameters."
     gradients = weights  # one for each parameter, of 4 bytes, too
     assert activations < alive < activations + gradients, \
         "At the fullest moment there is less than all activations and all gradients."  # @hide
@@ -670,8 +692,8 @@ def its_memory_is_measured() -> None:
     bound = weights + averages + activations + gradients  # @inspect round(bound / 1e6, 1) as MB
     below = 1 - peak / bound  # @measure below as %
     assert round(below, 1) == 0.1, \
-        "At its fullest moment, the step takes about a tenth less than the sum of the four."
-    note("So at its fullest moment the step takes about a tenth less than the sum, because some activations are freed before the last gradients are made.")
+        "At its fullest moment, the step needs about a tenth less than the sum of the four."
+    note("So at its fullest moment the step needs about a tenth less than the sum, because some activations are freed before the last gradients are made.")
     always = {"parameters": weights / MiB, "averages": averages / MiB}  # @hide
     figure(stacks({
         "sum of the four": {**always, "gradients": gradients / MiB, "activations": activations / MiB},
@@ -681,90 +703,93 @@ def its_memory_is_measured() -> None:
         together at its fullest moment.
     """, alt=r"""
         Two stacked bars. Parameters and averages are the same in both. Gradients and activations
-        together are shorter at the peak than one after the other.
+        together are shorter at the peak than in the sum.
     """)
     question(r"""
         Another model has parameters of `2` MB and is trained with AdamW, with two averages for each
         parameter, all in `float32`. Its activations are `4` MB. Gradients and activations together
-        take at most `5` MB at any moment. How many MB does a training step take at its fullest
+        need no more than `5` MB at any moment. How many MB does a training step need at its fullest
         moment?
     """, answer=2 + 2 * 2 + 5, check=2 + 2 + 2 * 2 + 4 - (2 + 4 - 5), unit="MB", within=0.01, wrong={
             "That is the sum of all four; gradients and activations are never all there at once.": 2 + 2 + 2 * 2 + 4,
             "AdamW keeps two averages for each parameter.": 2 + 2 + 5,
-            "AdamW's averages are there, too.": 2 + 5,
+            "AdamW's averages are also there.": 2 + 5,
         }, hint="What is there during the whole step?",
-        why="Parameters and AdamW's two averages are there all the time, `2 + 4` MB. At the fullest moment, gradients and activations take `5` MB more, and not `2 + 4`.")
+        why="Parameters and AdamW's two averages are there all the time, `2 + 4` MB. At the fullest moment, gradients and activations need `5` MB more, and not `2 + 4`.")
 
 
 @aside
 def it_writes_what_it_read() -> None:
-    """The trained model writes words of the language, and few that are not."""
+    """The trained model generates words of the language, and few other strings."""
     note(rf"""
-        A small Transformer was [trained](#the_run) on texts of a made-up language. Can it now write
-        this language? The language has {WORDS} words of three letters, which `lexicon` lists, and a
-        space after each word. A token is a letter or a space.
+        A small Transformer was [trained](#the_run) on sequences of a made-up language. Can it now
+        generate this language? The language has {WORDS} three-letter words, which `lexicon` lists,
+        and a space after each word. A token is a letter or a space.
 
-        In each step the model gives each of the `27` tokens a probability, `multinomial` draws one
-        by these, and that is the input of the next step. `caches` keep the keys and values of
-        earlier tokens. The model writes `64` texts. Each begins after a space, token `0`, and has
-        {RUN.context} tokens, which are {RUN.context // 4} words of four. `right` is the share of
-        words that are in the lexicon:
+        In each step the model gives each of the `27` tokens a probability. `multinomial` samples
+        one token from these `probabilities`, and this token is the input of the next step. `caches`
+        keep the keys and values of earlier tokens.
+
+        The model generates `64` sequences of {RUN.context} tokens. Each begins after a space, token
+        `0`, and has {RUN.context // 4} words of `4` tokens. `right` is the share of generated words
+        that are in the lexicon:
     """)
     model, draws = trained().model, torch.Generator().manual_seed(4)
     caches, token = model.caches(64), torch.zeros(64, 1, dtype=torch.int64)
-    written = []
+    sampled = []
     with torch.no_grad(), one_thread():
         for _ in range(RUN.context):
-            chances = model(token, caches)[:, -1].softmax(dim=-1)
-            token = torch.multinomial(chances, 1, generator=draws)
-            written.append(token)
-    text: Int[Tensor, "sequences seq"] = torch.cat(written, dim=1)
-    line = spelled(text[0])  # @measure line
+            probabilities = model(token, caches)[:, -1].softmax(dim=-1)
+            token = torch.multinomial(probabilities, 1, generator=draws)
+            sampled.append(token)
+    generated: Int[Tensor, "sequences seq"] = torch.cat(sampled, dim=1)
+    line = spelled(generated[0])  # @measure line
     assert len(line) == RUN.context, \
-        "A text has a letter or space for each token of the context."  # @hide
+        "A sequence has a letter or space for each token of the context."  # @hide
     known = {spelled(word) for word in lexicon()}
-    words = [spelled(word) for word in text.reshape(-1, 4)]
+    words = [spelled(word) for word in generated.reshape(-1, 4)]
     right = sum(word in known for word in words) / len(words)  # @measure right as %
     chance = len(known) / 27**4  # @inspect chance as %
     assert 6.0e-5 < chance < 6.1e-5, \
-        "Of four tokens at random, 0.006 % are a word and a space."
+        "Of all strings of four tokens, 0.006 % are a word and its space."
     spaced = len(known) / 26**3  # @hide
     assert round(1e4 * spaced, 1) == 18.2, \
-        "Of three letters at random, 0.18 % are a word."  # @hide
-    # Ten runs from other beginnings: 0.926 to 0.961.
+        "Of all strings of three letters, 0.18 % are a word."  # @hide
+    # Ten runs with other seeds: 0.926 to 0.961.
     assert 0.9 < right < 0.98, \
-        "More than nine in ten of the words that it wrote are in the lexicon."
-    unwritten = sum(word not in words for word in known)  # @measure unwritten as words
-    assert unwritten == 0, "It wrote each word of the lexicon at least once."  # @zero: none is missing
+        "More than nine in ten of the generated words are in the lexicon."
+    missing = sum(word not in words for word in known)  # @measure missing as words
+    assert missing == 0, "Each word of the lexicon is generated at least once."  # @zero: none is missing
     note(rf"""
-        More than nine in ten of the words that it wrote are words of the language. If it drew each
-        token at random it would be {chance:.3%}, because tokens can be put together in `27**4`
-        ways. If it had learned only where the spaces are, it would be {spaced:.2%}. So the model
-        has learned the words themselves, although it was only trained to give the next token a high
-        probability.
+        More than nine in ten of the generated words are words of the language. If each token were
+        drawn at random, {chance:.3%} would be: there are `27**4` strings of `4` tokens, and `32` of
+        them are a word and its space. If the model had learned only where the spaces are,
+        {spaced:.2%} would be, because `32` of the `26**3` strings of three letters are words. So
+        the model has learned the words themselves, although it was only trained to give the next
+        token a high probability.
     """)
     question(r"""
         Another model has learned only that every fourth token is a space, and that the three before
-        it are any of `26` letters. How many different words can it write?
+        it are any of `26` letters. How many different words can it generate?
     """, answer=26**3, check=len({(a, b, c) for a in range(26) for b in range(26) for c in range(26)}), unit="words", wrong={
-            "The space is certain: three places are free, not four.": 26**4,
-        }, hint="In how many ways can each of the three places be filled?", why="Any of `26` letters can stand in each of three places, and the space is certain: `26**3`.")
+            "The space is certain: three positions are free, not four.": 26**4,
+        }, hint="How many letters are possible at each of the three positions?", why="Any of `26` letters can be at each of three positions, and the space is certain: `26**3`.")
 
 
 @aside
 def the_formulas_of_a_transformer() -> None:
     """From the sizes of a model, seven formulas give its memory, its time and its pace."""
     note(r"""
-        How large is a model, how fast does it train, and how fast does it write? One can say before
-        anything runs. Take Llama-3-8B on an H100, with texts of $T = 8192$ tokens in `bfloat16`.
-        The model has $L = 32$ layers. A token has $d = 4096$ elements, $h = 14336$ inside the
-        feed-forward part, and $d_{kv} = 1024$ in all its keys. The vocabulary has $V = 128256$
-        tokens.
+        How large is a model, how fast does it train, and how fast does it generate? One can compute
+        it before anything runs. Take Llama-3-8B on an H100, with sequences of $T = 8192$ tokens in
+        `bfloat16`. The model has $L = 32$ layers. A token has $d = 4096$ elements, $h = 14336$
+        inside the feed-forward part, and $d_{kv} = 1024$ in all its keys. The vocabulary has
+        $V = 128256$ tokens.
 
         **How large is it?** `blocks` adds up the weights of all blocks: four matrices of attention
-        and three of the feed-forward part in each layer. $N$ are the weights that a token is
-        multiplied by, so also those of the head. $P$ are all parameters, so also the embedding and
-        the gains of norms:
+        and three of the feed-forward part in each layer. $N$ is the number of weights that a token
+        is multiplied by: those of the blocks and of the head. $P$ is the number of all parameters:
+        also the embedding and the gains of norms:
     """)
     L, d, kv, h, V, T = 32, 4096, 1024, 14336, 128256, 8192
     config = LLAMA_3_8B  # @hide
@@ -777,14 +802,14 @@ def the_formulas_of_a_transformer() -> None:
     assert P == parameter_count(config), \
         "P is the number of parameters of Llama-3-8B."  # @hide
     note(r"""
-        **How fast does it train?** Training on a token takes $6N$ FLOPs, because it meets each
-        weight once forward and twice backward, each time in a multiplication and an addition.
-        Attention takes $12LdT$ more. Say that the share `0.4` of the GPU's peak is used, its *MFU*.
-        Divide the FLOPs of a second by those of a token:
+        **How fast does it train?** Training on a token costs $6N$ FLOPs, because each weight is
+        used in one matmul forward and in two backward, each time in a multiplication and an
+        addition. Attention costs $12LdT$ more. Say that the run uses `0.4` of the GPU's peak; this
+        share is its *MFU*. Divide the FLOPs of a second by those of a token:
     """)
     training = 6 * N + 12 * L * d * T  # @inspect training as FLOP
     assert training == 3 * forward_flops(config, 1, T), \
-        "Training on a token takes three times the FLOPs of a forward pass."  # @hide
+        "Training on a token costs three times the FLOPs of a forward pass."  # @hide
     speed = 0.4 * PEAK / training  # @inspect round(speed) as tokens/s
     assert 6800 < speed < 6900, \
         "At an MFU of 40 %, a GPU trains on 6,834 tokens a second."  # @hide
@@ -795,33 +820,33 @@ def the_formulas_of_a_transformer() -> None:
     kept = 12 * d + 4 * kv + 8 * h  # @inspect kept as B
     exact = activation_bytes(config, T)  # @hide
     assert round(kept / exact, 2) == 1, \
-        "To a hundredth, a token keeps as many bytes in a layer as tensor by tensor."  # @hide
-    text = L * T * kept / 1e9  # @inspect round(text, 1) as GB
-    assert 44 < text < 45, \
-        "For one text, the 32 layers keep 44 GB."  # @hide
+        "To a hundredth, a token keeps the same bytes in a layer when they are added up tensor by tensor."  # @hide
+    activations = L * T * kept / 1e9  # @inspect round(activations, 1) as GB
+    assert 44 < activations < 45, \
+        "For one sequence, the 32 layers keep 44 GB."  # @hide
     note(r"""
-        **How fast does it write?** A step writes one token of each of `16` texts. It waits for
-        memory, so it takes the time of its bytes: all weights once, and each text's *KV cache*, its
-        keys and values, $2L\,d_{kv}\,T$ elements of `2` bytes:
+        **How fast does it generate?** A step generates one token of each of `16` sequences. It
+        waits for memory, so it takes the time of its bytes: all weights once, and each sequence's
+        *KV cache*, its keys and values, $2L\,d_{kv}\,T$ elements of `2` bytes:
     """)
     cache = 2 * L * kv * T * 2  # @inspect cache as B
     assert cache == cache_bytes(config, T), \
-        "The KV cache of one text takes one GiB."  # @hide
+        "The KV cache of one sequence needs one GiB."  # @hide
     step = (2 * N + 16 * cache) / BANDWIDTH  # @inspect round(1e3 * step, 1) as ms
     expected = step_seconds(config, 16, T)  # @hide
     assert math.isclose(step, expected), \
-        "A decoding step of 16 texts takes as long as in an earlier part."  # @hide
+        "A decoding step of 16 sequences takes the same time as in an earlier part."  # @hide
     reading, working = 2 * N / BANDWIDTH, 2 * 16 * N / PEAK  # @hide
     waits_for = reading / working  # @hide
     assert 18 < waits_for < 19, \
-        "With 16 texts, reading the weights takes 18 times as long as the arithmetic."  # @hide
+        "With 16 sequences, reading the weights takes 18 times as long as the arithmetic."  # @hide
     note(rf"""
         So before anything runs you know: {P / 1e9:.2f} billion parameters; {speed:,.0f} tokens a
-        second in training, with {text:.0f} GB of activations for a text; and {16 / step:,.0f}
-        tokens a second when the model writes `16` texts.
+        second in training, with {activations:.0f} GB of activations for a sequence; and
+        {16 / step:,.0f} tokens a second when the model generates `16` sequences at once.
 
         Here are the formulas, to look them up. Sizes are in bytes, and times in seconds. The last
-        one adds up the operations of a block:
+        formula adds up the operations of a block:
 
         | what | formula | shown in |
         |---|---|---|
@@ -829,17 +854,17 @@ def the_formulas_of_a_transformer() -> None:
         | FLOPs, a token trained | $6N + 12LdT$ | [@eq:training] |
         | tokens a second | $\text{{MFU}} \cdot \text{{peak}} / (6N + 12LdT)$ | [@eq:mfu] |
         | activations, a token and layer | $12d + 4d_{{kv}} + 8h$ | [@eq:activations] |
-        | KV cache of a text | $2L\,d_{{kv}}\,T \cdot 2$ | [@eq:cache] |
-        | step of $B$ texts | $\max(2N/\text{{bandwidth}}, 2BN/\text{{peak}}) + B \cdot \text{{cache}}/\text{{bandwidth}}$ | [@eq:step] |
+        | KV cache of a sequence | $2L\,d_{{kv}}\,T \cdot 2$ | [@eq:cache] |
+        | step of $B$ sequences | $\max(2N/\text{{bandwidth}}, 2BN/\text{{peak}}) + B \cdot \text{{cache}}/\text{{bandwidth}}$ | [@eq:step] |
         | time of a block | $\sum \max(\text{{FLOPs}}/\text{{peak}}, \text{{bytes}}/\text{{bandwidth}})$ | [@eq:block-time] |
     """)
     question(r"""
-        Llama-3-8B has $N = 7504658432$ weights in matrices. A GPU that promises `989.5e12` FLOP/s
-        trains it at an MFU of `40` %, with a context so short that attention can be left out. On
-        how many tokens a second?
+        Llama-3-8B has $N = 7504658432$ weights in matrices. A GPU with a peak of `989.5e12` FLOP/s
+        trains it at an MFU of `40` %, with a context so short that attention can be left out. How
+        many tokens a second is that?
     """, answer=0.4 * 989.5e12 / (6 * 7504658432), check=0.4 * PEAK / (3 * forward_flops(config, 1, 0)),
         unit="tokens/s", within=0.05, wrong={
-            "That is a forward pass; training takes three times as many FLOPs.": 0.4 * 989.5e12 / (2 * 7504658432),
+            "That is a forward pass; training costs three times as many FLOPs.": 0.4 * 989.5e12 / (2 * 7504658432),
             "That is at the whole peak; the MFU is 40 %.": 989.5e12 / (6 * 7504658432),
         }, hint="What is $6N$?",
-        why="Without attention a token takes $6N$ FLOPs. The GPU does `40` % of its peak, so divide that by $6N$.")
+        why="Without attention a token costs $6N$ FLOPs. The GPU does `40` % of its peak, so divide that by $6N$.")

@@ -109,15 +109,15 @@ def an_all_reduce_leaves_the_sum_everywhere() -> None:
     mine = 10**rank * torch.arange(1, 5)
     start = from_all_ranks(mine.tolist())
     total = [sum(column) for column in zip(*start)]  # @inspect total
-    at_one = mine.clone()
-    dist.reduce(at_one, dst=0)
-    reduced = from_all_ranks(at_one.tolist())
+    on_rank_0 = mine.clone()
+    dist.reduce(on_rank_0, dst=0)
+    reduced = from_all_ranks(on_rank_0.tolist())
     assert reduced[0] == total == [1111, 2222, 3333, 4444], \
         "After the reduce, rank 0 has the sum of the four ranks' tensors."
     note("An *all-reduce* leaves the same sum on every rank:")
-    everywhere = mine.clone()
-    dist.all_reduce(everywhere)
-    summed = from_all_ranks(everywhere.tolist())
+    on_all_ranks = mine.clone()
+    dist.all_reduce(on_all_ranks)  # adds up over ranks, in place
+    summed = from_all_ranks(on_all_ranks.tolist())
     assert summed == ranks * [total], \
         "After the all-reduce, each of the four ranks has the sum."
     figure(plot_held({"at first": start, "after a reduce": reduced, "after an all-reduce": summed}),
@@ -130,12 +130,12 @@ def an_all_reduce_leaves_the_sum_everywhere() -> None:
             has values of all four colors. After the all-reduce all ranks have them.
         """)
     misbelief("A reduce changes nothing on the ranks that do not get the sum.", rf"""
-        It may overwrite their tensors. Only the rank in `dst` is promised a result. Here rank 1 had
+        It may overwrite their tensors. Only the rank in `dst` gets a result. Here rank 1 had
         {start[1]} before the reduce and {reduced[1]} after it, because partial sums pass through it
         on their way to rank 0.
     """)
-    lost = [reduced[r] != start[r] for r in range(ranks)]  # @inspect lost
-    assert all(lost), \
+    overwritten = [reduced[r] != start[r] for r in range(ranks)]  # @inspect overwritten
+    assert all(overwritten), \
         "After this reduce, no rank has the values that it began with."
     question(r"""
         Eight ranks have the values `0` to `7`, in order. They all-reduce these values, and then
@@ -211,17 +211,20 @@ def an_all_reduce_has_two_halves() -> None:
 
 @requires("linux, ranks=4")
 def the_kernel_counts_what_a_rank_sends() -> None:
-    """An all-gather sends one shard fewer than there are ranks."""
+    """In an all-gather, each rank sends one shard fewer than there are ranks."""
     note(r"""
         Each of four ranks holds one *shard*, a fourth of a tensor. An
         [all-gather](#an_all_reduce_has_two_halves) collects all four shards on every rank. How many
         bytes does a rank send for that?
 
-        We measure it. The kernel of the operating system counts the bytes that a rank sends to each
-        other rank, and `Wire` reads these counts before and after a block of code. First we try
-        `Wire` on a single message: rank 0 sends rank 3 a tensor of `1000` elements in `float32`,
-        which has `4 * 1000` bytes. `by_send` has a row for each sender, and in it the bytes to each
-        receiver:
+        By hand: each rank lacks three shards, so `4 * 3` shards have to arrive. Four ranks send
+        them, so a rank sends three on average.
+
+        Now we measure it. The kernel of the operating system counts the bytes that a rank sends to
+        each other rank, and `Wire` reads these counts before and after a block of code. First we
+        try `Wire` on a single message: rank 0 sends rank 3 a tensor of `1000` elements in
+        `float32`, which has `4 * 1000` bytes. `by_send` has a row for each sender, and in it the
+        bytes to each receiver:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x = torch.randn(1000)  # @unnoticed: 1000: a tensor of any size
@@ -256,9 +259,9 @@ def the_kernel_counts_what_a_rank_sends() -> None:
     assert rest == 18 * HEADER, \
         "The rest are 18 headers: two with each of the six messages that a rank sends, one in return for each of the six that it gets."  # @hide
     note(r"""
-        Why three and not four? Each rank sends shards to one neighbor only: first its own, and then
-        those that come in from its other neighbor. The fourth shard is the neighbor's own. So $G$
-        ranks, with shards of a $G$th of the tensor, send
+        As the picture below shows, each rank sends shards to one neighbor only: first its own, and
+        then those that come in from its other neighbor. It does not send the fourth, because that
+        is the neighbor's own. So $G$ ranks, with shards of a $G$th of the tensor, send
 
         [@eq:gather]: $$
         \frac{G-1}{G} \times \text{bytes of the tensor}
@@ -321,7 +324,7 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
 
         After three steps, rank 0 has the complete sum of all parts `0`. Parts `1` travel at the
         same time, one rank ahead, and are complete on rank 1, and so on. So all ranks are busy in
-        each step, because each passes on another part.
+        each step, because each passes on a different part.
 
         In step `s`, rank `r` sends its part `r - s`, and adds what it receives to its part
         `r - s - 1`. (With `% ranks`, part `-1` is part `3`.) `pass_on` sends a part to the next
@@ -363,16 +366,15 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
         """)
     question(r"""
         In the second half of the ring, somebody adds what a rank receives, where it should be
-        copied. The first step of that half is the first one that goes wrong. Rank 1 then holds
-        `1101` as its part `0`, a partial sum of ranks 0, 2 and 3 in this question, and receives the
-        complete `1111`. What does it have after the mistake?
+        copied. In the first step of that half, rank 1 receives the complete part `0` from rank 0.
+        It still has its own part `0` from the beginning. What does it have after the mistake?
     """,
-        answer=1101 + 1111, check=sum([1, 100, 1000]) + sum(10**r for r in range(4)),
+        answer=10 + 1111, check=states["add 3"][1][0] + finished[0], within=0.001,
         wrong={"That is what copying gives.": 1111},
         hint="Does the complete sum already contain what rank 1 has?",
         why=r"""
-            The complete sum contains every rank's value once. Added to a partial sum, some values
-            are in it twice: `2212`.
+            Rank 1 has `10`, and receives `1111`, which contains this `10` already. Added up, it is
+            in the sum twice: `1121`.
         """)
 
 
@@ -406,7 +408,7 @@ def ring_all_gather(parts: Sequence[Tensor]) -> None:
 
 @requires("linux, ranks=4")
 def a_ring_sends_less_than_twice_the_tensor() -> None:
-    """Each rank sends less than twice the tensor in an all-reduce, however many ranks there are."""
+    """In a ring, each rank sends less than twice the tensor for an all-reduce, however many ranks there are."""
     note(r"""
         How many bytes does a rank send in an all-reduce? If each of $1000$ ranks sent its tensor to
         all others, it would send $999$ copies. The [ring](#a_ring_passes_sums_to_the_next_rank)
@@ -425,8 +427,8 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
         because each part is added up in one place, and only the sum travels on.
 
         Four ranks have tensors of `240000` elements in `float32`. `ring_reduce_scatter` and
-        `ring_all_gather` are the two halves of our own ring. The all-reduce of *gloo*, the library
-        that carries data between CPUs, is the other way:
+        `ring_all_gather` are the two halves of our own ring. We compare them with the all-reduce of
+        *gloo*, the library that carries data between CPUs:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x = torch.randn(ranks, 240_000)[rank]
@@ -444,7 +446,7 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
         "Our ring and gloo give the same sums, up to rounding."
     ratios = ring.sent / formula, gloo.sent / formula  # @inspect ratios
     assert [round(ratio, 2) for ratio in ratios] == [1.0, 1.0], \
-        "Our ring and gloo both send the bytes of the formula, within 1 %."
+        "Our ring and gloo both send the bytes of the formula, and less than 1 % of headers."
     note(r"""
         The reduce-scatter is the first half of the ring. So alone it should send half the bytes of
         an all-reduce. Ours does, and gloo's does not:
@@ -456,7 +458,7 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
         dist.reduce_scatter(shard, list(x.chunk(ranks)))
     shares = ours.sent / formula, theirs.sent / formula  # @inspect shares as %
     assert [round(share, 2) for share in shares] == [0.5, 1.0], \
-        "Our reduce-scatter sends half of the formula's bytes, and gloo's sends all of them."
+        "Our reduce-scatter sends half of the formula's bytes, and gloo's sends all of them, up to headers."
     misbelief("A reduce-scatter always sends half as much as an all-reduce.", r"""
         That of gloo sends the same as an all-reduce. The name of a collective says what each rank
         gets, not what is sent. With a ring like ours, it is half.
@@ -485,11 +487,11 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
 
 @requires("linux, ranks=4")
 def an_all_to_all_transposes() -> None:
-    """In an all-to-all, each rank sends another part to every rank."""
+    """In an all-to-all, each rank sends a different part to every rank."""
     note(r"""
         A rank may have something different for each of the other ranks: tokens, for example, that
-        go to different ranks because each rank keeps other parts of the model. How do all of them
-        exchange that at once?
+        go to different ranks because each rank keeps different parts of the model. How do all of
+        them exchange these at once?
 
         In an *all-to-all*, each rank cuts its tensor into one part for each rank, and part $i$ goes
         to rank $i$. Nothing is added. Rank 0 has `[1, 2, 3, 4]`, rank 1 has `[10, 20, 30, 40]`, and
@@ -515,8 +517,8 @@ def an_all_to_all_transposes() -> None:
         alt="Two panels. At first each row has one color; afterwards each column has one.")
     note(r"""
         A rank sends all parts but one, because its own part stays. With a tensor of `240000`
-        elements on four ranks, a part has `240000` bytes in `float32`, so a rank should send
-        `3 * 240000` bytes:
+        elements on four ranks, a part has a fourth of them, `240000` bytes in `float32`. So a rank
+        should send `3 * 240000` bytes, and a little for headers:
     """)
     x = torch.randn(240_000)
     with Wire() as wire:
@@ -525,7 +527,7 @@ def an_all_to_all_transposes() -> None:
     assert part == 240_000, "A part of 60000 elements has 240000 bytes."
     parts_sent = wire.sent / part  # @inspect parts_sent
     assert round(parts_sent, 2) == ranks - 1, \
-        "Each of the four ranks sends three parts."
+        "Each of the four ranks sends three parts, and less than 1 % of headers."
     question(r"""
         Each rank cuts its tensor into parts and calls an all-to-all. Then it calls an all-to-all
         with the result. What share of its elements does a rank have back where they were at first?
@@ -586,10 +588,10 @@ def few_messages_or_few_bytes() -> None:
     note(r"""
         Doubling sends the whole tensor in each exchange, and the ring only a part of it. Which one
         is faster on `64` ranks? Say that an exchange costs its `latency`, and the bytes divided by
-        the `bandwidth` of a link. A third way, *halving and doubling*, sends half of the tensor in
-        the first exchange, then a quarter, and so on, and collects the sums in the same way:
-        `2 * 6` exchanges, and the bytes of the ring. Each way is a pair of exchanges and tensors
-        sent:
+        the `bandwidth` of a link. A third way is *halving and doubling*. It sends half of the
+        tensor in the first exchange, then a quarter, and so on, and collects the sums in the same
+        way. That is `2 * 6` exchanges, and the bytes of the ring. In the code, each way is a pair:
+        exchanges, and tensors sent:
     """)
     latency, bandwidth = 5e-6, 100e9  # @inspect latency as s, bandwidth as B/s
     ways = {"ring": (2 * 63, 2 * 63 / 64), "doubling": (6, 6),
@@ -609,8 +611,9 @@ def few_messages_or_few_bytes() -> None:
     assert quickest == 2 * ["halving and doubling"], \
         "In both cases, halving and doubling is faster than either."
     note(r"""
-        So in this model a ring is never the best. Why are rings used for large tensors anyway? The
-        model leaves out which links there are. A ring needs only links between neighbors, and uses
+        So in this model a ring is never the best, because halving and doubling sends the same bytes
+        in fewer exchanges. Why are rings used for large tensors anyway? The model leaves out which
+        links there are. A ring needs only links between neighbors, and uses
         all of them all the time. Doubling sends to ranks far away, and where several messages share
         a link, each gets only a part of its bandwidth. Libraries have several algorithms, trees
         among them, and choose by size and by the links that they find.
@@ -633,10 +636,10 @@ def a_collective_needs_every_rank() -> None:
     """If one rank does not call a collective, the others wait."""
     note(r"""
         A program on several ranks may hang without any message. Why? Often the reason is a
-        [collective](#an_all_reduce_leaves_the_sum_everywhere), which all ranks have to call. If one
-        rank does not, for instance because it did not take the same `if`, the others wait for it
-        until a *timeout*, because they cannot know that it will never come. The timeout is minutes
-        long unless you set it.
+        [collective](#an_all_reduce_leaves_the_sum_everywhere), which all ranks have to call.
+        Suppose that one rank does not, for instance because it did not take the same `if`. Then the
+        others wait for it until a *timeout*, because they cannot know that it will never come. The
+        timeout is minutes long unless you set it.
 
         Here three of four ranks call an all-reduce and rank 2 does not. `impatient` is a group of
         the same ranks with a timeout of half a second:
@@ -678,9 +681,9 @@ def a_collective_needs_every_rank() -> None:
         PyTorch first compares the collectives and shapes of all ranks.
     """)
     question(r"""
-        Which of these programs hang on four ranks? Give `1` for those that hang and `0` for the
-        others: rank 0 alone calls an all-reduce; all ranks call it, rank 0 later than the others;
-        rank 0 all-reduces twice and the others once.
+        In which of these programs on four ranks does a rank wait for a call that never comes? Give
+        `1` or `0` for each: rank 0 alone calls an all-reduce; all ranks call it, rank 0 later than
+        the others; rank 0 all-reduces twice and the others once.
     """, answer=[1, 0, 1], check=[int(calls != [1] * 4) for calls in ([1, 0, 0, 0], [1, 1, 1, 1], [2, 1, 1, 1])],
         hint="Does each rank that calls a collective find all others in it, sooner or later?",
         why=r"""

@@ -67,9 +67,9 @@ def a_mean_can_be_corrected() -> None:
         the weight `4`. The sum grows to `4 + 4 = 8`. The old mean has half of the new weight, and
         the new value the other half: `5 * 4 / 8 + 9 * 4 / 8 = 7`.
 
-        That is the mean of all three, `(8 + 12 + 36) / 8 = 7`, because a mean times its sum of
-        weights is the weighted sum again, and weighted sums can be added in any order. So two
-        things have to be kept: the mean so far, and the sum of weights so far.
+        That is the mean of all three, `(8 + 12 + 36) / 8 = 7`. It works because a mean times its
+        sum of weights is the weighted sum again, and weighted sums can be added in any order. So
+        two things have to be kept: the mean so far, and the sum of weights so far.
     """)
     weights = torch.tensor([1.0, 3, 4])
     values = torch.tensor([8.0, 4, 9])
@@ -101,12 +101,17 @@ def keys_and_values_can_go_round() -> None:
         every rank have to collect them all?
 
         No, because [a mean can be corrected](#a_mean_can_be_corrected) when more values come. So it
-        is enough if keys and values come by. In *ring attention* [@liu2023] each rank keeps its own
-        queries. In the first turn, rank 1 works with its own keys and values. Then every rank
-        passes keys and values on to the next, and rank 1 works with those of rank 0. After four
-        turns, each rank has seen all of them, and held those of one rank at a time.
+        is enough if keys and values come by.
 
-        `ring_attention` does that, and also returns how many pairs of a query and a key it has
+        Take two ranks with one token each. Rank 0 has the first token, which needs only its own key
+        and value. Rank 1 has the second, which needs both. In the first turn, rank 1 works with its
+        own key and value. Then rank 0 passes its key and value on, and rank 1 corrects its mean.
+
+        This is *ring attention* [@liu2023]: each rank keeps its own queries, and keys and values go
+        round. After four turns each of four ranks has seen all of them, but only those of one rank
+        in each turn.
+
+        `ring_attention` does that, and also returns how many `pairs` of a query and a key it has
         scored in each turn. `positions` are the tokens of each rank:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
@@ -140,7 +145,7 @@ def keys_and_values_can_go_round() -> None:
     assert wire.to[next_rank] > 0.99 * wire.sent, \
         "More than 99 % of what a rank sends goes to the next rank."  # @hide
     misbelief("Attention over a sequence on several ranks is only an approximation.", r"""
-        It need not be. Ring attention computes the same mean in another order, so its results agree
+        It need not be. Ring attention computes the same mean in a different order, so its results agree
         with attention in one process, up to rounding.
     """)
     question(r"""
@@ -170,7 +175,7 @@ def zigzag(tokens: int, ranks: int) -> list[Int[Tensor, " t"]]:
 @aside
 @requires("ranks=4")
 def in_order_the_last_rank_works_most() -> None:
-    """Cut in order, the last rank has nearly twice the work; cut in a zigzag, all have the same."""
+    """Cut in order, the last rank has the most work; cut in a zigzag, all have the same."""
     note(r"""
         Four ranks share a sequence, and each computes attention for its own tokens. Do all of them
         have the same work?
@@ -182,27 +187,30 @@ def in_order_the_last_rank_works_most() -> None:
 
         The fix is to give each rank early tokens and late ones, in a *zigzag*. Rank 0 gets the
         first and the last, `1 + 8 = 9` pairs, rank 1 the second and the last but one, `2 + 7 = 9`,
-        and so on: what a later first token has more, an earlier second token has less. A longer
-        sequence is cut into `8` pieces, which are given out in the same way. Llama 3 was trained on
-        long sequences like that [@llama3].
+        and so on. All have the same sum, because a rank's first token has one pair more than that
+        of the rank before, and its second token has one pair fewer. A longer sequence is cut into
+        `8` pieces, which `zigzag` gives out in the same way. Llama 3 was trained on long sequences
+        like that [@llama3].
 
-        [`ring_attention`](#keys_and_values_can_go_round) counts the pairs that each rank scores,
-        with `256` tokens:
+        [`ring_attention`](#keys_and_values_can_go_round) computes attention for a rank's own
+        tokens, and counts the `pairs` that it scores in each turn of the ring. `work` has their sum
+        for each rank, with a sequence of `256` tokens:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     q, k, v = torch.randn(3, 4, 256, 32).double()  # @unnoticed: 4, 32: any heads
     ways = {"in order": [*torch.arange(256).chunk(ranks)],
             "zigzag": zigzag(256, ranks)}
-    eight = [own.tolist() for own in zigzag(8, ranks)]  # @inspect eight
+    eight = [own.tolist() for own in zigzag(8, ranks)]  # @hide
     assert eight == [[0, 7], [1, 6], [2, 5], [3, 4]], \
-        "Of 8 tokens, counted from 0, rank 0 gets the first and the last, and so on."
-    whole = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    work, turns = {}, {}
+        "Of 8 tokens, counted from 0, rank 0 gets the first and the last, and so on."  # @hide
+    whole = F.scaled_dot_product_attention(q, k, v, is_causal=True)  # @hide
+    work = {}
+    turns = {}  # @hide
     for name, positions in ways.items():
         own = positions[rank]
         y, pairs = ring_attention(q[:, own], k[:, own], v[:, own], positions)
-        turns[name] = from_all_ranks(pairs)
-        work[name] = [sum(row) for row in turns[name]]  # @inspect work[name] as pairs
+        work[name] = from_all_ranks(sum(pairs))  # @inspect work[name] as pairs
+        turns[name] = from_all_ranks(pairs)  # @hide
         assert torch.allclose(y, whole[:, own]), \
             "The result is that of attention in one process, up to rounding."  # @hide
     assert sum(work["in order"]) == 256 * 257 // 2, \
@@ -282,25 +290,25 @@ def a_gather_sends_as_much_as_a_ring() -> None:
         "A rank has the queries of 64 tokens, and now the keys of all 256."  # @hide
     ratio = gather.sent / ring.sent  # @inspect ratio
     assert 0.98 < ratio < 1.02, \
-        "The all-gather sends the same number of bytes as the ring, within 2 %."
+        "The all-gather sends the same number of bytes as the ring, within 2 % for headers."
     held = sum(part.nbytes for part in parts) / (2 * keys_values.nbytes)  # @inspect held as times
     assert held == ranks / 2, \
-        "An all-gather holds keys and values of 4 ranks, the ring of 2: those here, and those on the way."
+        "After the all-gather, a rank holds keys and values of 4 ranks. With the ring it holds those of 2: those here, and those on the way."
     note(r"""
-        How much is that for a real model? In the 405B model of Llama 3, a token's queries in a
-        layer have `16384` elements, and its keys and values only `1024` each, because several query
-        heads share one KV head [@llama3]. With `16` ranks and a sequence of `131072` tokens, in
-        `bfloat16`:
+        Is there room for all keys and values in a real model? In the 405B model of Llama 3, a
+        token's queries in a layer have `16384` elements, and its keys and values only `1024` each,
+        because several query heads share one KV head [@llama3]. With `16` ranks and a sequence of
+        `131072` tokens, in `bfloat16`:
     """)
     tokens, width, kv = 131072, 16384, 1024  # of Llama 3 405B  # @unnoticed: 131072: any sequence
     gathered = 2 * tokens * kv * 2  # @inspect gathered as B
     queries = tokens // 16 * width * 2  # @inspect queries as B
     assert gathered == 2 * queries, \
-        "The keys and values of the whole sequence have twice the bytes of a rank's own queries."
+        "The keys and values of the whole sequence have only twice as many bytes as a rank's own queries."
     question(r"""
         Suppose that the model did not share KV heads, so that keys and values had `16384` elements
-        each. How many times the bytes of a rank's own queries would the gathered keys and values
-        have, on `16` ranks?
+        each. How many times as many bytes as a rank's own queries would the gathered keys and
+        values have, on `16` ranks?
     """, answer=2 * 16, check=2 * tokens * width / (tokens // 16 * width), unit="times",
         wrong={"That is with shared KV heads.": 2},
         hint="How many tokens' queries has a rank, and how many tokens' keys and values?",

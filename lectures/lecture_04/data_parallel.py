@@ -59,7 +59,7 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
         batch, because all ranks have the same number of rows, and the mean of means of equal size
         is the mean of all:
     """)
-    dist.all_reduce(gradient)
+    dist.all_reduce(gradient)  # adds up over ranks, in place
     summed = from_all_ranks(gradient.long().tolist())
     gradient /= ranks
     batch = torch.cat([10**r * table for r in range(ranks)])
@@ -147,7 +147,7 @@ def three_ways_to_the_same_gradient() -> None:
     assert torch.allclose(nn.utils.parameters_to_vector(parts), expected), \
         "By hand, the gradient is that of one process, up to rounding."
     assert torch.allclose(gradients_of(by_ddp), expected), \
-        "By DDP, it is as well."
+        "By DDP, the gradient is that of one process as well, up to rounding."
     formula = 2 * (ranks - 1) * expected.nbytes // ranks  # @inspect formula as B
     ratios = hand_wire.sent / formula, ddp_wire.sent / formula  # @inspect ratios
     assert 1 < min(ratios) <= max(ratios) < 1.04, \
@@ -205,17 +205,18 @@ def buckets_leave_during_the_backward_pass() -> None:
     """DDP sends gradients in buckets, the last layers first, while the backward pass goes on."""
     note(r"""
         In [data parallelism](#a_rank_has_the_gradient_of_its_own_rows) the ranks all-reduce their
-        gradients in each step. Do the GPUs have nothing to do meanwhile?
+        gradients in each step. Do the GPUs have to wait for that?
 
-        They do not have to wait, because the backward pass computes the gradient of the last layer
-        first. It can be sent while the pass goes on with the layers before. PyTorch's
+        Not for most of it, because the backward pass computes the gradient of the last layer first.
+        That gradient can be sent while the pass goes on with the layers before. PyTorch's
         `DistributedDataParallel`, DDP, collects gradients in *buckets*, and all-reduces a bucket as
         soon as it is full.
 
         Here is a network of eight layers, `0` to `7`, and a bucket holds the gradients of two
         layers, `64 * 64` elements of `8` bytes each. `watched_ddp` wraps the network in DDP and
         records what happens: `[7]` when the gradient of layer `7` is ready, and `[7, 6]` when the
-        bucket of layers `7` and `6` leaves. `order` has the events of the third step:
+        bucket of layers `7` and `6` leaves. `order` has the events of the third step. `default` and
+        `FIRST_BUCKET` are the sizes that DDP has for its buckets, if you do not set one:
     """)
     model = network()
     ddp, events = watched_ddp(model, size=2 * 64 * 64 * 8)
@@ -237,9 +238,9 @@ def buckets_leave_during_the_backward_pass() -> None:
         "By default, a bucket of DDP holds 25 MiB, but the first one to leave 1 MiB."
     note(r"""
         So three of four buckets leave while the backward pass goes on. Only the last one leaves
-        when nothing is left to compute. Smaller buckets make this last one shorter, and larger ones
-        make fewer messages. DDP's default is a compromise. Its first bucket is small, so that
-        sending begins early.
+        when nothing is left to compute. With smaller buckets the last one takes less time, and with
+        larger ones there are fewer messages. DDP's default is a compromise. Its first bucket is
+        small, so that sending begins early.
     """)
     figure(plot_backward(order), caption="The events of one backward pass of DDP, in the order in which they happened.",
         alt=r"""
@@ -287,7 +288,7 @@ def unequal_shares_give_a_wrong_mean() -> None:
     inputs = torch.full((rank + 1,), rank + 1.0)  # @inspect inputs
     weight = torch.ones((), requires_grad=True)
     gradient, = torch.autograd.grad((weight * inputs).mean(), weight)
-    dist.all_reduce(gradient)
+    dist.all_reduce(gradient)  # adds up over ranks, in place
     averaged = gradient.item() / ranks  # @inspect averaged
     assert averaged == (1 + 2 + 3 + 4) / 4 == 2.5, \
         "The mean of the four ranks' means is 2.5."

@@ -85,20 +85,36 @@ def plot_turns(pairs: Sequence[Sequence[int]]) -> Figure:
     return fig
 
 
-def plot_hiding(weights: Mapping[float, float], tokens: float, links: Mapping[str, float], points: Mapping[str, float]) -> Figure:
-    """FLOPs for each byte over the tokens of a rank, for both kinds of traffic, and what each link asks for."""
+def plot_arrivals(tokens: Mapping[str, float], needed: float) -> Figure:
+    """Bars of the tokens that use a weight each time it has arrived, and a line where they are enough."""
+    fig, axes = blank(6.2, 1.6)
+    fig.subplots_adjust(left=0.2, right=0.96, bottom=0.33, top=0.98)
+    axes.barh([*tokens], [*tokens.values()], color=BLUE, height=0.6)
+    axes.axvline(needed, color=GREY, lw=0.8, ls="--")
+    axes.text(needed, -0.75, " hides the traffic from here on", color=GREY, fontsize=8.5, va="center")
+    axes.set(xscale="log", xlim=(1e3, 1e6), ylim=(1.5, -1.1), xlabel="tokens")
+    axes.tick_params(left=False)
+    return fig
+
+
+def plot_widths(
+    lines: Mapping[int, Mapping[int, float]], point: tuple[int, float], links: Mapping[str, float]
+) -> Figure:
+    """FLOPs for each byte over the model dimension, a line for each number of GPUs, and what each link asks for."""
     fig, axes = blank(6.6, 3)
-    axes.set(xscale="log", yscale="log", xlabel="tokens at each rank", ylabel="FLOPs for each byte")
-    axes.plot([*weights], [*weights.values()], color=BLUE)
-    axes.plot([min(weights), max(weights)], [tokens, tokens], color=GREEN)
-    for link, least in links.items():
+    fig.subplots_adjust(right=0.88)
+    axes.set(xscale="log", yscale="log", xlabel="model dimension", ylabel="FLOPs for each byte")
+    for color, (gpus, line) in zip(COLORS, lines.items()):
+        axes.plot([*line], [*line.values()], color=color)
+        axes.annotate(f"{gpus} GPUs", [*line.items()][-1], (5, 0), textcoords="offset points", color=color, fontsize=8.5, va="center")
+    sizes = [*next(iter(lines.values()))]
+    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    axes.minorticks_off()
+    for (link, least), side in zip(links.items(), ("left", "right")):
         axes.axhline(least, color=GREY, lw=0.8, ls="--")
-        axes.text(max(weights), least, link, color=GREY, fontsize=8.5, ha="right", va="bottom")
-    for name, at in points.items():
-        axes.plot(at, at, "o", color=BLUE)
-        axes.annotate(name, (at, at), (6, -4), textcoords="offset points", color=BLUE, fontsize=8.5, va="top")
-    axes.annotate("weights, by FSDP", (min(weights), min(weights)), (14, -1), textcoords="offset points", color=BLUE, fontsize=8.5, va="center")
-    axes.annotate("tokens, by tensor parallelism", (min(weights), tokens), (4, 4), textcoords="offset points", color=GREEN, fontsize=8.5)
+        axes.text(sizes[0 if side == "left" else -1], least, link, color=GREY, fontsize=8.5, ha=side, va="bottom")
+    axes.plot(*point, "o", color=COLORS[len(lines) - 1])
+    axes.annotate("Llama 3", point, (6, -4), textcoords="offset points", color=COLORS[len(lines) - 1], fontsize=8.5, va="top")
     return fig
 
 

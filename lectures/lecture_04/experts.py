@@ -133,13 +133,14 @@ def the_router_decides_the_bytes() -> None:
         size, and the result comes back. So this token costs two messages of its size.
 
         Rank 0 sends the first of them, and rank 2 the second. But rank 0 does the same for others:
-        on average as many copies arrive at a rank as leave it, and it sends as many results back.
+        on average each rank receives the same number of copies as it sends, and it sends the same number of results back.
 
         So the traffic follows the tokens and the number of experts for each. The size of the
         experts does not matter, because weights stay where they are.
 
-        Each rank has `512` tokens of its own, and so `2 * 512` copies. Tokens go out and results
-        come back in an [all-to-all](#an_all_to_all_transposes) each:
+        Each rank has `512` tokens of its own, and so `2 * 512` copies. Copies go out and results
+        come back in an [all-to-all](#an_all_to_all_transposes) each. `Dispatch` does both, and
+        `table` says how many copies each rank has for the experts of each rank:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     experts, router = all_experts(), Router(64, 8)
@@ -164,13 +165,13 @@ def the_router_decides_the_bytes() -> None:
             On the diagonal are those that stayed.
         """,
         alt="A table of four by four cells with a number in each, all of nearly the same shade.")
-    away = sum(dispatch.to_ranks) - dispatch.to_ranks[rank]  # @inspect away
-    for_others = sum(dispatch.from_ranks) - dispatch.from_ranks[rank]  # @inspect for_others
-    ratio = wire.sent / ((away + for_others) * x[0].nbytes)  # @inspect ratio
+    copies_sent = sum(dispatch.to_ranks) - dispatch.to_ranks[rank]  # @inspect copies_sent
+    results_sent = sum(dispatch.from_ranks) - dispatch.from_ranks[rank]  # @inspect results_sent
+    ratio = wire.sent / ((copies_sent + results_sent) * x[0].nbytes)  # @inspect ratio
     assert 1 < ratio < 1.01, \
         "A rank sends its copies for other ranks and the results for other ranks' copies; headers add less than 1 %."
-    left = [sum(row) - row[r] for r, row in enumerate(table)]
-    leaving = sum(left) / sum(map(sum, table))  # @inspect leaving as %
+    leaving_copies = [sum(row) - row[r] for r, row in enumerate(table)]
+    leaving = sum(leaving_copies) / sum(map(sum, table))  # @inspect leaving as %
     assert math.isclose(leaving, (ranks - 1) / ranks, rel_tol=0.03), \
         "About three quarters of all copies leave their rank, within 3 %."
     note(r"""
@@ -183,7 +184,7 @@ def the_router_decides_the_bytes() -> None:
         \underbrace{k\,T}_{\text{copies}} \cdot \underbrace{d\,w}_{\text{bytes of one}}
         $$
 
-        bytes in the forward pass. In the backward pass, gradients take the same ways.
+        bytes in the forward pass. In the backward pass, gradients travel the same routes.
     """)
     _, picked = Router(64, 32)(x)  # @hide
     stay = torch.isin(picked, torch.arange(32).chunk(ranks)[rank]).double().mean().item()  # @hide
@@ -222,8 +223,8 @@ def the_step_waits_for_the_fullest_rank() -> None:
         take, twice as long as before, though the total work is the same.
 
         Four ranks with `512` tokens each run the layer twice: with an even router, and with one
-        that adds `1` to all scores of the first expert, which is on rank 0. `flops` counts what
-        this rank's experts do:
+        that adds `1` to all scores of the first expert, which is on rank 0. `flops` counts the
+        `work` of a rank's experts, and `fullest` compares the rank that has the most with the mean:
     """)
     ranks = dist.get_world_size()
     own_expert = all_experts()[0]
@@ -239,13 +240,12 @@ def the_step_waits_for_the_fullest_rank() -> None:
     assert sum(map(sum, tables["even"])) == 4 * 2 * 512, \
         "There are two copies of each of the 4 * 512 tokens."  # @hide
     assert sum(work["even"]) == sum(work["a favorite"]), \
-        "All ranks together do as many FLOPs with a favorite as without."
-    slowest = {
-        name: max(each) * ranks / sum(each) for name, each in work.items()
-    }  # @inspect slowest as times
-    assert 1.04 < slowest["even"] < 1.06, \
-        "With the even router, the fullest rank does 1.05 times the mean of all ranks."
-    assert 1.9 < slowest["a favorite"] < 2.1, \
+        "All ranks together do the same number of FLOPs with a favorite as without."
+    fullest = {name: max(each) * ranks / sum(each)
+               for name, each in work.items()}  # @inspect fullest["even"] as times, fullest["a favorite"] as times
+    assert 1.04 < fullest["even"] < 1.06, \
+        "With the even router, the fullest rank does 1.05 times the mean of all ranks, by chance."
+    assert 1.9 < fullest["a favorite"] < 2.1, \
         "With a favorite, the fullest rank does about twice the mean."
     figure(plot_traffic(tables),
         caption=r"""
@@ -258,14 +258,16 @@ def the_step_waits_for_the_fullest_rank() -> None:
         score, and lowers it for experts that get too many tokens [@deepseek-v3].
     """)
     question(r"""
-        A router sends half of all copies to the experts of one rank and spreads the rest evenly.
-        Somebody adds ranks, from `4` to `16`, with the experts spread over them. How many times as
-        long as with an even router does the layer take before and after? Give two numbers.
+        Each token uses two experts, and one of them is always the same favorite. So half of all
+        copies go to one rank, and the others share the rest evenly. Somebody uses `16` ranks in
+        place of `4`. How many times as long as with an even router does the layer take before and
+        after? Give two numbers.
     """, answer=[0.5 * 4, 0.5 * 16], check=[0.5 / (1 / 4), 0.5 / (1 / 16)],
         hint="What share of all copies would a rank get from an even router?",
         why=r"""
-            The full rank has half of all copies in either case. An even router would give it a
-            fourth, and then a sixteenth. So an uneven router wastes more of a larger machine.
+            The rank of the favorite has half of all copies in either case. An even router would
+            give it a fourth, and then a sixteenth. So the more ranks there are, the more of them
+            wait.
         """)
 
 
@@ -298,10 +300,15 @@ def a_token_may_be_kept_to_few_nodes() -> None:
         once, because inside the node it can be passed on. So what counts is on how many *nodes* a
         token's experts are.
 
+        By hand: two nodes have two experts each, and a token picks two of the four by chance. Of
+        the $6$ pairs of experts, $2$ are on a single node and $4$ on both. So a token goes to
+        `(2 * 1 + 4 * 2) / 6 = 10 / 6` nodes on average. Counted by node: each is missed by one pair
+        of the $6$, so it is `2 * (1 - 1 / 6)`, which is the same.
+
         DeepSeek-V3 has `256` experts in a layer, `32` on each of `8` nodes, and picks the `8` with
-        the highest scores for each token [@deepseek-v3]. How many nodes are that by chance? A node
-        is missed if all eight experts are among the other `224`. `nodes_of` counts for `20000`
-        tokens with random scores:
+        the highest scores for each token [@deepseek-v3]. A node is missed if all eight are among
+        the other `224`. `nodes_of` counts the nodes for `20000` tokens with random scores.
+        `touched` is their mean, and `expected` what chance says:
     """)
     logits = torch.randn(20_000, 256)
     scores: Float[Tensor, "t 256"] = logits.sigmoid()
@@ -328,7 +335,7 @@ def a_token_may_be_kept_to_few_nodes() -> None:
     same = (limited[:, :, None] == best.indices[:, None]).any(2)
     changed = 1 - same.double().mean().item()  # @inspect changed as %  # @unnoticed: .double() -> .float(): counts are small
     assert 0.17 < changed < 0.19, \
-        "Of the picked experts, 18 % are others than the best eight."
+        "Of the picked experts, 18 % are not among the best eight."
     note(r"""
         What does that cost? Nearly a fifth of the experts are second choices. How much lower their
         scores are depends on how the scores are distributed. Here they are sigmoids of normally
@@ -351,11 +358,11 @@ def a_token_may_be_kept_to_few_nodes() -> None:
         model.
     """)
     question(r"""
-        A router limits each token to a single node, and picks its `8` experts there. Compared with
-        no limit, what happens? Give `1` for more or worse, `-1` for less, in this order: the number
-        of times that a token crosses the network; the sum of the scores of the picked experts.
+        A router limits each token to a single node, and picks its `8` experts there. What happens
+        to these numbers, compared with no limit? Give `1` if a number grows and `-1` if it shrinks:
+        the number of nodes that a token goes to; the sum of the scores of the picked experts.
     """, answer=[-1, -1], check=[int(1 > touched) * 2 - 1, -int(losses["sigmoid"] > 0)],
         why=r"""
             A token then goes to one node in place of about five. But the best eight experts are
-            hardly ever all on one node, so worse ones are picked.
+            hardly ever all on one node, so the sum of their scores is lower.
         """)

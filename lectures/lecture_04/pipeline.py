@@ -175,7 +175,9 @@ def stages_hand_on_activations() -> None:
         runs on one rank only. How many layers a stage has does not matter, because what passes
         between its own layers stays on the rank.
 
-        Four stages of one layer each get a batch of `256` tokens in `4` microbatches:
+        Four stages of one layer each get a batch of `256` tokens in `4` microbatches. A rank at an
+        end of the pipeline has one of the `neighbors`, and the others have two. `batches_sent` is
+        what it sends, as a multiple of the bytes of all tokens:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x, target = torch.randn(2, 256, 32).double()
@@ -185,7 +187,7 @@ def stages_hand_on_activations() -> None:
     neighbors = (rank > 0) + (rank < ranks - 1)  # @inspect neighbors
     batches_sent = wire.sent / x.nbytes  # @inspect batches_sent
     assert round(batches_sent, 1) == neighbors, \
-        "To each neighbor, a rank sends as many bytes as the batch has, and a few headers."
+        "To each neighbor, a rank sends the bytes of one batch, and a few headers."
     expected = gradients_alone(ranks, x, target)  # @hide
     assert is_gradient(stage.gradient, expected[rank]), \
         "Each stage has the gradient that one process with all four layers computes, up to rounding."
@@ -198,7 +200,7 @@ def stages_hand_on_activations() -> None:
         wrong={"Gradients go back as well.": 16 * 8192 * 16384 * 2, "What passes inside a stage is not sent.": 2 * 2 * 16 * 8192 * 16384 * 2},
         hint="What goes to the next rank, and what to the rank before?",
         why=r"""
-            It sends the outputs for all `16 * 8192` tokens forward, and as many gradients backward:
+            It sends the outputs for all `16 * 8192` tokens forward, and the same number of gradients backward:
             `16384` values of `2` bytes for each token, twice. How many layers the stage has does
             not matter.
         """)
@@ -251,8 +253,8 @@ def ranks_wait_for_each_other() -> None:
     assert idle_share(slower, lengths) == idle_share(steps), \
         "If a backward pass takes two steps, the share of waiting is the same."
     note(r"""
-        In reality a backward pass takes about twice as long as a forward pass. That changes nothing
-        of the share, because then ranks also wait twice as long for gradients.
+        In reality a backward pass takes about twice as long as a forward pass. That does not change
+        the share, because then ranks also wait twice as long for gradients.
     """)
     question(r"""
         Two ranks with a stage each get a single microbatch. A stage needs one step forward and one
@@ -379,7 +381,8 @@ def early_backward_passes_keep_less() -> None:
         Rank 2 sends a second one forward while it waits for the first to come back, and keeps two.
         Rank 0 keeps `4`, one for each stage that a microbatch passes.
 
-        PyTorch has both schedules, and `run_schedule` runs one of them:
+        PyTorch has both schedules. `run_schedule` runs one of them on eight microbatches, and
+        `timetable` says in which [step](#ranks_wait_for_each_other) each pass ends:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x, target = torch.randn(2, 256, 32).double()  # @unnoticed: 256 -> 512: what eight microbatches divide
@@ -394,7 +397,7 @@ def early_backward_passes_keep_less() -> None:
     assert kept["GPipe"] == [8, 8, 8, 8], \
         "With GPipe, every rank keeps all 8 microbatches."
     assert kept["1F1B"] == [4, 3, 2, 1], \
-        "With 1F1B, a rank keeps as many as there are stages from it to the end."
+        "With 1F1B, a rank keeps one microbatch for each stage from it to the end."
     bubbles = [idle_share(rows) for rows in steps.values()]  # @inspect bubbles
     assert bubbles == [bubble(ranks, 8)] * 2 == [Fraction(3, 11)] * 2, \
         "With both schedules, ranks wait in 3 of 11 steps."
@@ -447,7 +450,7 @@ def more_pieces_wait_less() -> None:
         \frac{G - 1}{v\mu + G - 1} .
         $$
 
-        PyTorch has this schedule as well:
+        PyTorch has this schedule as well. `run_schedule` runs it, with two pieces on each rank:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x, target = torch.randn(2, 256, 32).double()  # @unnoticed: 256 -> 512: what eight microbatches divide
@@ -464,14 +467,14 @@ def more_pieces_wait_less() -> None:
     waiting = idle_share(steps)  # @inspect waiting
     assert waiting == bubble(ranks, 8, pieces=2) == Fraction(3, 19), \
         "With two pieces on each rank, ranks wait in 3 of 19 steps."
-    before = bubble(ranks, 8)
-    lost = (waiting / (1 - waiting)) / (before / (1 - before))  # @inspect lost as times
-    assert lost == Fraction(1, 2), \
+    one_piece = bubble(ranks, 8)
+    ratio = (waiting / (1 - waiting)) / (one_piece / (1 - one_piece))  # @inspect ratio as times
+    assert ratio == Fraction(1, 2), \
         "For the same work, a rank waits half as long as with one piece: 3/16 in place of 3/8."
     note(r"""
         The price is traffic and memory. Between four stages there are three cuts that activations
-        and gradients have to cross, and between eight pieces there are seven. And more microbatches
-        are under way at a time:
+        and gradients have to cross, and between eight pieces there are seven. And a rank keeps the
+        activations of more passes at a time:
     """)
     cuts = sum(from_all_ranks(wire.sent)) / (2 * x.nbytes)  # @inspect cuts
     assert 7 < cuts < 7.2, \

@@ -287,9 +287,14 @@ def gradients_need_not_stay() -> None:
 
         It can, because the gradient of a layer is complete as soon as the backward pass has left
         that layer. In the *second stage* the reduce-scatter runs right then. It leaves the rank the
-        summed gradient of its shard, and the rest is dropped [@zero]. In the code, PyTorch calls
-        `scatter` whenever the gradient of a layer is complete. `whole_bytes` is the largest number
-        of bytes that whole gradients occupied at one time:
+        summed gradient of its shard, and the rest is dropped [@zero]. With four layers of $1$ GB, a
+        rank needs room for one whole gradient, $1$ GB, and for its four shards, $1$ GB together. In
+        the first stage it needs $4$ GB.
+
+        In the code, PyTorch calls `scatter` whenever the gradient of a layer is complete.
+        `shard_of` gives the rank's shard of each layer, and `whole_bytes` is the largest number of
+        bytes that whole gradients occupied at one time. `step` trains one step and returns the
+        traffic in *units*: one unit is what an all-gather of all parameters sends.
     """)
     ranks = dist.get_world_size()
     weights = initial_weights()
@@ -311,7 +316,7 @@ def gradients_need_not_stay() -> None:
         weight.register_post_accumulate_grad_hook(scatter)
 
     def step(microbatches: int) -> float:
-        """A training step, its gradients scaled; returns the units that this rank sent."""
+        """Trains on the mean of the microbatches' losses; returns the units that this rank sent."""
         optimizer.zero_grad()
         with Wire() as wire:
             for _ in range(microbatches):
@@ -323,7 +328,7 @@ def gradients_need_not_stay() -> None:
 
     units = [step(1), step(1)]  # @inspect units
     assert [round(unit, 1) for unit in units] == [2.0, 2.0], \
-        "With one backward pass in a step, a rank sends two units, like the first stage."
+        "With one backward pass in a step, a rank sends two units, like the first stage, up to headers."
     held = [bytes_of([*weights, *shards]), bytes_of(s.grad for s in shards),
             bytes_of(moments_of(optimizer))]  # @inspect held as B
     assert held == [4 * P, 4 * P // ranks, 8 * P // ranks], \
@@ -336,12 +341,13 @@ def gradients_need_not_stay() -> None:
     note(r"""
         A large batch is often computed in *microbatches*, one backward pass for each, whose
         gradients add up. The first stage sends the sum, once. The second stage cannot wait, because
-        it has no room for a whole sum: it has to reduce-scatter after every microbatch. So with $m$
-        microbatches it sends $m$ reduce-scatters and one all-gather, $m + 1$ units:
+        it has no room for a whole sum: it has to reduce-scatter after every microbatch. So with two
+        microbatches it sends two reduce-scatters and one all-gather, `2 + 1` units. With $m$
+        microbatches it sends $m + 1$ units:
     """)
     units_of = {m: step(m) for m in (1, 2, 4)}  # @inspect units_of
     assert [round(unit, 1) for unit in units_of.values()] == [2.0, 3.0, 5.0], \
-        "With 1, 2 and 4 microbatches, a rank sends 2, 3 and 5 units."
+        "With 1, 2 and 4 microbatches, a rank sends 2, 3 and 5 units, up to headers."
     misbelief("ZeRO's second stage costs no traffic.", rf"""
         It costs none if a step has a single backward pass. With four microbatches it sends
         {units_of[4]:.1f} units, where the first stage still sends two.
@@ -496,8 +502,11 @@ def fsdp_does_the_same() -> None:
         You call `fully_shard` for each layer. From then on, PyTorch all-gathers the layer's weights
         before the layer runs, in the forward pass and once more in the backward pass, and drops
         them afterwards (`reshard_after_forward`). A reduce-scatter leaves each rank the summed
-        gradients of its shard. `Collectives` counts these exchanges while four layers train on four
-        ranks:
+        gradients of its shard.
+
+        For two layers, these are `2 * 2` all-gathers and `2` reduce-scatters in a step. The model
+        below has four layers, on four ranks. `Collectives` counts the exchanges by the names that
+        PyTorch has for them, `allgather_base` and `reduce_scatter_base`:
     """)
     ranks = dist.get_world_size()
     layers = [Layer(w) for w in initial_weights()]
@@ -525,14 +534,16 @@ def fsdp_does_the_same() -> None:
         "So are its moments."  # @hide
     units = traffic_units(wire.sent)  # @hide
     assert round(units, 1) == 4.0, \
-        "In all-gathers of all parameters, a rank sends four here: two, and gloo's reduce-scatter, which sends two."  # @hide
+        "Here a rank sends four units, up to headers: two all-gathers, and gloo's reduce-scatter, which sends two."  # @hide
     note(r"""
         Each layer needs three exchanges in a step, and each exchange sends the layer once, except
-        for the rank's own shard. Data parallelism all-reduces the gradients instead, which is two
-        exchanges. So FSDP sends one and a half times as much [@zero], and keeps only a part of the
-        state. (That is so with a reduce-scatter that is as cheap as an all-gather.
-        [The one of gloo](#a_ring_sends_less_than_twice_the_tensor), which carries the data here,
-        sends twice as much.)
+        for one shard. Data parallelism all-reduces the gradients instead. An all-reduce is two such
+        exchanges, a reduce-scatter and an all-gather. So FSDP sends one and a half times as much
+        [@zero], and keeps only a part of the state.
+
+        (This holds if a reduce-scatter sends the same as an all-gather.
+        [That of gloo](#a_ring_sends_less_than_twice_the_tensor), which carries the data here, sends
+        twice as much.)
     """)
     question(r"""
         Somebody sets `reshard_after_forward` to `False`: gathered weights are kept until the
@@ -561,7 +572,7 @@ def more_ranks_keep_less_each() -> None:
         in `float32`. The stages of [ZeRO](#each_rank_updates_a_shard) shard more and more. With $P$
         parameters on $G$ ranks, and $m$ backward passes in a step, whose gradients add up:
 
-        [@tab:stages]: Bytes that each rank keeps with this recipe [@zero], and all-gathers of all parameters that would send the same as it sends in a step.
+        [@tab:stages]: What each rank keeps with this recipe, in bytes, and what it sends in a step, in all-gathers of all parameters [@zero].
 
         | | keeps | sends |
         |---|---|---|
@@ -571,11 +582,14 @@ def more_ranks_keep_less_each() -> None:
         | stage three: everything | $2P/G + 2P/G + 12P/G$ | $3m$ |
 
         Stages two and three send in every backward pass, because they keep no whole gradients until
-        the next one, and stage three no whole weights.
+        the next one. Stage three keeps no whole weights either, so it also gathers them again.
 
         Take stage two on `8` ranks. All weights are `2 * 13 = 26` GB on every rank. An eighth of
         gradients and optimizer is `14 * 13 / 8 = 22.75` GB. Together, `26 + 22.75 = 48.75` GB leave
-        room for activations. `keep` gives the bytes of each kind on one rank:
+        room for activations.
+
+        `keep` gives the bytes of each kind on one rank, and `sharded` says what each stage shards.
+        `memory` is the memory of an H100, as its driver reports it:
     """)
     recipe = {"weights": 2, "gradients": 2, "optimizer": 12}  # bytes
     assert sum(recipe.values()) == 16, "The state of a parameter has 16 bytes."  # @hide
@@ -614,9 +628,9 @@ def more_ranks_keep_less_each() -> None:
         usual recipe it does.
     """)
     question(r"""
-        Somebody adds ranks to a run in stage two, with the usual recipe, until each GPU is nearly
-        empty but for the weights. How many times larger a model can stage three train on the same
-        `1024` ranks, counting state alone?
+        A run in stage two, with the usual recipe, has `1024` ranks. The largest model whose state
+        fits has a certain number of parameters. How many times as many can stage three have on the
+        same ranks?
     """, answer=(2 + 14 / 1024) / (16 / 1024), check=sum(grid["stage two", 1024].values()) / sum(grid["stage three", 1024].values()), unit="times",
         within=0.02,
         wrong={"Stage three shards the weights as well, and these are nearly all that is left.": 1},
@@ -630,24 +644,27 @@ def more_ranks_keep_less_each() -> None:
 @aside
 @requires("linux, ranks=4")
 def shards_within_copies_between() -> None:
-    """FSDP sends less over slow links if each rank keeps more."""
+    """Hybrid sharding sends less between nodes than FSDP, and keeps more on each rank."""
     note(r"""
         GPUs in one *node*, a machine of several GPUs, have fast links to each other, and slower
         ones to other nodes. With [FSDP](#fsdp_does_the_same) each rank keeps one shard of all
         weights, so weights cross the slow links in every step. Can that be avoided?
 
-        *Hybrid* sharding keeps a whole copy of the weights in each node, cut into shards inside it.
-        Then a rank finds all weights in its own node, and only gradients cross between nodes, as in
-        data parallelism.
+        Take two nodes of two GPUs each, and $8$ GB of weights. With FSDP each GPU keeps a fourth,
+        $2$ GB. Of the $6$ GB that it lacks, $4$ GB are in the other node. *Hybrid* sharding keeps a
+        whole copy of the weights in each node. A GPU keeps half of it, $4$ GB, and the other half
+        is in its own node. So no weights cross between the nodes. Only gradients do, as in data
+        parallelism, because the two copies have seen different rows.
 
         Four ranks train a model of four layers. Ranks 0 and 1 stand for one node, ranks 2 and 3 for
-        another. With FSDP a shard is a fourth of the weights, with hybrid sharding half. A *mesh*,
-        a table of the ranks, tells PyTorch so. `kept_bytes` are those that a rank keeps for each
-        weight of `4` bytes, and `tables` says who sends how many bytes to whom in a step:
+        another. A *mesh*, a table of the ranks, tells PyTorch how to shard: in four shards, or in
+        two copies of two shards each. `kept_bytes` are those that a rank keeps for each weight of
+        `4` bytes. `tables` says how many bytes each rank sends to each other rank in a step:
     """)
     meshes = {"FSDP": init_device_mesh("cpu", (4,), mesh_dim_names=("shard",)),
               "hybrid": init_device_mesh("cpu", (2, 2), mesh_dim_names=("copy", "shard"))}
     kept_bytes, tables = {}, {}
+    gathers = {}  # @hide
     for name, mesh in meshes.items():
         layers = [Layer(w) for w in initial_weights()]
         for module in layers:
@@ -658,13 +675,20 @@ def shards_within_copies_between() -> None:
             with Wire() as wire:
                 loss_of(layers, my_rows()).backward()
         tables[name] = from_all_ranks(wire.to)
+        with Wire() as gathering:  # @hide
+            loss_of(layers, my_rows())
+        gathers[name] = from_all_ranks(gathering.to)  # @hide
     assert kept_bytes == {"FSDP": 1.0, "hybrid": 2.0}, \
         "For each weight a rank keeps 1 byte with FSDP, and 2 with hybrid sharding."  # @inspect kept_bytes as B
     across = [sum(tables[name][r][s] for r in (0, 1) for s in (2, 3))
               for name in ("FSDP", "hybrid")]  # @inspect across as B
-    less = across[0] / across[1]  # @inspect less as times
-    assert less == 3.0, \
-        "From one node to the other, FSDP sends 3 times the bytes of hybrid sharding."
+    ratio = across[0] / across[1]  # @inspect ratio as times
+    assert ratio == 3.0, \
+        "From one node to the other, FSDP sends 3 times as many bytes as hybrid sharding."
+    assert gathers["FSDP"][1][2] > 100 * gathers["FSDP"][0][3], \
+        "FSDP's all-gathers go from rank 1 to rank 2; from rank 0 to rank 3 they send only headers."  # @hide
+    assert tables["FSDP"][0][3] > 100 * gathers["FSDP"][0][3], \
+        "Its reduce-scatters go from rank 0 to rank 3."  # @hide
     figure(plot_traffic(tables), caption=r"""
         Bytes that each rank (row) sent to each other rank (column) in a step. Ranks 0 and 1 are one
         node, ranks 2 and 3 the other.
@@ -674,13 +698,24 @@ def shards_within_copies_between() -> None:
             hybrid sharding most goes between ranks 0 and 1 and between ranks 2 and 3.
         """)
     note(r"""
-        So memory buys traffic: each rank keeps twice the bytes, and a third of them crosses.
+        So hybrid sharding keeps twice as many bytes on each rank, and sends a third between the
+        nodes. Why a third? Take the bytes of all weights as $1$, and count what the first node
+        sends to the second.
 
-        Why a third? Count in bytes of all weights. FSDP has two links from node to node. One
-        carries two all-gathers, `2 * 3/4`, and the other a reduce-scatter, `6/4`, because
-        [with gloo it costs the same as an all-reduce](#a_ring_sends_less_than_twice_the_tensor).
-        That makes `3`. With hybrid sharding, each of two pairs of ranks all-reduces the gradients
-        of half the weights: `2 * 1/2 = 1`.
+        With FSDP, the four ranks form a ring.
+
+        - Rank 1 sends to rank 2, in two all-gathers. In each it sends three shards of a fourth,
+          `3/4`.
+        - Rank 0 sends to rank 3, in a reduce-scatter, which goes round the other way. It sends
+          `6/4`.
+        - Together, that is `2 * 3/4 + 6/4 = 3`.
+
+        (The reduce-scatter ought to send only `3/4`. But
+        [that of gloo sends the same as an all-reduce](#a_ring_sends_less_than_twice_the_tensor).)
+
+        With hybrid sharding, ranks 0 and 2 have the same half of the weights, and all-reduce its
+        gradients. On two ranks, an all-reduce sends its tensor once, which is `1/2`. Ranks 1 and 3
+        do the same with the other half. Together, that is `2 * 1/2 = 1`.
     """)
     question(r"""
         `1024` GPUs in nodes of `8` use hybrid sharding. A model has `100` GB of weights. Somebody
@@ -689,7 +724,7 @@ def shards_within_copies_between() -> None:
     """, answer=1.0, check=(100 / 8) / (100 / 8), unit="times",
         wrong={"More nodes make more copies, and no smaller shards.": 0.5},
         hint="Into how many shards is one copy cut?",
-        why="Each node holds a whole copy, cut into `8` shards of `12.5` GB, however many nodes there are.")
+        why="Each node holds a whole copy, cut into `8` shards of `12.5` GB, however many nodes there are. More nodes make more copies.")
 
 
 def plot_fit(kept: Sequence[float]) -> Figure:  # @hide

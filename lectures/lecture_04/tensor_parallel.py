@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from counters import saved_bytes_of
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 from wire import Wire, from_all_ranks
 
 from litbook import aside, figure, misbelief, note, question, requires
@@ -107,7 +107,7 @@ def a_matmul_can_be_cut_in_two_ways() -> None:
 
 @requires("ranks=4")
 def columns_then_rows_need_one_sum() -> None:
-    """Cut the first matrices by columns and the last by rows, and one sum is left to do."""
+    """Cut the first matrices by columns and the last by rows, and one all-reduce is enough."""
     note(r"""
         The feed-forward part of a Transformer block has three matrices. `gate` and `up` take a
         token to a wider vector, and `down` takes it back:
@@ -116,14 +116,20 @@ def columns_then_rows_need_one_sum() -> None:
 
         How often do four ranks that share it have to communicate?
 
-        [Cut by columns](#a_matmul_can_be_cut_in_two_ways), a rank computes some columns of a result
-        alone. Cut by rows, it needs only some columns of the input. So cut `gate` and `up` by
-        columns and `down` by rows: then each rank has computed exactly the columns that it needs
-        next. If there are as many columns inside as ranks, each rank computes one of them, and its
-        row of `down` reads only this one.
+        [Cut by columns](#a_matmul_can_be_cut_in_two_ways), a rank computes some columns of the
+        result, each of them complete. Cut by rows, a rank needs only some columns of the input, but
+        has only a part of each sum. The parts are added up by an all-reduce. So cut `gate` and `up`
+        by columns and `down` by rows: then each rank has computed exactly the columns that it needs
+        next.
 
-        SiLU and the multiplication $\odot$ do not disturb this, because they work on each column by
-        itself. So there is one all-reduce, at the very end. `own` are the columns of this rank:
+        By hand, with two ranks and two columns inside: say that for some token, rank 0 computes $3$
+        in the first column, and rank 1 computes $4$ in the second. The result has one element, and
+        `down` is the column `[2, 5]`. Rank 0 keeps the $2$ and computes `3 * 2 = 6`. Rank 1 keeps
+        the $5$ and computes `4 * 5 = 20`. The element is `6 + 20 = 26`.
+
+        SiLU and the multiplication $\odot$ need no exchange, because they work on each column by
+        itself. So there is one all-reduce, at the very end. `draw` makes the matrices, and `own`
+        are the columns of this rank:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     gate, up, down = draw((8, 16), (8, 16), (16, 8))
@@ -152,25 +158,31 @@ def columns_then_rows_need_one_sum() -> None:
             some columns, in down the rows with the same numbers.
         """)
     misbelief("It does not matter which matrix is cut by columns and which by rows.", r"""
-        It does. If `gate` is cut by rows, each rank has only a part of each sum when SiLU comes.
-        But SiLU of the parts, added up, is not SiLU of the sum. So a second all-reduce would have
-        to come before SiLU.
+        It does. If `gate` is cut by rows, each rank has only a part of each sum before SiLU. But
+        SiLU of the parts, added up, is not SiLU of the sum. So a second all-reduce is needed before
+        SiLU.
     """)
     rows = slice(2 * rank, 2 * rank + 2)  # of 8 inputs  # @hide
     curved = F.silu(x[:, rows] @ gate[rows])  # @hide
     dist.all_reduce(curved)  # @hide
     assert not torch.allclose(curved, F.silu(x @ gate)), \
         "SiLU of the four parts, added up, is not SiLU of the sum."  # @hide
+    squares = summed((x @ up[:, own]).square().sum(dim=1, keepdim=True))  # @hide
+    normed = summed(F.silu(x @ up[:, own] / (squares / 16).sqrt()) @ down[own])  # @hide
+    assert torch.allclose(normed, F.silu(norm(x @ up)) @ down), \
+        "A norm before SiLU takes one more all-reduce, of a sum of squares for each token."  # @hide
     question(r"""
-        Another feed-forward part has a norm *between* `up` and `down`: it divides all columns of a
-        token by their root mean square. `gate` and `up` are cut by columns. How many all-reduces
-        does the part need now in the forward pass, if each carries whatever has to be added up?
-    """, answer=2, check=len(("sum of squares", "results of down")), unit="all-reduces",
+        Another feed-forward part computes `down(SiLU(norm(up(x))))`. Its norm divides all columns
+        of a token by their root mean square. `up` is cut by columns, `down` by rows, and each rank
+        computes with its own slices only. How many all-reduces does the part need in the forward
+        pass?
+    """, answer=2, check=len((squares, normed)), unit="all-reduces",
         wrong={"The norm needs the squares of all columns, and a rank has only some.": 1},
-        hint="Can a rank compute the norm from its own columns?",
+        hint="Can a rank compute the norm, and then SiLU, from its own columns?",
         why=r"""
-            The mean square runs over all columns, so the ranks have to add up their sums of squares
-            first: one number for each token. The second all-reduce is that at the end.
+            The mean square runs over all columns, so the ranks first add up their sums of squares:
+            one number for each token. This cannot wait until the end, because SiLU of a column
+            needs the norm. The second all-reduce is the one at the end.
         """)
 
 
@@ -202,12 +214,12 @@ def heads_are_columns() -> None:
         and a sum can be computed in parts. An
         [all-reduce](#an_all_reduce_leaves_the_sum_everywhere) does that.
 
-        Now take PyTorch's own layer of four heads, on four ranks. Each head has `16` columns of
-        `query`, `key` and `value`, and `16` rows of the projection:
+        Now take PyTorch's own `layer` of four heads, on four ranks. Each head has `16` columns of
+        `query`, `key` and `value`, and `16` rows of the `projection`:
     """)
     rank = dist.get_rank()
     layer = nn.MultiheadAttention(64, 4, bias=False).double()
-    layer.requires_grad_(False)  # @unnoticed: left out: nothing here needs a gradient  # @hide
+    layer.requires_grad_(False)  # @hide
     query, key, value = layer.in_proj_weight.T.chunk(3, dim=1)
     projection = layer.out_proj.weight.T
     x: Float[Tensor, "token 64"] = torch.randn(10, 64).double()
@@ -437,15 +449,18 @@ def a_block_needs_four_all_reduces() -> None:
 @aside
 @requires("linux, ranks=4")
 def a_checkpointed_block_sends_again() -> None:
-    """A checkpointed block repeats its forward all-reduces in the backward pass."""
+    """A checkpointed block repeats one of its two forward all-reduces."""
     note(r"""
         Tensor parallelism needs [four all-reduces per block](#a_block_needs_four_all_reduces). Is
         that still so with *activation checkpointing*, which keeps only a block's input and computes
         [the rest again](#lecture_03.checkpointing_keeps_the_input_alone) in the backward pass?
 
-        No, because the block is run twice, and its forward all-reduces belong to it. One would
-        expect six: two in the forward pass, two when it is repeated, and two for gradients. The
-        count is five:
+        Count first. Two of the four all-reduces are in the forward pass, and two are for gradients.
+        With checkpointing the block runs a second time. That would repeat the two of the forward
+        pass, which makes `2 + 2 + 2 = 6`.
+
+        Now measure. `block` runs with this rank's `slices`, first without PyTorch's `checkpoint`
+        and then with it:
     """)
     x = torch.randn(2, 128, 64).double().requires_grad_()
     slices = own_slices(block_matrices())
@@ -454,26 +469,34 @@ def a_checkpointed_block_sends_again() -> None:
     )
     with Wire() as plain:
         gradient = gradient_of_tokens(block(x), x)
-    with Wire() as again:
+    with Wire() as checkpointed:
         y = checkpoint(block, x, use_reentrant=False)
         same = gradient_of_tokens(y, x)
     assert torch.equal(same, gradient), \
         "The gradient is the same as without checkpointing."
-    more = again.sent / plain.sent  # @inspect more as times
-    assert more == 5 / 4, \
-        "The checkpointed block sends five all-reduces in place of four."
+    ratio = checkpointed.sent / plain.sent  # @inspect ratio as times
+    assert ratio == 5 / 4, \
+        "The checkpointed block sends the bytes of five all-reduces, where the plain one sends four."
     note(r"""
-        The last all-reduce is not repeated, because no gradient needs its result: PyTorch stops as
-        soon as it has all that the backward pass asks for. So whoever counts the traffic of a
-        checkpointed run has to count $5$ for $4$, and $6$ if the block is run to its end.
+        Five and not six, because PyTorch stops the second run as soon as it has all that the
+        backward pass needs. No gradient of the block needs the result of its last all-reduce, so
+        that one is not repeated. `set_checkpoint_early_stop` can turn this off. Then the block runs
+        to its end:
     """)
+    with set_checkpoint_early_stop(False), Wire() as to_the_end:
+        y = checkpoint(block, x, use_reentrant=False)
+        gradient_of_tokens(y, x)
+    assert to_the_end.sent / plain.sent == 6 / 4, \
+        "Without the early stop, it sends six."
     question(r"""
-        A step of a model without checkpointing takes `1` second, of which a fifth is waiting for
-        all-reduces of tensor parallelism. With checkpointing, arithmetic grows by a third and the
-        all-reduces are five for four. How many seconds does the step take?
+        A step of a model without checkpointing takes `1` second: `0.8` seconds of arithmetic, and
+        `0.2` seconds of waiting for all-reduces of tensor parallelism. Somebody adds checkpointing
+        of every block. The arithmetic grows by a third, and PyTorch stops early. How many seconds
+        does the step take?
     """, answer=0.8 * 4 / 3 + 0.2 * 5 / 4, check=(0.8 + 0.8 / 3) + (0.2 + 0.2 / 4), unit="s", within=0.02,
-        wrong={"The traffic grows as well.": 0.8 * 4 / 3 + 0.2},
-        why="`0.8` seconds of arithmetic become `1.07`, and `0.2` seconds of traffic become `0.25`.")
+        wrong={"The traffic grows as well.": 0.8 * 4 / 3 + 0.2, "PyTorch stops before the last all-reduce of a block.": 0.8 * 4 / 3 + 0.2 * 6 / 4},
+        hint="How many all-reduces does a block need now, in place of four?",
+        why="`0.8` seconds of arithmetic become `1.07`. Five all-reduces in place of four make `0.25` seconds of waiting out of `0.2`.")
 
 
 def all_gather_tokens(x: Float[Tensor, "b t d"]) -> Float[Tensor, "b all d"]:
@@ -530,12 +553,12 @@ def scatter(x: Tensor) -> Any:
 @aside
 @requires("linux, ranks=4")
 def a_sum_can_be_left_scattered() -> None:
-    """Sequence parallelism sends the same number of bytes, and keeps less."""
+    """Sequence parallelism sends the same number of bytes as tensor parallelism, and keeps less."""
     note(r"""
         In [tensor parallelism](#a_block_needs_four_all_reduces) ranks share the matrices of a
         block, but not what lies between: after each part an all-reduce gives every rank all tokens.
         Then all ranks compute the same norms of the same tokens, and keep the same values for the
-        backward pass. Can that be shared, too?
+        backward pass. Can that be shared as well?
 
         Take a token for each rank. A norm looks at one token at a time, so rank 0 could normalize
         the first, rank 1 the second, and so on. For that, take the all-reduce apart into its
@@ -573,20 +596,21 @@ def a_sum_can_be_left_scattered() -> None:
         "A rank sends the bytes of the four all-reduces of tensor parallelism, and headers."
     note(r"""
         The traffic is the same, because the two halves of an all-reduce together send what it
-        sends. What is gained is memory. `saved_bytes_of` counts what autograd keeps on this rank
-        for the backward pass, without the weights:
+        sends. What is gained is memory. For each token, a norm keeps its `64` elements and the one
+        factor that it multiplied them by, of `8` bytes each. `saved_bytes_of` counts what autograd
+        keeps on this rank for the backward pass, without the weights:
     """)
     weights = [*slices[0], *slices[1]]
-    before = saved_bytes_of(partial(tensor_parallel, x), weights)  # @inspect before as B
-    after = saved_bytes_of(partial(sequence_parallel, x_own), weights)  # @inspect after as B
-    assert before - after == 2 * (64 + 1) * 8 * 2 * 128 * 3 / 4, \
+    all_tokens = saved_bytes_of(partial(tensor_parallel, x), weights)  # @inspect all_tokens as B
+    own_tokens = saved_bytes_of(partial(sequence_parallel, x_own), weights)  # @inspect own_tokens as B
+    assert all_tokens - own_tokens == 2 * (64 + 1) * 8 * 2 * 128 * 3 / 4, \
         "Each of two norms kept 64 + 1 values of 8 bytes for each of 2 * 128 tokens; three fourths are saved."
     note(r"""
-        What is saved are the norms' values of other ranks' tokens. The rest is what attention and
-        the feed-forward part keep, which tensor parallelism has shared already, and the gathered
-        tokens that enter the matrices. Megatron does not keep these either, but gathers them again
-        in the backward pass [@korthikanti2022]. Then each part sends five halves of an all-reduce
-        in place of four.
+        So a rank no longer keeps what norms need of other ranks' tokens. It still keeps what
+        attention and the feed-forward part need, which tensor parallelism has shared already. It
+        also keeps the gathered tokens that enter the matrices. Megatron drops these as well, and
+        gathers them again in the backward pass [@korthikanti2022]. Then each part sends five halves
+        of an all-reduce in place of four.
     """)
     gain = torch.ones(64, dtype=torch.float64, requires_grad=True)  # @hide
     upstream = torch.randn(2, 128, 64).double()  # @hide
@@ -602,9 +626,9 @@ def a_sum_can_be_left_scattered() -> None:
         gradients of the gains have to be added up over the ranks.
     """)
     question(r"""
-        Somebody shares a layer among ranks by tokens, in the same way as the norms here. Which
-        kinds can be shared so without any exchange? Give `1` for yes and `0` for no, in this order:
-        a norm over each token's elements; dropout; softmax over the sequence.
+        Ranks share a layer as they share the norms here: each computes it for its own tokens. For
+        which of these layers does that need no exchange? Give `1` or `0` for each: a norm over each
+        token's elements; dropout; softmax over the sequence.
     """, answer=[1, 1, 0], check=[int(by_token) for by_token in (True, True, False)],
         hint="Does the result for one token depend on another token?",
         why=r"""
@@ -623,20 +647,21 @@ def a_loss_needs_three_numbers_per_token() -> None:
         cut by columns, so each of four ranks has the logits of a fourth of the entries. The loss
         needs all of them. Do the logits have to be gathered?
 
-        No. The loss of a token is
+        No, because the loss of a token needs only a sum over all logits $z_i$, and the one logit of
+        the target, the correct next token:
 
         $$
         \log \sum_i e^{z_i} - z_{\text{target}}
         $$
 
-        with the logits $z_i$ and that of the target, the correct next token. Take two entries with
-        $e^{z} = 1$ and $2$ on rank 0, and two with $3$ and $4$ on rank 1. Rank 0 knows $1 + 2 = 3$,
-        rank 1 knows $3 + 4 = 7$, and the sum is $10$. Each rank sends one number instead of two,
-        and one instead of thousands if it has thousands of entries.
+        Take two entries with $e^{z} = 1$ and $2$ on rank 0, and two with $3$ and $4$ on rank 1.
+        Rank 0 knows $1 + 2 = 3$, rank 1 knows $3 + 4 = 7$, and the sum is $10$. Each rank sends one
+        number instead of two, and one instead of thousands if it has thousands of entries.
 
         So three all-reduces of one number per token are enough: of the `largest` logit, which is
         subtracted first so that the exponentials do not overflow; of the sums; and of the logit of
-        the target, which is zero on all ranks but one:
+        the target, which is zero on all ranks but one. `own` are a rank's logits, `24` for each
+        token, and `is_own` says for which tokens the target is among them:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     logits: Float[Tensor, "t 96"] = torch.randn(16384, 96).double()
@@ -658,9 +683,9 @@ def a_loss_needs_three_numbers_per_token() -> None:
     parts = [torch.empty_like(own) for _ in range(ranks)]
     with Wire() as gathering:
         dist.all_gather(parts, own)
-    more = gathering.sent / wire.sent  # @inspect more as times
-    assert math.isclose(more, 96 / (3 * 2), rel_tol=0.01), \
-        "To gather all 96 logits on every rank, a rank sends 96 / (3 * 2) times as many bytes, up to 1 %."
+    ratio = gathering.sent / wire.sent  # @inspect ratio as times
+    assert math.isclose(ratio, 96 / (3 * 2), rel_tol=0.01), \
+        "To gather all 96 logits on every rank, a rank sends 96 / (3 * 2) times as many bytes, within 1 % for headers."
     note(r"""
         Why this ratio? For each token, an all-gather sends three fourths of `96` values, and an
         all-reduce twice three fourths of one value. The `3` counts the all-reduces, and the `2` the

@@ -316,12 +316,12 @@ def test_what_is_watched_is_there():
     from litbook.site.preview import render, worker
 
     for room, names in (
-        (worker.Worker, ("changed",)),
+        (worker.Worker, ("take_changes",)),
         (render.Renderer, ("make",)),
         (process.ForkServerRunner, ("record_of",)),
         (run, ("run", "instrument_files")),
         (run.Execution, ("section",)),
-        (parse, ("usable",)),
+        (parse, ("read_usable",)),
     ):
         assert all(callable(getattr(room, name)) for name in names)
     assert "torch" in process.PRELOADED

@@ -100,7 +100,7 @@ def test_a_wrong_number_in_the_lecture_stops_the_command_which_changes_no_file(c
     git(copy, "add", "-A")
     git(copy, "-c", "user.name=t", "-c", "user.email=t@example.invalid", "commit", "-qm", "all")
     said = (
-        f"lectures/lecture_02/tensor.py:{line}: claim fails: The matrix takes 2304 MiB.\n"
+        f"lectures/lecture_02/tensor.py:{line}: claim fails: The matrix takes 2304 MiB. [claim-fails]\n"
         "    assert size == 2305 * 1024 * 1024\n"
         "    2,415,919,104 == 2,416,967,680\n"
         "      size is 2,415,919,104\n"

@@ -49,7 +49,7 @@ def test_what_runs_after_the_lectures_last_line_is_counted(tmp_path: Path) -> No
     coverage = pytest.importorskip("coverage")
     (tmp_path / ".coveragerc").write_text(CONFIG, "utf-8")
     lecture = write(tmp_path, TEXT.replace("BYE", repr(str(tmp_path / "bye"))))
-    command = [sys.executable, "-m", "coverage", "run", "-m", "litbook.cli", "run", str(lecture), "--quiet"]
+    command = [sys.executable, "-m", "coverage", "run", "-m", "litbook", "run", str(lecture), "--quiet"]
     env = {**os.environ, "PYTHONPATH": str(REPO / "tools")}
     done = subprocess.run(
         command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False

@@ -160,11 +160,11 @@ def test_each_argument_of_the_helpers_of_utilization_and_of_the_run_matters(part
     assert cost(True, 12, context=9) - cost(True, 12) == 12 * 2 * 32
     assert len(whole.lexicon(5)) == 5 and len(whole.lexicon(6)) == 6
     words, again = whole.lexicon(), torch.Generator
-    texts = [whole.write_text(words, 2, again().manual_seed(seed)) for seed in (0, 0, 1)]
+    texts = [whole.draw_sequences(words, 2, again().manual_seed(seed)) for seed in (0, 0, 1)]
     assert torch.equal(texts[0], texts[1]) and not torch.equal(texts[0], texts[2])
     assert texts[0].shape == (2, whole.RUN.context + 1)
-    assert whole.write_text(words, 3, again()).shape[0] == 3
-    assert not torch.equal(texts[0], whole.write_text(words.flip(0), 2, again().manual_seed(0)))
+    assert whole.draw_sequences(words, 3, again()).shape[0] == 3
+    assert not torch.equal(texts[0], whole.draw_sequences(words.flip(0), 2, again().manual_seed(0)))
     rates = [whole.rate_at(step) for step in (0, 9, 60, whole.STEPS - 1)]
     assert rates[0] < rates[1] == rates[2] == whole.RATE > rates[3] > 0
     assert whole.spelled(torch.tensor([1, 2, 0, 26])) == "ab z"
@@ -197,7 +197,7 @@ def test_each_argument_of_the_helpers_of_the_regimes_matters(parts: tuple[Any, A
     assert regimes.most_made(lambda: torch.ones(100) + torch.ones(100)) == 3 * 400
     one, two, narrow = regimes.waits(1), regimes.waits(2), regimes.waits(1, small(counts))
     assert one.memory < two.memory and one.arithmetic == 0 < regimes.waits(2048).arithmetic
-    assert narrow.card < one.card and narrow.launches == one.launches
+    assert narrow.gpu < one.gpu and narrow.launches == one.launches
     norms = [op for op in regimes.block_operations(3, small(counts)) if "norm" in op.name]
     assert [(op.read, op.written) for op in norms] == [(2 * (3 + 1) * 32, 2 * 3 * 32)] * 2
     assert torch.allclose(regimes.KernelNorm(8)(x), block.RMSNorm(8)(x))
@@ -253,7 +253,7 @@ def test_each_argument_of_the_helpers_of_the_whole_model_matters(parts: tuple[An
         assert sum(whole.parts_of(config).values()) == counts.parameter_count(config)
     first, again = whole.fresh_model(), whole.fresh_model()
     assert all(map(torch.equal, first.parameters(), again.parameters()))
-    texts = [whole.write_text(whole.lexicon(), n, torch.Generator().manual_seed(n)) for n in (1, 2)]
+    texts = [whole.draw_sequences(whole.lexicon(), n, torch.Generator().manual_seed(n)) for n in (1, 2)]
     other = block.Transformer(whole.RUN, "written")
     losses = [whole.loss_of(model, text).item() for model in (first, other) for text in texts]
     assert len(set(losses)) == 4

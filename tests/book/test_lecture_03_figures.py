@@ -38,14 +38,21 @@ def test_each_matrix_of_a_block_has_the_area_of_its_weights_and_lies_in_no_other
 def test_a_bar_as_long_as_what_is_kept_begins_with_the_state_in_a_frame_as_long_as_a_cards_memory(
     lecture: Any,
 ) -> None:
-    kept = {"state": 3e9, "activations": 90e9, "days": 7.0}
+    kept = {"state": 3e9, "activations": 90e9, "softmax": 4e9, "days": 7.0}
     (axes,) = lecture("figures").plot_fit(kept, 80 * 10**9).axes
-    state, activations, frame = axes.patches
-    assert [it.get_width() for it in (state, activations, frame)] == [3e9, 90e9, 80e9]
-    assert (state.get_x(), activations.get_x(), frame.get_x()) == (0, 3e9, 0)
+    state, activations, softmax, frame, free = axes.patches
+    assert [it.get_width() for it in (state, activations, softmax, frame, free)] == [
+        3e9,
+        90e9,
+        4e9,
+        80e9,
+        8e9,
+    ]
+    assert [it.get_x() for it in (state, activations, softmax, frame, free)] == [0, 3e9, 93e9, 0, 72e9]
     assert [it.get_text() for it in axes.get_legend().get_texts()] == [
         "state, 3.0 GB",
         "activations, 90.0 GB",
+        "softmax, 4.0 GB",
     ]
 
 

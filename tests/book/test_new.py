@@ -227,7 +227,7 @@ def test_an_import_that_fails_is_said_once_and_contradicts_no_recording(
         file.write(f"{listed}\n")
     lecture.write_text(lecture.read_text().replace("\n\n", f"\n\nimport {imported}\n", 1))
     name = imported.partition(".")[0]
-    said = f"lectures/lecture_01.py:3: ModuleNotFoundError: No module named '{name}'\n        {way_out}\n    import {imported}\n"
+    said = f"lectures/lecture_01.py:3: ModuleNotFoundError: No module named '{name}' [raised]\n        {way_out}\n    import {imported}\n"
     done = litbook(book, "run", "lecture_01", "--quiet")
     assert done.returncode == 1
     assert done.stdout == f"{said}\n0 claims hold, 0 fail, 0 not run, 3 were not reached; 1 error\n"
@@ -286,7 +286,7 @@ def test_a_lecture_that_imports_torch_where_it_is_missing_says_so(
     (book / "lectures" / "lecture_02.py").write_text(text)
     done = litbook(book, "run", "lecture_02", "--quiet", without=without)
     assert done.returncode == 1
-    assert "ModuleNotFoundError: No module named 'torch'\n        pip install torch\n" in done.stdout
+    assert "ModuleNotFoundError: No module named 'torch' [raised]\n        pip install torch\n" in done.stdout
 
 
 def test_the_extra_is_what_the_error_says_it_brings() -> None:

@@ -677,7 +677,7 @@ class Fixed:
 @pytest.fixture
 def fixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[server.Server]:
     monkeypatch.setattr(server.Handler, "timeout", 0.3)
-    with server.Server(Fixed(tmp_path), 0) as made:
+    with server.Server(Fixed(tmp_path), ("localhost", 0)) as made:
         threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         yield made
         made.shutdown()
@@ -692,6 +692,24 @@ def answer(made: server.Server, path: str, **headers: str) -> tuple[int, http.cl
         )
         said = connection.getresponse()
         return said.status, said.headers, said.read()
+
+
+@pytest.mark.parametrize(
+    ("host", "asked", "status"),
+    [
+        ("localhost", "author.example", 403),
+        ("0.0.0.0", "author.example", 200),
+        ("127.0.0.1", "localhost", 200),
+    ],
+)
+def test_a_preview_answers_by_other_names_only_where_it_serves_other_machines(
+    tmp_path: Path, host: str, asked: str, status: int
+) -> None:
+    with server.Server(Fixed(tmp_path), (host, 0)) as made:
+        threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        said = answer(made, "/page/", Host=f"{asked}:{made.server_port}")
+        made.shutdown()
+    assert said[0] == status
 
 
 FRAMED = {"Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "iframe"}

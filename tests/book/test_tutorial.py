@@ -65,7 +65,7 @@ def ran(repo: Path, folder: Path, words: list[str]) -> subprocess.CompletedProce
     """What a command of the tutorial says in `folder`; that of the lectures is asked in this process."""
     assert words[0] == "litbook" or words[:2] == ["python", "tools/run_lecture.py"]
     if words[0] == "python":
-        return running.command(*words[2:], cwd=folder)
+        return running.command(*words[2:], cwd=folder, coded=True)
     tool = [*running.LITBOOK, *words[1:]]
     return subprocess.run(tool, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
 

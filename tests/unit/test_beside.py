@@ -273,7 +273,7 @@ def test_a_module_beside_that_is_named_like_one_that_is_there_is_refused(tmp_pat
     lecture = tmp_path / "lecture_x.py"
     lecture.write_text(text, encoding="utf-8")
     said = (
-        f"lecture_x.py:1:1: {name}.py beside the lecture is named like a module that is there already\n"
+        f"lecture_x.py:1:1: {name}.py beside the lecture is named like a module that is there already [namesake]\n"
         f"    import {name}\n    ^\n    give yours another name"
     )
     # A process that draws on a terminal has imported more: rich, and what that imports.

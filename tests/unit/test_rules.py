@@ -7,7 +7,6 @@ import re
 import textwrap
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 from tests.running import Done
@@ -48,8 +47,7 @@ def lecture_of(example: str) -> str:
 
 def command(*words: str) -> Done:
     """What `litbook` says to these words, codes of findings included."""
-    with mock.patch("tests.running.uncoded", str):
-        return run_lecture(*words, program=cli.litbook)
+    return run_lecture(*words, program=cli.litbook, coded=True)
 
 
 def found(path: Path, code: str = "", **options: Any) -> list[str]:

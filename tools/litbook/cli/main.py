@@ -60,7 +60,7 @@ def _version(context: click.Context, _: click.Parameter, asked: bool) -> None:
 
 
 @click.group(cls=Commands, context_settings=SETTINGS)
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version,
+@click.option("-V", "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version,
               help="Say which litbook this is, and where it is.")  # fmt: skip
 def group() -> None:
     """Lectures whose every claim is executed."""

@@ -62,7 +62,9 @@ DEVICES = ["auto", "cpu", *(kind.name for kind in devices())]
 RUN = [
     SECTIONS,
     click.Option(["--device"], type=click.Choice(DEVICES), default="auto", show_default=True),
-    click.Option(["--quiet"], is_flag=True, help="Print only what went wrong, and the count of claims."),
+    click.Option(
+        ["-q", "--quiet"], is_flag=True, help="Print only what went wrong, and the count of claims."
+    ),
     click.Option(["--out"], metavar="FILE", type=FILE, help="Write the record of the run to FILE, as JSON."),
     click.Option(["--timeout"], metavar="S", type=seconds, help="Stop after S seconds, at the line reached."),
     click.Option(["--words"], type=FOREIGN, help="Whose words it is written in (default: as its book says)."),

@@ -12,12 +12,14 @@ from litbook.project import Project
 
 
 @click.command
-@click.option("--port", type=click.IntRange(1, 65535), default=8000, help="Of localhost (default: 8000).")
+@click.option("--port", type=click.IntRange(1, 65535), default=8000, help="Of HOST (default: 8000).")
+@click.option("--host", default="localhost", show_default=True, help="0.0.0.0 serves other machines, too.")
+@click.option("--open", "opens", is_flag=True, help="Show the site in a browser.")
 @click.option("--config-file", type=FILE, help="Of the site (default: the mkdocs.yml of this book).")
 @click.option(
     "--timeout", metavar="S", type=seconds, default=300, help="Of a lecture (default: 300 seconds)."
 )
-def serve(port: int, config_file: Path | None, timeout: float) -> int:
+def serve(port: int, host: str, opens: bool, config_file: Path | None, timeout: float) -> int:
     """Show the site while lectures are written: what is saved runs."""
     config = config_file or Project.find(Path.cwd()).config
     require_mkdocs(config)
@@ -27,4 +29,4 @@ def serve(port: int, config_file: Path | None, timeout: float) -> int:
     warm = process.ForkServerRunner(Project.from_config(config.resolve()).folder)
     from litbook.site.preview import preview
 
-    return preview.serve(config, port, warm, timeout)
+    return preview.serve(config, (host, port), warm, timeout, opens=opens)

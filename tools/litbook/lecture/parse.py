@@ -35,7 +35,7 @@ from litbook.project import display_path as shown_path
 from litbook.project import name_of
 from litbook.python.file import File, with_modules
 from litbook.python.imports import NameResolver, find_circles
-from litbook.python.nodes import lines_of, normalize_newlines, pause_collection
+from litbook.python.nodes import lines_of, normalize_newlines, parse_text, pause_collection
 from litbook.record import model
 from litbook.rules.refused import find_lost_sections, find_what_says_nothing
 
@@ -149,7 +149,7 @@ def outline(path: Path) -> Lecture:
 
 def _file(path: str, text: str) -> File:
     """The file, and no more of it than its tree. Raises what `ast.parse` does."""
-    return File(path, normalize_newlines(text), ast.parse(normalize_newlines(text)))
+    return File(path, normalize_newlines(text), parse_text(text))
 
 
 def read_usable(path: Path, sections: Iterable[str] = ()) -> Lecture:
@@ -251,7 +251,7 @@ class _ParsedFile:
 def _parse_file(path: str, text: str, lecture: bool) -> _ParsedFile:
     tree, warns, problems = None, False, list[Finding]()
     try:
-        parsed = ast.parse(text, path)
+        parsed = parse_text(text)
         with warnings.catch_warnings(record=True) as given:
             warnings.simplefilter("always")  # kept here: they are shown once, when instrument compiles
             # Some things only the compiler refuses: a stray `return`.

@@ -6,7 +6,6 @@ knows nothing of a run.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import functools
 import os
@@ -19,7 +18,7 @@ from pathlib import Path
 from litbook.lecture.model import INSTALLED, Lecture
 from litbook.project import RECORDINGS
 from litbook.python.file import File
-from litbook.python.nodes import modules_in, normalize_newlines
+from litbook.python.nodes import modules_in, normalize_newlines, parse_text
 
 LARGEST = 1 << 30  # bytes of one entry of the folder
 _NEVER = {*INSTALLED, "__pycache__", "node_modules"}
@@ -37,12 +36,9 @@ def modules(lecture: Lecture, folder: Path) -> list[File]:
             with contextlib.suppress(OSError, ValueError, SyntaxError, RecursionError):  # importing it tells
                 with tokenize.open(path) as file:
                     text = normalize_newlines(file.read())
-                files.append(File(path.name, text, _parsed(text), str(path), name, name))
+                files.append(File(path.name, text, parse_text(text), str(path), name, name))
                 todo.append(files[-1].tree)
     return files
-
-
-_parsed = functools.lru_cache(maxsize=64)(ast.parse)  # a save changes one of them
 
 
 def quoted_files(quoted: Iterable[str], folder: Path, entries: Sequence[Path] = ()) -> set[Path]:

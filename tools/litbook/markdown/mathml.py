@@ -76,6 +76,8 @@ def mathml(source: str, display: str) -> tuple[Html, str]:
             for sub in element.iter():
                 if sub.tag.rpartition("}")[2] in _BELOW and sub[0].text in _LARGE:
                     sub[0].set("movablelimits", "true")
+    if display == "inline":
+        del root.attrib["display"]  # as without it
     return _html(root), "".join(tags)
 
 

@@ -219,7 +219,7 @@ class _NoteRenderer:
             case tree.Strong(children=children):
                 return tag("strong", self.line(children))
             case tree.Break(hard=hard):
-                return elements.join([tag("br"), NEW_LINE]) if hard else NEW_LINE
+                return elements.join([tag("br"), elements.SPACE]) if hard else elements.SPACE
             case _:
                 assert_never(node)
 

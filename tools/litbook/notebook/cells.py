@@ -22,7 +22,7 @@ from litbook.lecture.model import SECTIONS, Lecture, Watch
 from litbook.lecture.program import NameInFile, TopLevelStatement, is_definition
 from litbook.notebook.lines import CellCode, CellLine, CellLineWriter
 from litbook.notebook.plan import ImportStatement, NotebookPlan, groups_of, plan_of, span
-from litbook.python.nodes import DefinitionNode, FunctionNode, all_nodes, modules_in, segment
+from litbook.python.nodes import DefinitionNode, FunctionNode, all_nodes, modules_in, parse_text, segment
 from litbook.record.device_kinds import needs
 
 
@@ -209,6 +209,6 @@ def _device(required: str | None) -> str | None:
 def imported_modules(text: str) -> list[str]:
     """The first names of the modules that Python `text` imports, anywhere; none where it is no Python."""
     try:
-        return [*modules_in(ast.parse(text))]
+        return [*modules_in(parse_text(text))]
     except SyntaxError:
         return []

@@ -78,6 +78,12 @@ def normalize_newlines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+@functools.lru_cache(maxsize=128)  # the files of a book: a save changes one of them
+def parse_text(text: str) -> ast.Module:
+    """The syntax tree of a file, for all who ask; nobody changes it. Raises what `ast.parse` raises."""
+    return ast.parse(normalize_newlines(text))
+
+
 def has_docstring(node: ast.Module | DefinitionNode) -> bool:
     """Whether a module, class or function begins with a docstring."""
     return ast.get_docstring(node, clean=False) is not None

@@ -22,6 +22,7 @@ from litbook.python.nodes import (
     head_of,
     normalize_newlines,
     own_nodes,
+    parse_text,
     pause_collection,
 )
 
@@ -121,7 +122,7 @@ def _read(files: Files) -> tuple[list[ast.Module], NameResolver]:
 
 def _parse(text: str) -> ast.Module | None:
     try:
-        return ast.parse(normalize_newlines(text))
+        return parse_text(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

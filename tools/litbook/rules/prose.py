@@ -7,7 +7,9 @@ a page. Every command tells them, and a page draws what is told here as text.
 from __future__ import annotations
 
 import functools
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from pathlib import Path
 
 from litbook.finding import Finding, Place
@@ -47,9 +49,11 @@ def problems(
             number=functools.partial(sitemap.resolve_label, book, page),
         )
         lines = record.sources[section.file].text.split("\n")
-        texts = sorted(_texts(edition, section), key=lambda text: text[0])
-        for line, note in texts:
-            below = min((other for other, _ in texts if other > line), default=line + FAR)
+        texts = sorted(_texts(edition, section), key=itemgetter(0))
+        starts = [line for line, _, _ in texts]
+        for line, read, text in texts:
+            note, later = read(text), bisect_right(starts, line)
+            below = starts[later] if later < len(starts) else line + FAR
             setting.place = Place(book.path(section), line, 1, lines[line - 1])
             setting.ahead = lines[line - 1 : below - 1]
             # Everything in it that may lead nowhere, or that no page can show.
@@ -75,24 +79,29 @@ def problems(
     return [problem for problem in dict.fromkeys(several) if problem.code not in untold]
 
 
-def _texts(edition: LectureRuns, section: Section | Definition) -> Iterator[tuple[int, Note]]:
-    """All prose of a section, or of a definition, each with its line."""
-    yield section.first, grammar.phrase(section.heading)
+def _texts(
+    edition: LectureRuns, section: Section | Definition
+) -> Iterator[tuple[int, Callable[[str], Note], str]]:
+    """All prose of a section, or of a definition: its line, how it is read, and the text.
+
+    It is read when its turn comes: the trees of a long section take megabytes.
+    """
+    yield section.first, grammar.phrase, section.heading
     if isinstance(section, Definition):
         return
-    yield from ((section.first + claim.line, grammar.phrase(claim.caption)) for claim in section.claims)
+    yield from ((section.first + claim.line, grammar.phrase, claim.caption) for claim in section.claims)
     told = gather(edition.record, section, edition.recordings).pieces
     for piece in told:
         match piece.kind:
             case "link":
-                yield piece.line, pieces.link(piece.text, piece.data)
+                yield piece.line, functools.partial(pieces.link, target=piece.data), piece.text
             case "figure" | "image":
-                yield piece.line, grammar.phrase(piece.text)
+                yield piece.line, grammar.phrase, piece.text
             case "misbelief" | "explore":
-                yield from ((piece.line, grammar.phrase(text)) for text in (piece.text, piece.data))
-                yield piece.line, grammar.read(piece.why)  # of a picture to play with
+                yield from ((piece.line, grammar.phrase, text) for text in (piece.text, piece.data))
+                yield piece.line, grammar.read, piece.why  # of a picture to play with
             case "note" | "question" | "speaker":
                 texts = filter(None, (piece.text, piece.data, piece.why))
-                yield from ((piece.line, grammar.read(text)) for text in texts)
+                yield from ((piece.line, grammar.read, text) for text in texts)
     for statement in silent_statements(section, {piece.line for piece in told}):
-        yield statement.first, grammar.read(static_prose(statement.prose).removeprefix(ASKED).strip())
+        yield statement.first, grammar.read, static_prose(statement.prose).removeprefix(ASKED).strip()

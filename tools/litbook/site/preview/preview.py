@@ -14,6 +14,7 @@ import logging
 import signal
 import threading
 import time
+import webbrowser
 from pathlib import Path
 
 from litbook.rules.outcome import harmless
@@ -21,7 +22,7 @@ from litbook.run.process import ForkServerRunner, private_folder
 from litbook.site.preview import watch
 from litbook.site.preview.drafts import Drafts
 from litbook.site.preview.render import Renderer
-from litbook.site.preview.server import NewsChannel, Server
+from litbook.site.preview.server import ANY_HOST, NewsChannel, Server
 from litbook.site.preview.worker import Worker
 
 TIDY = 5.0  # seconds without a save, then garbage is collected
@@ -30,19 +31,26 @@ POLL = 25.0  # seconds that a browser's question for news is held
 log = logging.getLogger("litbook.site.preview")
 
 
-def serve(config_file: Path, port: int, warm: ForkServerRunner, timeout: float) -> int:
-    """Serve the site of `config_file` at `port` until Ctrl-C; a lecture may take `timeout` seconds."""
+def serve(
+    config_file: Path, at: tuple[str, int], warm: ForkServerRunner, timeout: float, *, opens: bool = False
+) -> int:
+    """Serve the site of `config_file` at a host and port until Ctrl-C; a lecture may take `timeout` seconds.
+
+    With `opens` a browser shows it once it is there.
+    """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("mkdocs").setLevel(logging.WARNING)
     logging.getLogger("watchfiles").setLevel(logging.WARNING)  # else it tells of each save
     for ending in (signal.SIGINT, signal.SIGTERM):  # what a script starts with `&` inherits SIGINT as ignored
         signal.signal(ending, signal.default_int_handler)
-    address = f"http://localhost:{port}/"
+    host, port = at
+    shown = "localhost" if host in ANY_HOST else f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{port}/"
     with private_folder() as folder:
         (folder / "site").mkdir()
         renderer = Renderer(config_file, folder / "site", address, Drafts(NewsChannel(POLL)))
         try:
-            server = Server(renderer, port)
+            server = Server(renderer, at)
         except OSError as error:
             other = port + 1 if port < 65535 else port - 1
             way_out = f"another port: litbook serve --port {other}"
@@ -53,6 +61,8 @@ def serve(config_file: Path, port: int, warm: ForkServerRunner, timeout: float) 
         def begin() -> None:
             renderer.refresh()
             log.info("serving on %s   (Ctrl-C ends it)", address)
+            if opens:
+                webbrowser.open(address)
             server.serve_forever()
 
         gc.disable()  # amid a page it takes as long as half the page; `_act` does it between saves

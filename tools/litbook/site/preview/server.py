@@ -1,7 +1,8 @@
 """The preview's server: answers this machine's browsers, and tells them when there is news.
 
-It knows a site only as `ServedSite`: pages that are made when they are asked for, and numbers that grow with
-each change. MkDocs' own server makes every page before it shows one, and takes five waiting browsers.
+It answers other machines only where the author says so. It knows a site only as `ServedSite`: pages that
+are made when they are asked for, and numbers that grow with each change. MkDocs' own server makes every page
+before it shows one, and takes five waiting browsers.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import logging
 import mimetypes
 import os
 import re
+import socket
 import sys
 import threading
 from pathlib import Path
@@ -76,16 +78,25 @@ class ServedSite(Protocol):
     def notice(self, address: str) -> str: ...
 
 
+ANY_HOST = ("0.0.0.0", "::")
+LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
+
+
 class Server(http.server.ThreadingHTTPServer):
-    """Serves `site` at a port of localhost."""
+    """Serves `site` at a host and port; at `ANY_HOST` to whoever reaches this machine."""
 
     daemon_threads = True
     request_queue_size = 256  # browsers that wait; the base class lets 5
 
-    def __init__(self, site: ServedSite, port: int) -> None:
+    def __init__(self, site: ServedSite, at: tuple[str, int]) -> None:
         self.site = site
-        super().__init__(("localhost", port), Handler)
-        self.names = {f"{name}:{self.server_port}" for name in ("localhost", "127.0.0.1", "[::1]")}
+        host, _ = at
+        if ":" in host:
+            self.address_family = socket.AF_INET6
+        super().__init__(at, Handler)
+        # None: a machine has more names than it knows.
+        names = {*LOCAL_NAMES, f"[{host}]" if ":" in host else host}
+        self.names = None if host in ANY_HOST else {f"{name}:{self.server_port}" for name in names}
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that goes away in the middle is no error."""
@@ -104,7 +115,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """A page, made now if need be; or news. Only for those who asked this machine by its own name."""
-        if self.headers.get("Host") not in self.names:
+        if self.names is not None and self.headers.get("Host") not in self.names:
             # Another site, whose name leads here, would read along.
             self._send(b"this preview answers to localhost alone\n", "text/plain", 403)
             return
