@@ -46,7 +46,7 @@ def main() -> None:
     """)
     note(r"""
         Read the *core* in order; it carries the argument, and fits into two evenings. Between its
-        sections stand *asides*, folded to their headings: a special case, one more format, what a
+        sections are *asides*, folded to their headings: a special case, one more format, what a
         library does at its edges. The argument goes on without them. This page counts both, and
         says above how long the core takes to read.
     """)
@@ -58,7 +58,7 @@ def main() -> None:
     what_rounding_loses()
     tensors_on_a_gpu()
     storage_and_views()
-    note("**Compute.** What is done with tensors, what it costs, how much of a promise arrives:")
+    note("**Compute.** What is done with tensors, what it costs, how much of a peak is reached:")
     elementwise()
     matmul_and_named_axes()
     counting_flops()

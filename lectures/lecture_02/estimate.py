@@ -11,7 +11,7 @@ from plots import stacks
 
 from litbook import aside, explore, figure, misbelief, note, question
 
-from .figures import days_figure, plot_roofline
+from .figures import plot_roofline
 from .measure import adamw_step, dense_peak, intensity
 from .price import (
     a_run_is_paid_for_in_gpu_hours,
@@ -29,9 +29,7 @@ def napkin_math() -> None:
     """)
     flops_are_work_and_flops_per_second_a_rate()
     a_training_run_in_three_lines()
-    the_rule_leaves_attention_out()
     the_promise_is_printed_twice_too_large()
-    days_are_inverse_to_mfu()
     adamw_keeps_four_numbers_per_parameter()
     adamw_follows_the_dtype_it_is_given()
     a_master_copy_eats_what_it_saves()
@@ -46,14 +44,14 @@ def napkin_math() -> None:
 def flops_are_work_and_flops_per_second_a_rate() -> None:
     """FLOPs count work; FLOP/s is a rate."""
     note(r"""
-        How much work is a product of two matrices? Nearly all the work of a language model is such
-        products.
+        How much work is a matmul of two matrices? Nearly all the work of a language model is such
+        matmuls.
     """)
     note(r"""
         A *FLOP* is one floating-point operation: an addition or a multiplication. Take a matrix of
         `2` rows and `3` columns times one of `3` rows and `4` columns. The result has `2 * 4`
         entries, each a sum of `3` terms. A term counts as `2` FLOPs, its multiplication and an
-        addition. (By convention the first term counts as many, although it is added to nothing.)
+        addition. (By convention the first term counts the same, although it is added to nothing.)
         That makes `2 * (2 * 3 * 4) = 48` FLOPs.
     """)
     note(r"""
@@ -66,9 +64,9 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
     once = flops(lambda: a @ b)  # @inspect once as FLOP
     assert once == 2 * 2 * 3 * 4, "PyTorch counts 48 FLOPs."
     twice = flops(lambda: (a @ b, a @ b))  # @inspect twice as FLOP
-    assert twice == 48 + 48, "Two products are twice the work."
+    assert twice == 48 + 48, "Two matmuls are twice the work."
     note(r"""
-        FLOPs are an amount of work. Divided by seconds they are a speed, FLOP/s. If one product
+        FLOPs are an amount of work. Divided by seconds they are a speed, FLOP/s. If one matmul
         takes a microsecond and two take two, the work has doubled, and the speed is the same:
     """)
     seconds = 1e-6
@@ -84,7 +82,7 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
     """, answer=flops(lambda: torch.ones(1000, 1000) @ torch.ones(1000, 1000)) / 1e12,
         wrong={
             "The additions are missing: each term takes one beside its multiplication.": 1000**3 / 1e12,
-            "That is the size of a matrix, not the work of a product.": 1000**2 / 1e12,
+            "That is the size of a matrix, not the work of a matmul.": 1000**2 / 1e12,
         },
         check=2 * 1000**3 / 10**12,
         hint=r"""
@@ -101,7 +99,7 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
 def a_training_run_in_three_lines() -> None:
     """Work divided by speed gives the length of a training run."""
     note(r"""
-        How long do `1024` GPUs need to train a model of `70` billion *parameters*, the numbers that
+        How long do `1024` GPUs need to train a model of `70` billion *parameters*, the values that
         training adjusts, on `15` trillion *tokens*, words or pieces of words? One of the Llama 3
         models is that large, and read about as much [@llama3].
 
@@ -115,7 +113,7 @@ def a_training_run_in_three_lines() -> None:
     work = 6 * params * tokens  # @inspect work as FLOP
     assert work == 63 * 10**23, "6 * 70e9 * 15e12 is 6.3e24 FLOPs of work."  # @hide
     note(r"""
-        Then the speed. The GPU is an H100 of the version SXM. Its datasheet promises a *peak* rate
+        Then the speed. The GPU is an H100 of the version SXM. Its datasheet prints a *peak* rate
         for each number format, here `bfloat16`, which most training uses. For ordinary, *dense*
         matrices the peak is half of the number that is printed [@nvidia-h100],
         [because](#the_promise_is_printed_twice_too_large) the printed one is for matrices that are
@@ -124,7 +122,7 @@ def a_training_run_in_three_lines() -> None:
     note(r"""
         No run reaches the peak all the time. *Model FLOPs utilization*, MFU, is the share of the
         peak that a run reaches. Assume one half, which is optimistic for a run of this size. With
-        $N$ parameters, $D$ tokens and $G$ cards the run takes
+        $N$ parameters, $D$ tokens and $G$ GPUs the run takes
 
         [@eq:time]: $$
         \mathrm{seconds} = \frac{6ND}{G \times \mathrm{peak} \times \mathrm{MFU}}
@@ -136,13 +134,17 @@ def a_training_run_in_three_lines() -> None:
     mfu = 0.5
     per_day = rate * mfu * gpus * DAY  # @inspect per_day as FLOP
     assert 4.377e22 < per_day < 4.378e22, \
-        "In a day, all cards together do 4.38e22 FLOPs."  # @hide
+        "In a day, all GPUs together do 4.38e22 FLOPs."  # @hide
     days = work / per_day  # @inspect days as days
     assert 143.92 < days < 143.93, \
         "The run takes 144 days on these assumptions."
+    modest = work / (rate * 0.4 * gpus * DAY)  # @inspect modest as days
+    assert 179.9 < modest < 180.0, "At an MFU of 0.4 the run takes 180 days."
     note(rf"""
-        The run takes **{days:.0f} days**, *if* the MFU is {mfu} and no machine fails. An estimate
-        needs its assumptions printed next to it.
+        The run takes **{days:.0f} days**, *if* the MFU is {mfu} and no machine fails. At an MFU of
+        `0.4`, between the `0.38` and `0.43` that the Llama 3 report states for its largest model
+        [@llama3], it takes {modest - days:.0f} days more. So an estimate needs its assumptions
+        printed next to it.
     """)
     question(r"""
         The same run has to end within `30` days, at the same MFU. How many GPUs does it take?
@@ -161,146 +163,82 @@ def a_training_run_in_three_lines() -> None:
 
 
 @aside
-def the_rule_leaves_attention_out() -> None:
-    """Six FLOPs per parameter and token leave out what attention does."""
-    note(r"""
-        The estimate of a training run counts `6` FLOPs per
-        [parameter and token](#a_training_run_in_three_lines). That rule counts multiplications of a
-        token by parameters. *Attention*, the part of a language model in which each token looks at
-        the others, also multiplies tokens by tokens. How much does the rule leave out? Let a model
-        have $L$ layers of width $d$, and let it read $T$ tokens at a time, its *context*. Attention
-        takes $12\,L\,d\,T$ FLOPs for each token, as
-        [a later section](#in_a_transformer_backward_is_twice_forward) derives and counts. The model
-        of `70` billion parameters in the Llama 3 family has `80` layers of width `8192` and was
-        trained on `8192` tokens at a time [@llama3]:
-    """)
-    layers, width, context = 80, 8192, 8192
-    attention = 12 * layers * width * context  # @inspect attention as FLOP
-    by_rule = 6 * 70 * 10**9  # @inspect by_rule as FLOP
-    share = attention / by_rule  # @inspect share as %
-    assert 0.153 < share < 0.154, \
-        "Attention adds 15 % to the FLOPs that the rule counts."
-    short = 12 * layers * width * 1024 / by_rule  # @inspect short as %
-    assert share / short == 8.0, \
-        "With a context of 1024, an eighth, it adds an eighth of that."
-    note(rf"""
-        So the rule is {share:.0%} too low at this context and {short:.0%} at an eighth of it,
-        because with a longer context each token looks at more tokens.
-    """)
-    question(rf"""
-        For each token the rule counts `{by_rule / 1e9:.0f}e9` FLOPs, whatever the context, and at a
-        context of `8192` attention takes `{attention / 1e9:.1f}e9`. At about which context do both
-        take the same?
-    """, answer=round(by_rule / (12 * layers * width)),
-        check=round(context * by_rule / attention), unit="tokens", within=0.02, why=r"""
-            Attention grows in proportion to the context. So the context has to grow by the factor
-            by which the rule's count is larger: `8192 * 420 / 64.4`.
-        """)
-
-
-@aside
 def the_promise_is_printed_twice_too_large() -> None:
     """The large number on a datasheet is for matrices that are half zeros."""
     note(r"""
-        The datasheet of the H100 prints a peak in large type. Why should an estimate take only half
-        of it? The number has a footnote, *with sparsity*: it holds only if two of every four
-        weights are zero, because the card then skips them. The weights of a model in training are
-        not zero, so its matrices are *dense*. For these the peak is half. `peak` looks up the dense
-        peak of a card, and `sparse_factor` is how many times as large the peak with sparsity is:
+        The datasheet of the H100 prints `1979` TFLOP/s for `bfloat16` in large type [@nvidia-h100].
+        Why should an estimate use only half of it? The number has a footnote, *with sparsity*: it
+        holds only if two of every four weights [are zero](#sparsity_means_two_of_every_four),
+        because the GPU then skips them. The weights of a model in training are not zero: its
+        matrices are *dense*. `peak` looks up the dense peak, and `sparse_factor` says how many
+        times as high the peak with sparsity is:
     """)
     dense = peak(CARDS["H100 SXM"], "bfloat16")  # @inspect dense as FLOP/s
-    assert dense == 989.5e12, "A dense product can reach at most this."
-    sparse = dense * CARDS["H100 SXM"].sparse_factor  # @inspect sparse as FLOP/s
-    assert sparse == 1979e12, \
-        "With sparsity the peak is 1979 TFLOP/s, the number in large type."
-    misbelief(f"An H100 does {sparse / TERA:.0f} TFLOP/s in bfloat16.", rf"""
-        It does so only when two of every four weights are zero [@nvidia-hopper]. A dense product
-        reaches at most {dense / TERA:.1f} TFLOP/s. MFU, the share of the peak that a run reaches,
-        comes out half as high as it is if one divides by the larger number.
+    assert dense == 989.5e12, "A dense matmul can reach at most this."  # @hide
+    printed = dense * CARDS["H100 SXM"].sparse_factor  # @inspect printed as FLOP/s
+    assert printed == 1979e12, \
+        "The peak with sparsity is the number in large type."
+    assert printed / dense == 2.0, "The printed peak is twice the dense peak."
+    misbelief(f"An H100 does {printed / TERA:.0f} TFLOP/s in bfloat16.", rf"""
+        It does so only when two of every four weights are zero [@nvidia-hopper]. A dense matmul
+        reaches at most {dense / TERA:.1f} TFLOP/s.
     """)
-    note("A datasheet also belongs to one board. Two other cards called H100 promise less [@nvidia-h100-pcie]:")
-    pcie = peak(CARDS["H100 PCIe"], "bfloat16")  # @inspect pcie as FLOP/s
-    nvl = peak(CARDS["H100 NVL"], "bfloat16")  # @inspect nvl as FLOP/s
-    assert (pcie, nvl) == (756.5e12, 835.5e12), \
-        "The dense peaks of the boards PCIe and NVL are lower than that of SXM."
-    question(r"""
-        The datasheet of another card, the L4, prints `242` TFLOP/s for `bfloat16`, with sparsity
-        [@nvidia-l4]. Suppose that a dense product runs there at `91` TFLOP/s. Which share of the
-        dense peak is that?
-    """, answer=91 / (242 / 2),
-        wrong={
-            "That is of the rate with sparsity, which no dense product can reach.": 91 / 242,
-        },
-        check=91e12 / dense_peak("L4", "bfloat16"),
-        hint="The printed peak is with sparsity. How much is left of it for a dense product?", unit="%",
-        why="The dense peak is half of what is printed, `121` TFLOP/s, and `91 / 121` is three quarters.")
-
-
-@aside
-def days_are_inverse_to_mfu() -> None:
-    """A wrong peak or MFU moves the estimate of a run by months."""
     note(r"""
-        The [estimate](#a_training_run_in_three_lines) of a training run is its work, in FLOPs,
-        divided by `peak * MFU`: by the peak rate of the cards, and by the share of it that the run
-        reaches. How wrong do the days get if one of the two is wrong? A peak that is twice too
-        large makes half the days; a lower MFU makes more. Take the run of `70` billion parameters
-        on `15` trillion tokens with `1024` H100s. An MFU of `0.5` was assumed; the Llama 3 report
-        states `0.38` to `0.43` for its largest model [@llama3]. `dense_peak` looks up a peak, and
-        `days` is the estimate:
+        Whoever divides by the wrong peak gets every answer wrong by a factor of two. First a
+        comparison: how many times as fast as an A100 is an H100? The number that is usually quoted
+        for the A100, `312` TFLOP/s, is a dense peak [@nvidia-a100]:
     """)
-    work, gpus = 6 * 70 * 10**9 * 15 * 10**12, 1024
-    dense = dense_peak("H100 SXM", "bfloat16")
-    pcie = dense_peak("H100 PCIe", "bfloat16")
-
-    def days(rate: float, mfu: float) -> float:
-        return work / (rate * mfu * gpus * DAY)
-
-    assumed = days(dense, 0.5)  # @inspect assumed as days
-    assert 143.92 < assumed < 143.93, \
-        "With the dense peak and an MFU of 0.5 the run takes 144 days."
-    modest = days(dense, 0.4)  # @inspect modest as days
-    assert 179.9 < modest < 180.0, "At an MFU of 0.4 the run takes 180 days."
-    mistaken = days(2 * dense, 0.5)  # @inspect mistaken as days
-    assert 71.96 < mistaken < 71.97, \
-        "With the peak for sparse matrices the run seems to take 72 days."
-    cards = days(pcie, 0.5)  # @inspect cards as days
-    assert 188.2 < cards < 188.3, \
-        "On H100s of the slower board, PCIe, the run takes 188 days."
-    note(rf"""
-        With an MFU of `0.4` the run takes {modest - assumed:.0f} days more. With the peak for
-        sparse matrices it seems to take {assumed - mistaken:.0f} days less, but only on paper. So
-        vary the assumptions before you quote an estimate.
+    older = dense_peak("A100 SXM 80GB", "bfloat16")
+    mixed, fair = printed / older, dense / older  # @inspect mixed, fair as times
+    assert 6.3 < mixed < 6.4, \
+        "Sparse divided by dense, the factor would be more than 6."
+    assert 3.1 < fair < 3.2, \
+        "Dense divided by dense, the factor is a little more than 3."
+    misbelief(f"An H100 is more than {mixed:.0f} times an A100.", rf"""
+        That divides a sparse peak by a dense one. Dense by dense it is {fair:.2f} times.
     """)
-    figure(days_figure(days, [pcie, dense, 2 * dense]), caption=r"""
-        Days of the run against the assumed MFU, for three peaks. The dot is the estimate: the dense
-        peak of the SXM board and an MFU of one half.
-    """, alt=r"""
-        Three falling curves of days against MFU. The one for the sparse peak runs at half the
-        height of the one for the dense peak, the PCIe card's above both. A dot marks the dense
-        estimate at an MFU of one half.
+    note(r"""
+        Then a utilization: CS336 timed a dense matmul in `bfloat16` on an H100 and got `2.684e14`
+        FLOP/s [@cs336]. The dense peak is the correct denominator, because no dense matmul can
+        reach the other one:
     """)
+    rate = 2.684e14
+    speedup = rate / 5.409e13  # @hide
+    assert 4.95 < speedup < 4.97, \
+        "The rate is nearly 5 times that of the same matmul in float32."  # @hide
+    used, halved = rate / dense, rate / printed  # @inspect used, halved as %
+    assert 0.271 < used < 0.272, \
+        "Divided by the dense peak, the rate is 27 % of it."
+    assert 0.135 < halved < 0.136, \
+        "Divided by the sparse peak, it is half of that, less than 14 %."
+    pcie = peak(CARDS["H100 PCIe"], "bfloat16")  # @hide
+    nvl = peak(CARDS["H100 NVL"], "bfloat16")  # @hide
+    assert (pcie, nvl) == (756.5e12, 835.5e12), \
+        "The dense peaks of the boards PCIe and NVL are lower than that of SXM."  # @hide
     question(r"""
-        At an MFU of `0.5` the run takes `144` days. Suppose that it took `160` days on the same
-        cards. Which MFU did it reach?
-    """, answer=round(days(dense, 1.0) / 160, 2),
+        The estimate of a training run is its FLOPs divided by GPUs times peak times MFU. Someone
+        uses the sparse peak, and measures the MFU of an earlier run correctly, against the dense
+        peak. By which factor is the estimated time wrong?
+    """, answer=(1 / (printed * used)) / (1 / (dense * used)),
+        check=1 / CARDS["H100 SXM"].sparse_factor, unit="times",
         wrong={
-            "It took longer than at one half, so the MFU must be lower.": round(0.5 * 160 / assumed, 3),
+            "Two errors would cancel if the MFU had been measured against the sparse peak as well.": 1,
+            "A higher peak makes the estimate shorter.": 2,
         },
-        check=round(0.5 * assumed / 160, 2),
-        hint="It took longer, so the MFU was lower, and by the same factor.",
+        hint="Peak times MFU is the rate that the run is expected to reach. Which is it here?",
         why=r"""
-            Days times MFU stays the same, since it is the work divided by the peak. So the MFU was
-            lower by the factor by which the run took longer: `0.5 * 144 / 160`.
-        """, within=0.05)
+            Peak times MFU comes out twice as high as the rate that the earlier run reached, so the
+            run seems to take half of its time.
+        """)
 
 
 def adamw_keeps_four_numbers_per_parameter() -> None:
-    """Training with AdamW in float32 holds four numbers for every parameter."""
+    """Training with AdamW in float32 holds four values for every parameter."""
     note(r"""
-        How large a model can one card train? Only a quarter of what it could store, because
-        training holds three more numbers for every parameter. One is its gradient. The other two
-        belong to the *optimizer*, which turns a gradient into a change of the parameter. AdamW, the
-        usual optimizer, keeps two *moments*: running averages of the gradient and of its square
+        How large a model can one GPU train? Only a quarter of what it could store, because training
+        holds three more values for every parameter. One is its gradient. The other two belong to
+        the *optimizer*, which turns a gradient into a change of the parameter. AdamW, the usual
+        optimizer, keeps two *moments*: running averages of the gradient and of its square
         [@kingma2015], in PyTorch `exp_avg` and `exp_avg_sq`. `adamw_step` takes one step with
         `1000` parameters and returns what AdamW keeps. Add up the bytes:
     """)
@@ -316,7 +254,7 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
         "A counter of 4 bytes is kept for each tensor besides."  # @hide
     card = CARDS["H100 SXM"]
     note(rf"""
-        Each number in `float32` takes `4` bytes. So with $P$ parameters training with AdamW holds
+        Each number in `float32` needs `4` bytes. So with $P$ parameters training with AdamW holds
 
         [@eq:state]: $$
         (4 + 4 + 4 + 4)\,P = 16P
@@ -329,13 +267,13 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
     assert limit == 5 * 10**9, \
         "At most 5 billion parameters fit into the memory of one H100."
     reported = card.reported  # @hide
-    assert reported is not None, "The memory that the card reports is known."  # @hide
+    assert reported is not None, "The memory that the GPU reports is known."  # @hide
     bound = reported / per_parameter  # @hide
     assert 5.34e9 < bound < 5.35e9, \
-        "By what the card itself reports, the bound is a little higher."  # @hide
+        "By what the GPU itself reports, the bound is a little higher."  # @hide
     note(rf"""
         So one H100 trains at most {limit / 1e9:.0f} billion parameters. In practice fewer fit,
-        because what the forward pass leaves for the backward pass takes memory, too.
+        because what the forward pass leaves for the backward pass takes memory as well.
     """)
     stored = {"parameter": p.nbytes / 1000}  # @hide
     training = {**stored, "gradient": p.grad.nbytes / 1000, "moments": moments / 1000}  # @hide
@@ -345,16 +283,16 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
     """, alt="Two stacked bars. In training, the parameter is a quarter, its gradient another, and the moments are half.")
     question(r"""
         Another optimizer keeps one moment instead of two, also in `float32`. How many parameters
-        can it train at most on a card that is sold with `24` GB?
+        can it train at most on a GPU that is sold with `24` GB?
     """, answer=24 * GB // (p.nbytes * 3 // p.numel()),
         wrong={
             "That is with two moments, as AdamW has them.": 24 * GB // 16,
             "The gradient is missing.": 24 * GB // 8,
-            "That is what the card could store: the gradient and the moment are missing.": 24 * GB // 4,
+            "That is what the GPU could store: the gradient and the moment are missing.": 24 * GB // 4,
         },
         check=24 * 10**9 // (3 * 4),
         hint=r"""
-            How many numbers stay for each parameter when one moment is gone, and how many bytes are
+            How many values stay for each parameter when one moment is gone, and how many bytes are
             they?
         """, unit="parameters",
         why=r"""
@@ -397,11 +335,11 @@ def adamw_follows_the_dtype_it_is_given() -> None:
         How many bytes per parameter does training with AdamW hold then?
     """, answer=(2 * p64.nbytes + sum(state[m].nbytes for m in kept[:2])) / n,
         wrong={
-            "The moments take the format of the parameter, too.": 24,
+            "The moments take the format of the parameter as well.": 24,
             "That is with float32.": 16,
         },
         check=4 * torch.float64.itemsize, unit="B", why=r"""
-            The gradient and the moments take the format of the parameter. Four numbers of `8` bytes
+            The gradient and the moments take the format of the parameter. Four values of `8` bytes
             are `32`.
         """)
 
@@ -410,11 +348,11 @@ def adamw_follows_the_dtype_it_is_given() -> None:
 def a_master_copy_eats_what_it_saves() -> None:
     """`bfloat16` weights with a `float32` master copy save no memory."""
     note(r"""
-        In `bfloat16` a weight takes `2` bytes instead of `4`. Does a model with such weights train
+        In `bfloat16` a weight needs `2` bytes instead of `4`. Does a model with such weights train
         in less memory? In the usual recipe it does not. The recipe is *mixed precision*: the model
         computes with weights and gradients in `bfloat16`, and the optimizer keeps a *master copy*
         of each weight in `float32`, because small updates [get lost](#small_updates_are_lost) in
-        narrow weights [@micikevicius2018].
+        low-precision weights [@micikevicius2018].
 
         Count the bytes for one parameter. `float32` throughout: parameter `4`, gradient `4`, the
         optimizer's two moments `4 + 4`, together `16`. Mixed precision: parameter `2`, gradient
@@ -441,19 +379,20 @@ def a_master_copy_eats_what_it_saves() -> None:
     sums = [sum(parts) for parts in recipes.values()]  # @inspect sums as B
     assert sums == [16, 16, 18, 12, 12, 8], \
         "The six recipes take 16, 16, 18, 12, 12 and 8 bytes per parameter."
-    rows = [f"| {name} | {' | '.join(map(str, p))} | {sum(p)} |" for name, p in recipes.items()]  # @hide
+    line = "| {} | {} | {} | {} | {} | {} |"  # @hide
+    rows = [line.format(name, *p, sum(p)) for name, p in recipes.items()]  # @hide
     note("Bytes per parameter of the six recipes:")
     note("| recipe | parameter | gradient | master | moments | sum |\n|---|---|---|---|---|---|\n"
          + "\n".join(rows))
     note(r"""
-        The first two recipes take the same: the narrow parameter and gradient save `4` bytes, and
-        the master copy takes `4`. What mixed precision brings is speed, because products in
+        The first two recipes take the same: parameter and gradient in `bfloat16` save `4` bytes, and
+        the master copy takes `4`. What mixed precision brings is speed, because matmuls in
         `bfloat16` are faster. Without a master copy a recipe takes less, but small updates are
         lost.
     """)
     question(r"""
         A recipe keeps parameter and gradient in `bfloat16`, a master copy in `float32`, and each of
-        the two moments in a single byte. How many bytes does it take per parameter?
+        the two moments in a single byte. How many bytes does it need per parameter?
     """, answer=half + half + full + 2 * torch.uint8.itemsize,
         wrong={
             "There are two moments, a byte each.": half + half + full + 1,
@@ -461,9 +400,9 @@ def a_master_copy_eats_what_it_saves() -> None:
             "The gradient is missing.": half + full + 2,
         },
         check=2 + 2 + 4 + 1 + 1,
-        hint="Five things are kept for each parameter. How wide is each?", unit="B",
+        hint="Five things are kept for each parameter. How many bytes has each?", unit="B",
         why=r"""
-            Parameter and gradient take `2` bytes each, the master copy `4`, the two moments `1`
+            Parameter and gradient need `2` bytes each, the master copy `4`, the two moments `1`
             each: `2 + 2 + 4 + 1 + 1 = 10`.
         """)
 
@@ -471,12 +410,18 @@ def a_master_copy_eats_what_it_saves() -> None:
 def pooled_memory_needs_sharded_state() -> None:
     """Eight GPUs train a model eight times as large only if each keeps an eighth of it."""
     note(r"""
-        The memories of eight GPUs add up. Does the largest model that they can train grow by as
-        much? Only if it is cut into slices, one for each GPU. Training with AdamW in `float32`
-        holds four numbers of `4` bytes for each parameter: the parameter, its gradient and two
-        *moments*, running averages of gradients. These are
-        [`16` bytes](#adamw_keeps_four_numbers_per_parameter). The largest model, with a slice on
-        every GPU and with a full copy on every GPU:
+        Does the largest model grow in proportion to the number of GPUs? Only if it is cut into
+        slices, one for each GPU. Training with AdamW in `float32` holds four values of `4` bytes
+        for each parameter: the parameter, its gradient and two *moments*, running averages of
+        gradients. These are [`16` bytes](#adamw_keeps_four_numbers_per_parameter).
+
+        By hand, with two tiny GPUs that have room for `16` bytes each, and a model of `2`
+        parameters. A full copy needs `2 * 16 = 32` bytes, and fits on neither GPU, although both
+        together have that much. Cut in two, the model fits: each GPU keeps one parameter with its
+        gradient and moments. It has to fetch the other parameter whenever it needs it.
+
+        The same with eight H100: the largest model with a slice on every GPU, and with a full copy
+        on every GPU:
     """)
     gpus, per_parameter = 8, 16
     memory = CARDS["H100 SXM"].memory  # @inspect memory as B
@@ -487,9 +432,9 @@ def pooled_memory_needs_sharded_state() -> None:
     assert replicated == 5 * 10**9, \
         "With a full copy on every GPU, eight H100 hold 5 billion."
     note(r"""
-        Full copies are what plain *data parallelism* has: every GPU trains the whole model on data
-        of its own. With *sharding*, each GPU owns a slice of parameters, gradients and moments, and
-        fetches the other slices when it needs them [@zero]. Try it with `8000` parameters. `chunk`
+        Full copies are what plain *data parallelism* has, because every GPU trains the whole model
+        on data of its own. *Sharding* makes slices: each GPU owns one of parameters, gradients and
+        moments, and fetches the other slices when it needs them [@zero]. Try it with `8000` parameters. `chunk`
         cuts them into `8` slices, and `adamw_step` takes a step with each slice and returns its
         moments, `exp_avg` and `exp_avg_sq`:
     """)
@@ -512,20 +457,20 @@ def pooled_memory_needs_sharded_state() -> None:
     fits = (c for c in range(1, 99) if sum(state(70, c).values()) < memory)  # @hide
     enough = next(fits)  # @hide
     assert enough == 15, \
-        "15 cards hold the state of 70 billion parameters, fewer do not."  # @hide
+        "15 GPUs hold the state of 70 billion parameters, fewer do not."  # @hide
     explore(state, over={"billions": [1, 3, 8, 13, 34, 70, 405], "cards": [1, 2, 4, 8, 16, 32, 128, 1024]},
         at={"billions": 8, "cards": 1}, kind="stack", unit="B", limit=("memory of one H100", memory),
-        do="Choose `70` billion parameters. How many cards make their state fit, sharded?",
-        see=f"Parameters, gradients and moments of that model are `16 * 70e9` bytes. It takes {enough} cards at least, so `16` of the slider.",
-        caption="Bytes that each card keeps of parameters, gradients and moments, when they are sharded.",
-        alt="A bar of parameters, gradients and moments beside the memory of one card.")
+        do="Choose `70` billion parameters. How many GPUs make their state fit, sharded?",
+        see=f"Parameters, gradients and moments of that model are `16 * 70e9` bytes. It takes {enough} GPUs at least, so `16` of the slider.",
+        caption="Bytes that each GPU keeps of parameters, gradients and moments, when they are sharded.",
+        alt="A bar of parameters, gradients and moments beside the memory of one GPU.")
     misbelief(f"{gpus} H100s can train a model of {pooled / 1e9:.0f} billion parameters.", rf"""
         Without sharding the limit is {replicated / 1e9:.0f} billion, however many GPUs there are.
         With sharding, {pooled / 1e9:.0f} billion parameters with their gradients and moments fill
         all memory, and nothing is left for the rest of training.
     """)
     question(r"""
-        In `float32` a parameter, its gradient and its two moments take `4` bytes each. Another kind
+        In `float32` a parameter, its gradient and its two moments need `4` bytes each. Another kind
         of sharding cuts only the moments into `8` slices; every GPU keeps all parameters and
         gradients. How many bytes per parameter does each of the `8` GPUs hold?
     """, answer=4 + 4 + sum(moments) / 8000 / gpus,
@@ -557,13 +502,13 @@ def activations_grow_with_the_batch() -> None:
     """The memory of activations grows with the batch."""
     note(r"""
         A *batch* is the sequences of tokens that pass through a model together. Which memory grows
-        with the batch? Not that of parameters, gradients and moments: there are as many of them for
+        with the batch? Not that of parameters, gradients and moments: their number is the same for
         any batch. What grows are the *activations*: results of the forward pass that the backward
         pass needs, a set for every token. *Autograd*, the part of PyTorch that computes gradients,
         keeps them.
 
         `saved_bytes` sends a batch through two layers of `64 * 64` weights, and adds up what
-        autograd keeps: the output of each layer, `64` numbers of `4` bytes for each token. A batch
+        autograd keeps: the output of each layer, `64` elements of `4` bytes for each token. A batch
         of `8` sequences of `16` tokens keeps `2 * (8 * 16 * 64) * 4` bytes:
     """)
     base = saved_bytes(batch=8, seq=16, width=64)  # @inspect base as B
@@ -582,7 +527,7 @@ def activations_grow_with_the_batch() -> None:
     note(r"""
         With `8` sequences the activations take half as much as weights, gradients and moments, with
         `32` twice as much. So the `16` bytes per parameter alone do not say how much memory
-        training takes: the batch decides, too.
+        training takes: the batch decides as well.
     """)
     batches = {
         f"{n} sequences": {"weights, gradients, moments": state / 1024, "activations": saved_bytes(n, 16, 64) / 1024}
@@ -595,14 +540,14 @@ def activations_grow_with_the_batch() -> None:
     question(r"""
         With a batch of `8` sequences of `16` tokens, the `16` bytes for each weight are twice the
         bytes of the activations. Now double the width to `128`: two layers of `128 * 128` weights,
-        `128` numbers for each token. How many times the activations are the weights' bytes then?
+        `128` elements for each token. How many times the activations are the weights' bytes then?
     """, answer=16 * (2 * 128 * 128) / saved_bytes(8, 16, 128),
         wrong={
             "Only the weights were doubled, and they grow with the square of the width.": 2,
-            "The activations grow with the width, too.": 8,
+            "The activations grow with the width as well.": 8,
         },
         check=2 * state / base,
-        hint="By which factor do the weights grow, by which the numbers for each token?",
+        hint="By which factor do the weights grow, by which the elements for each token?",
         why=r"""
             Twice the width makes `4` times the weights and twice the activations. So the factor of
             two becomes `2 * 4 / 2 = 4`.
@@ -613,36 +558,35 @@ def the_roofline_tells_waiting_from_working() -> None:
     """The roofline: an operation that does few FLOPs per byte waits for memory."""
     note(r"""
         Why can a GPU be busy and yet reach a fraction of its peak? Because its arithmetic units
-        wait for numbers. Every number has to *move* from the card's memory to the units first. The
-        bytes that memory can move in a second are its *bandwidth*.
+        wait for data: every element has to *move* from the GPU's memory to the units first.
 
-        How many FLOPs an operation does with each byte that it moves is its *intensity*. How many
-        FLOPs a card can do while one byte arrives, peak divided by bandwidth, is its *ridge*. An
-        operation whose intensity is below the ridge waits for memory. As a share of the peak it
-        reaches at most [@roofline]
+        First by hand. A model that generates for one user has one token at a time, so it multiplies
+        a single vector by each of its matrices. In `bfloat16` a weight has `2` bytes, and is used
+        for `2` FLOPs, a multiplication and an addition: one FLOP for each byte. An H100 does
+        `989.5e12` FLOPs per second, and its memory delivers `3.35e12` bytes [@nvidia-h100]. So in
+        the time of one byte it could do `989.5e12 / 3.35e12` FLOPs, hundreds of them. It does one,
+        and waits the rest of the time.
+
+        Three words for that. The bytes that memory moves in a second are its *bandwidth*. The FLOPs
+        that an operation does for each byte that it moves are its *intensity*. The FLOPs that the
+        GPU can do in the time of one byte, peak divided by bandwidth, are its *ridge*. Below the
+        ridge an operation waits for memory, because it has done its FLOPs before the next byte
+        arrives. As a share of the peak it reaches at most [@roofline]
 
         [@eq:roof]: $$
         \min\left(1, \frac{\mathrm{intensity}}{\mathrm{ridge}}\right)
         $$
 
-        The ridge of an H100 SXM [@nvidia-h100]:
+        Count it for a vector times a matrix of `8192 * 8192` weights. (On the device `meta` a
+        tensor has a shape and no data, which is enough for counting.)
     """)
-    rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
-    bandwidth = CARDS["H100 SXM"].bandwidth  # @inspect bandwidth as B/s
+    rate = dense_peak("H100 SXM", "bfloat16")
+    bandwidth = CARDS["H100 SXM"].bandwidth
     ridge = rate / bandwidth  # @inspect ridge as FLOP/B
     assert 295.3 < ridge < 295.4, "While one byte arrives, an H100 can do 295 FLOPs."  # @hide
-    note(rf"""
-        While one byte arrives, an H100 can do {ridge:.0f} FLOPs, `989.5e12 / 3.35e12`.
-
-        Now an operation with few FLOPs per byte. A model that writes text for one reader has one
-        token at a time: it multiplies a single vector by each of its matrices. In `bfloat16` a
-        weight takes `2` bytes, and is used for `2` FLOPs, a multiplication and an addition. So the
-        intensity is about one FLOP per byte. (On the device `meta` a tensor has a shape and no
-        data, which is enough for counting.)
-    """)
     n = 8192
     with torch.device("meta"):
-        x: Float[Tensor, "one inner"] = torch.empty(1, n).bfloat16()
+        x: Float[Tensor, "1 inner"] = torch.empty(1, n).bfloat16()
         w: Float[Tensor, "inner out"] = torch.empty(n, n).bfloat16()
     y = x @ w
     work = flops(lambda: x @ w)  # @inspect work as FLOP
@@ -656,21 +600,25 @@ def the_roofline_tells_waiting_from_working() -> None:
     assert 2 * cache < w.nbytes < 3 * cache, \
         "The matrix is too large for the cache of an H100, 50 MB."  # @hide
     note(rf"""
-        One FLOP per byte, divided by the ridge, is {reachable:.1%}: one token at a time reaches no
-        more of the peak, and no better code can help. (Unless the matrix fits into the card's
-        *cache*, {cache // 10**6} MB of faster memory on the chip [@nvidia-hopper]. This one does
-        not; it is read from the card's main memory, its *HBM*.)
+        One token at a time reaches {reachable:.1%} of the peak, and no better code can help. (Unless
+        the matrix fits into the GPU's *cache*, {cache // 10**6} MB of faster memory on the chip
+        [@nvidia-hopper]. This one does not; it is read from the GPU's main memory, its *HBM*.)
 
-        With more tokens at a time, a matrix is read once and multiplied by a vector for each of
-        them. Search for the number of tokens at which the intensity is above the ridge:
+        With more tokens at a time, each weight is still read once, but used for every token: `8`
+        tokens make `16` FLOPs of its `2` bytes. How many tokens does it take to reach the ridge?
+        `intensity` computes FLOPs per byte from the three sides of a matmul:
     """)
     tokens = next(m for m in range(1, n) if intensity(m, n, n) > ridge)  # @inspect tokens
     assert tokens == 319, "319 tokens at a time no longer wait for memory."
-    note(r"""
-        The picture shows this product for several numbers of tokens, and an addition `x + y`, which
-        reads two numbers, writes one, and does a single FLOP:
+    note(rf"""
+        Not {ridge:.0f} but {tokens}, because the vectors of the tokens and the results move as well,
+        and their bytes grow with the tokens.
     """)
-    shapes = {"x + y": 1 / (3 * 2), "one token": per_byte}
+    note(r"""
+        The picture shows this matmul for several numbers of tokens, and an addition `x + y`, which
+        reads two elements, writes one, and does a single FLOP:
+    """)
+    shapes = {"x + y": 1 / (3 * 2), "1 token": per_byte}
     shapes |= {f"{m} tokens": intensity(m, n, n) for m in (64, 4096)}  # @unnoticed: arguments swapped: the formula is the same in its three sizes
     reached = {s: min(1, i / ridge) for s, i in shapes.items()}  # @inspect reached as %
     assert 0.21 < reached["64 tokens"] < 0.22, "64 tokens reach at most 21 % of the peak."  # @hide
@@ -699,7 +647,7 @@ def the_roofline_tells_waiting_from_working() -> None:
             the weights serves all tokens. On an H100 both take the same time at {tokens} tokens.
             With more, arithmetic takes longer.
         """,
-        caption="Both times of a product with a matrix of `8192` by `8192` in bfloat16: moving its bytes, and doing its FLOPs.",
+        caption="Two times of a matmul with a matrix of `8192` by `8192` in bfloat16: moving its bytes, and doing its FLOPs.",
         alt="Two lines over the number of tokens: moving bytes, flat at first, and arithmetic, which crosses it.")  # @hide
     few, many = grid[256, "H100 SXM"], grid[512, "H100 SXM"]  # @hide
     assert few["moving bytes"] > few["arithmetic"], "With 256 tokens, moving bytes takes longer."  # @hide
@@ -707,7 +655,7 @@ def the_roofline_tells_waiting_from_working() -> None:
     card = CARDS["A100 SXM 80GB"]  # @hide
     older = dense_peak(card.name, "bfloat16")  # @hide
     question(rf"""
-        An A100 promises `{older / TERA:.0f}e12` FLOP/s in `bfloat16` and moves
+        An A100 has a peak of `{older / TERA:.0f}e12` FLOP/s in `bfloat16` and moves
         `{card.bandwidth / TERA:.3f}e12` B/s. How many FLOPs per byte does an operation need there
         to stop waiting for memory?
     """, answer=older / card.bandwidth,
@@ -716,7 +664,7 @@ def the_roofline_tells_waiting_from_working() -> None:
             "That is a byte for each FLOP, the other way round.": card.bandwidth / older,
         },
         check=312e12 / 2.039e12,
-        hint="How many FLOPs can the card do while one byte arrives?", unit="FLOP/B", within=0.02, why=r"""
+        hint="How many FLOPs can the GPU do while one byte arrives?", unit="FLOP/B", within=0.02, why=r"""
             An operation stops waiting at the ridge, peak over bandwidth: `312e12 / 2.039e12`. That
             many FLOPs can be done while one byte arrives. The newer H100 needs nearly twice as many
             FLOPs per byte.

@@ -48,7 +48,7 @@ def draw_weights(axes: Axes, weights: Tensor) -> None:
 
 
 def plot_folding(batch: int, seq: int, rows: int, inner: int, out: int) -> Figure:
-    """A stack of products as it is written, above the single product as it is run."""
+    """A stack of matmuls as it is written, above the single matmul as it is run."""
     fig = Figure(figsize=(7, 5.4), facecolor="none", layout="constrained")
     axes = fig.subplots()
     sheets, folded = f"{batch} x {seq} sheets of {rows} x", f"{batch * seq * rows} x"
@@ -124,20 +124,6 @@ def plot_losses(runs: dict[float, list[float]]) -> Figure:
     ax.set_yscale("log")
     ax.set(xlabel="step", ylabel="loss on the fixed batch", xlim=(0, 225), ylim=(1e-14, 1e12))
     ax.set_xticks(range(0, 201, 50))
-    return fig
-
-
-def days_figure(days: Callable[[float, float], float], rates: list[float]) -> Figure:
-    """Days against MFU, one labelled curve per rate, a dot at one half on the middle curve."""
-    fig, ax = blank(7, 3.4)
-    levels = [m / 100 for m in range(20, 71)]
-    names = "PCIe card", "SXM card", "SXM, sparse peak (wrong)"
-    for name, rate, color, ls in zip(names, rates, (GOLD, BLUE, RED), ("-", "-", "--")):
-        ax.plot(levels, [days(rate, m) for m in levels], color=color, lw=2, ls=ls)
-        ax.annotate(name, (0.71, days(rate, 0.7)), va="center", color=GREY)
-    ax.plot(0.5, days(rates[1], 0.5), "o", color=BLUE, ms=8)
-    ax.set(xlabel="model FLOPs utilization", ylabel="days", xlim=(0.2, 0.95), ylim=(0, None))
-    ax.set_xticks([0.2, 0.3, 0.4, 0.5, 0.6, 0.7])
     return fig
 
 
@@ -225,7 +211,7 @@ def plot_sweep(sizes: list[int], rates: list[float], launched: list[float], prom
 
 
 def plot_products(costs: list[int]) -> Figure:
-    """A bar for each product of a step, layer by layer; the first input gradient greyed out."""
+    """A bar for each matmul of a step, layer by layer; the first input gradient greyed out."""
     fig, ax = blank(8, 3.4)
     kinds = ("forward", BLUE), ("weight gradient", RED), ("input gradient", GREEN)
     for layer, cost in enumerate(costs):
@@ -304,23 +290,34 @@ def plot_timeline(title: str, moments: list[Any]) -> Figure:
     return fig
 
 
-def plot_block_errors(power: dict[int, float], finer: dict[int, float]) -> Figure:
-    """Error in percent against block size for both kinds of scale, and a dot for each format in use."""
+def plot_block_errors(errors: dict[str, dict[int, float]]) -> Figure:
+    """Error in percent against block size for each kind of scale, and a dot for each format in use."""
     fig, ax = blank(7, 3.2)
-    for errors, name, color in ((power, "powers of two", RED), (finer, "E4M3", BLUE)):
-        ax.plot(list(errors), [100 * e for e in errors.values()], color=color, lw=2, label=name)
-    for name, size, errors, color in (("MXFP4", 32, power, RED), ("NVFP4", 16, finer, BLUE)):
-        ax.plot(size, 100 * errors[size], "o", color=color, ms=8)
-        ax.annotate(
-            name,
-            (size, 100 * errors[size]),
-            (6, 8 if size == 32 else -14),
-            textcoords="offset points",
-            color=GREY,
-        )
+    for (name, by_size), color in zip(errors.items(), (RED, GOLD, BLUE), strict=True):
+        ax.plot(list(by_size), [100 * e for e in by_size.values()], color=color, lw=2, label=name)
+    first, *_, last = errors.values()
+    for name, size, by_size, color in (("MXFP4", 32, first, RED), ("NVFP4", 16, last, BLUE)):
+        ax.plot(size, 100 * by_size[size], "o", color=color, ms=8)
+        ax.annotate(name, (size, 100 * by_size[size]), (6, -14), textcoords="offset points", color=GREY)
     ax.set_xscale("log", base=2)
-    ax.set(xlabel="numbers in a block", ylabel="error, %", ylim=(0, None))
+    ax.set(xlabel="elements in a block", ylabel="error, %", ylim=(0, None))
     ax.legend(frameon=False, labelcolor=GREY, loc="lower right")
+    return fig
+
+
+def plot_scale(weights: Tensor, factor: float, held: tuple[float, float]) -> Figure:
+    """Histograms of a tensor's sizes over the powers of two, with and without a factor; what a format holds in grey."""
+    fig, ax = blank(7, 2.8)
+    ax.axvspan(*(math.log2(value) for value in held), color=GREY, alpha=0.25, lw=0)
+    for scaled, label, color in ((weights, "without a scale", RED), (weights * factor, "with a scale", BLUE)):
+        sizes = scaled.abs().log2()
+        counts = torch.histc(sizes, bins=120, min=-30, max=10)
+        ax.stairs(
+            counts.tolist(), [-30 + 40 * k / 120 for k in range(121)], color=color, fill=True, label=label
+        )
+    ax.set(xlabel="log₂ of the size", xlim=(-30, 12))
+    ax.set_yticks([])
+    ax.legend(frameon=False, labelcolor=GREY, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     return fig
 
 
@@ -347,27 +344,6 @@ def plot_saves(minutes: list[float], costs: dict[str, list[float]], best: tuple[
     return fig
 
 
-def plot_paths(bowls: dict[str, dict[str, Tensor]], curves: list[float], turns: list[float]) -> Figure:
-    """A panel for each bowl: its level lines, turned by so many degrees, and the path of each optimizer."""
-    fig = Figure(figsize=(5.6, 3.7), layout="constrained", facecolor="none")
-    (panels,) = fig.subplots(1, len(bowls), squeeze=False)
-    for ax, (title, paths), turn in zip(panels, bowls.items(), turns, strict=True):
-        for half in range(7):
-            level = sum(curves) / 2 / 3**half
-            width, height = (2 * math.sqrt(2 * level / curve) for curve in curves)
-            ax.add_patch(Ellipse((0, 0), width, height, angle=turn, fill=False, edgecolor=GREY, lw=0.5))
-        for (name, path), color in zip(paths.items(), (RED, GOLD, BLUE), strict=True):
-            ax.plot(*path.T.tolist(), color=color, lw=1.2, label=name)
-        ax.plot(0, 0, "+", color=GREY, ms=10)
-        ax.set(xlim=(-0.95, 1.4), ylim=(-0.95, 1.45), aspect="equal", facecolor="none")
-        ax.set_title(title, color=GREY, fontsize=11)
-        ax.set_axis_off()
-    fig.legend(
-        handles=panels[0].lines[:3], loc="outside lower center", ncols=3, frameon=False, labelcolor=GREY
-    )
-    return fig
-
-
 def plot_path(places: list[list[float]], curvatures: list[float]) -> Figure:
     """The path that leads down one bowl, over its level lines."""
     fig = Figure(figsize=(5, 3.4), layout="constrained", facecolor="none")
@@ -383,7 +359,7 @@ def plot_path(places: list[list[float]], curvatures: list[float]) -> Figure:
 
 
 def plot_box(sides: tuple[int, int, int], fills: dict[int, int]) -> Figure:
-    """The box of an m × k × n product, filled with so many slices from the back, once for each count."""
+    """The box of an m × k × n matmul, filled with so many slices from the back, once for each count."""
     high, deep, wide = sides
     fig = Figure(figsize=(5.8, 2.1), layout="constrained", facecolor="none")
     (panels,) = fig.subplots(1, len(fills), squeeze=False)
@@ -543,11 +519,15 @@ def plot_leaves(tensors: dict[str, tuple[Any, Any]]) -> Figure:
     return fig
 
 
-def curves(xs: Sequence[float], lines: Mapping[str, Sequence[float]], xlabel: str, ylabel: str) -> Figure:
-    """Labelled lines over the same places."""
+def curves(
+    xs: Sequence[float], lines: Mapping[str, Sequence[float]], xlabel: str, ylabel: str, log: bool = False
+) -> Figure:
+    """Labelled lines over the same positions, on logarithmic axes if asked for."""
     fig, axes = blank(6.4, 3)
     for color, (name, ys) in zip((BLUE, RED, GREEN, GOLD), lines.items(), strict=False):
         axes.plot(xs, ys, color=color, lw=2, label=name)
+    if log:
+        axes.set(xscale="log", yscale="log")
     axes.set(xlabel=xlabel, ylabel=ylabel)
     axes.legend(frameon=False, labelcolor=GREY, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
     return fig

@@ -1,9 +1,7 @@
 """What the number formats can hold, and what they lose."""
 import math
-from statistics import median
 from typing import Any
 
-import numpy as np
 import torch
 from hardware import CARDS, peak
 from jaxtyping import BFloat16, Float, UInt8
@@ -27,33 +25,27 @@ def number_formats() -> None:
     note(rf"""
         In `bfloat16`, the working format of many language models, `256 + 1` is {total.item():.0f}.
         That is no error of the machine. A number format has a certain number of bits. It can spend
-        them on range, so that numbers may be very large or very small, or on resolution, so that
+        them on range, so that values may be very large or very small, or on resolution, so that
         they lie close together. This part shows how the formats spend their bits, and what goes
         wrong where they have too few.
     """)
     a_float_is_three_fields()
-    float32_is_the_default()
-    float32_overflows_too()
     float16_spends_little_on_range()
     small_values_vanish_in_float16()
     bfloat16_is_the_top_half_of_float32()
     bfloat16_has_the_exponents_of_float32()
     bfloat16_is_much_coarser()
     one_byte_comes_in_two_formats()
-    one_buys_range_the_other_resolution()
-    the_two_overflow_differently()
     one_byte_is_for_storing_and_multiplying()
-    one_value_in_five_formats()
-    the_machine_prints_its_own_limits()
 
 
 def what_rounding_loses() -> None:
     """What rounding loses."""
     note(r"""
-        Training adds many small numbers to a large one: products to a sum, updates to a weight.
-        What happens to the small ones if the format is narrow? They can get lost, and no error says
-        so. This part shows where that happens, and the ways out: to keep the sum in a wide format,
-        to round at random, or to multiply the loss by a large number.
+        Training adds many small values to a large one: products to a sum, updates to a weight. What
+        happens to the small ones if the format has few bits? They can get lost, and no error says
+        so. This part shows where that happens, and the fixes: to keep the sum in a full-precision
+        format, to round at random, or to multiply the loss by a large number.
     """)
     a_running_sum_stalls()
     small_updates_are_lost()
@@ -143,13 +135,14 @@ def a_float_is_three_fields() -> None:
     assert layout(torch.float32) == (1, 8, 23), \
         "The fields have 1, 8 and 23 bits."  # @hide
     power = int(fields[1], 2) - 127  # binary 01111100 is 124  # @inspect power
-    assert power == -3, "The exponent bits say 124; less the bias that is -3."
-    assert 2.0**power * (1 + 0b01 / 4) == 0.15625, \
-        "The fraction begins with 01, a quarter, and gives 0.15625."
+    fraction = 0 * 1 / 2 + 1 * 1 / 4  # its first two bits are 0 and 1
+    assert power == -3, "The exponent bits say 124, and 124 - 127 is -3."
+    assert 2.0**power * (1 + fraction) == 0.15625, \
+        "With a fraction of a quarter, the formula gives 0.15625."
     decoded = decode(pattern, torch.float32)  # @inspect decoded
     assert decoded == 0.15625, "The formula gives the number back."
     note(r"""
-        The lowest and the highest exponent are set aside: for numbers near zero, and for infinity
+        The lowest and the highest exponent are set aside: for values near zero, and for infinity
         and *NaN*, "not a number", the result of `0/0`.
     """)
     question(r"""
@@ -173,97 +166,10 @@ def a_float_is_three_fields() -> None:
 
 
 @aside
-def float32_is_the_default() -> None:
-    """PyTorch makes `float32` by default, and NumPy `float64`."""
-    note(r"""
-        Which number format does a tensor get if you do not say? In PyTorch `float32`, with `4`
-        bytes a number. In NumPy, as in most of scientific Python, `float64`, with `8`. Make `4 * 8`
-        zeros in both:
-    """)
-    x = torch.zeros(4, 8)  # @inspect x.dtype  # @unnoticed: arguments swapped: as many numbers
-    y = np.zeros((4, 8))  # @inspect y.dtype
-    assert x.dtype == torch.float32, "PyTorch's zeros are float32."
-    assert y.dtype == np.float64, "NumPy's zeros are float64."
-    note(r"""
-        That matters when numbers move from one library to the other, because the format moves with
-        them. A tensor made from a NumPy array is in `float64`, and takes twice the memory:
-    """)
-    crossed = torch.from_numpy(y)  # @inspect crossed.dtype
-    assert crossed.nbytes == 2 * x.nbytes, \
-        "Made from the array, the tensor takes twice the bytes."
-    note("Whole numbers have a default of their own, `int64`, with `8` bytes a number:")
-    places = torch.arange(3)  # @inspect places.dtype  # @unnoticed: 3: any number of them
-    assert places.dtype == torch.int64, "arange makes int64."
-    note(r"""
-        How much precision a network needs cannot be proved. Experience says: far less than
-        `float32` has [@micikevicius2018]. So `float32` is the safe format to begin with, and
-        narrower ones are compared with it.
-    """)
-    question(r"""
-        How many bytes do `torch.zeros(1000)`, `torch.arange(1000)` and
-        `torch.from_numpy(np.zeros(1000))` take together?
-    """, answer=sum(
-        t.nbytes
-        for t in (torch.zeros(1000), torch.arange(1000), torch.from_numpy(np.zeros(1000)))
-    ),
-        check=1000 * (4 + 8 + 8), unit="B",
-        wrong={
-            "Only torch.zeros makes float32; the other two have 8 bytes a number.": 1000 * (4 + 4 + 4),
-            "arange makes int64, with 8 bytes a number.": 1000 * (4 + 4 + 8),
-        },
-        why="The zeros are in `float32`, `4` bytes each. `arange` makes `int64` and NumPy `float64`, both with `8`.")
-
-
-@aside
-def float32_overflows_too() -> None:
-    """Even `float32` overflows after some forty layers whose weights are too large."""
-    note(r"""
-        The largest `float32` is about `3.4e38`. Can a network reach that? Yes, if its weights are
-        too large. Take a vector of `64` random numbers, and multiply it by a random matrix of
-        `64 * 64`, again and again. The draws have the size one. So each new entry is a sum of `64`
-        products of random sign, and such a sum is about $\sqrt{64}=8$ times as large as one of
-        them. After each layer the entries are about `8` times as large as before.
-        `layers_until_infinity` counts the layers until an entry is infinite, and we look at `25`
-        runs:
-    """)
-
-    largest = torch.finfo(torch.float32).max  # @inspect largest
-    assert 3.4e38 < largest < 3.41e38, "The largest float32 is about 3.4e38."  # @hide
-
-    def layers_until_infinity() -> int:
-        x, depth = torch.randn(64), 0
-        while x.isfinite().all():
-            x, depth = torch.randn(64, 64) @ x, depth + 1
-        return depth
-
-    depths = [layers_until_infinity() for _ in range(25)]  # @inspect min(depths), max(depths)  # @unnoticed: 25: enough for the middle of them
-    typical = median(depths)  # @inspect typical
-    assert typical == 43, \
-        "In the middle run, an entry is infinite after 43 layers."
-    note("The formula agrees: so many factors of `8` lead from one to the largest `float32`.")
-    powers = math.log(largest, 8)  # @inspect powers
-    assert 42.6 < powers < 42.7, \
-        "From 1 to the largest float32 it takes 42.7 factors of 8."
-    note(r"""
-        The cure is not a wider format but smaller weights. Divided by $\sqrt{64}$ at the start,
-        they leave the entries as large as they were.
-    """)
-    question(r"""
-        The largest `float32` is nearly $2^{128}$. With matrices of `256 * 256`, each product makes
-        the entries about `16` times as large. After about how many layers is that reached?
-    """, answer=round(math.log(torch.finfo(torch.float32).max, 16)),
-        check=round(128 / 4), unit="layers",
-        wrong={
-            "That is for factors of 8.": 43,
-        },
-        why="`16` is $2^4$, so each layer adds `4` to the power of two, and `128 / 4` layers reach $2^{128}$.")
-
-
-@aside
 def float16_spends_little_on_range() -> None:
-    """The numbers of `float16` end at 65504, because its exponent has five bits."""
+    """The values of `float16` end at 65504, because its exponent has five bits."""
     note(r"""
-        `float16` takes `2` bytes instead of the `4` of `float32`. What does it give up? Of its
+        `float16` needs `2` bytes instead of the `4` of `float32`. What does it give up? Of its
         bits, one is the sign, `10` are for the fraction, and `5` for the exponent. The
         [exponent](#a_float_is_three_fields) sets how large a number can be, and with `5` bits the
         highest power of two is $2^{15}$. With all bits of the fraction set, that makes the largest
@@ -277,7 +183,7 @@ def float16_spends_little_on_range() -> None:
     assert largest == (2 - 2**-10) * 2**15, \
         "PyTorch gives the same largest number as the formula."
     note(r"""
-        What lies beyond becomes infinity, but not at once. Numbers of this size are `32` apart, so
+        What lies beyond becomes infinity, but not at once. Values of this size are `32` apart, so
         the next one would be `65536`. What lies less than half way to it is rounded down to
         `65504`, and the rest becomes infinity. `cast` rounds a number to a format:
     """)
@@ -302,7 +208,7 @@ def float16_spends_little_on_range() -> None:
              .view(torch.float16).item(),
         check=largest - 2**15 * 2**-10, within=0,
         wrong={
-            "Numbers of this size are 32 apart.": 65503,
+            "Values of this size are 32 apart.": 65503,
         },
         why=r"""
             From $2^{15}$ on, the fraction's `10` bits go to the next power of two in $2^{10}$ equal
@@ -408,38 +314,64 @@ def bfloat16_is_the_top_half_of_float32() -> None:
 def bfloat16_has_the_exponents_of_float32() -> None:
     """`bfloat16` has the exponents of `float32`, but not quite its range."""
     note(r"""
-        `bfloat16` has an exponent of `8` bits, as `float32` has. Does it reach just as far? Nearly.
-        The largest number of a format has the highest exponent and all bits of the fraction set.
-        `bfloat16` has `7` bits of fraction instead of `23`, so its largest number is a little
-        smaller:
+        How large and how small may an element of a format be? `torch.finfo` says. `max` is the
+        largest number, `smallest_normal` the smallest positive one with all of its digits, and
+        `eps` the gap between one and the next number. Count the powers of ten, called *decades*,
+        from the smallest normal number to the largest:
     """)
-    fields = layout(torch.float32), layout(torch.bfloat16)  # @hide
-    assert fields == ((1, 8, 23), (1, 8, 7)), "Both have 8 bits of exponent; float32 has 23 of fraction, bfloat16 7."  # @hide
+    limits = [torch.finfo(d) for d in FORMATS]
+    decades = [round(math.log10(f.max / f.smallest_normal), 1) for f in limits]  # @inspect decades
+    assert decades == [76.5, 9.0, 76.5, 4.5, 9.0], \
+        "float32 and bfloat16 span 76.5 decades, float16 and E5M2 9, E4M3 4.5."
+    single, half, brain = [str(f) for f in limits[:3]]  # @hide
+    assert single == (
+        "finfo(resolution=1e-06, min=-3.40282e+38, max=3.40282e+38, "
+        "eps=1.19209e-07, smallest_normal=1.17549e-38, tiny=1.17549e-38, "
+        "dtype=float32)"
+    ), "PyTorch prints these limits of float32."  # @hide
+    assert half == (
+        "finfo(resolution=0.001, min=-65504, max=65504, "
+        "eps=0.000976562, smallest_normal=6.10352e-05, tiny=6.10352e-05, "
+        "dtype=float16)"
+    ), "PyTorch prints these limits of float16."  # @hide
+    assert brain == (
+        "finfo(resolution=0.01, min=-3.38953e+38, max=3.38953e+38, "
+        "eps=0.0078125, smallest_normal=1.17549e-38, tiny=1.17549e-38, "
+        "dtype=bfloat16)"
+    ), "PyTorch prints these limits of bfloat16."  # @hide
+    true = limits[2].smallest_normal  # @hide
+    slip = round(math.log10(1.17549e38 / true))  # @hide
+    assert slip == 76, "Without its minus sign, the smallest normal bfloat16 is 76 powers of ten too large."  # @hide
+    figure(decades_figure(FORMATS), caption=r"""
+        From the smallest normal number of a format to its largest. The labels count decades:
+        bfloat16 reaches as far as float32 in half the bytes, and float16 little more than a tenth
+        as far.
+    """, alt=rf"""
+        Horizontal bars on an axis of powers of ten. float32 and bfloat16 span about
+        {decades[0]:.0f} decades around one; float16 and float8 E5M2 about nine, float8 E4M3 four
+        and a half.
+    """)
+    note(r"""
+        `bfloat16` and `float32` have the same exponents, `8` bits each, but `bfloat16` has fewer
+        bits of fraction, so it does not reach quite as far at either end. At the top, `3.4e38` fits
+        into `float32` and becomes infinity in `bfloat16`. At the bottom, below the smallest normal
+        number $2^{-126}$ that both share, lie *subnormal* numbers in equal steps down to zero. The
+        fraction sets the step: $2^{-126-23}=2^{-149}$ in `float32`, $2^{-126-7}=2^{-133}$ in
+        `bfloat16`. `cast` rounds to a format:
+    """)
     wide, narrow = torch.finfo(torch.float32), torch.finfo(torch.bfloat16)
-    assert narrow.max < wide.max, \
-        "The largest bfloat16 is below the largest float32."  # @hide
     ratio = narrow.max / wide.max  # @inspect ratio
     assert 0.9960 < ratio < 0.9962, \
         "The largest bfloat16 is 0.9961 times the largest float32."
-    note("So a number such as `3.4e38`, which fits into `float32`, becomes infinity in `bfloat16`. `cast` rounds it to both formats:")
-    near = 3.4e38
-    held = cast(near, torch.float32)  # @inspect held  # @unnoticed: float32: a wider format holds it, too
-    lost = cast(near, torch.bfloat16)  # @inspect lost
+    held, lost = cast(3.4e38, torch.float32), cast(3.4e38, torch.bfloat16)
     assert held < lost == math.inf, \
         "3.4e38 is finite in float32, and infinite in bfloat16."
-    note(r"""
-        How near to zero do they reach? The smallest number with the usual formula, called *normal*,
-        is $2^{-126}$ in both. Below it lie *subnormal* numbers. They go on in equal steps, down to
-        zero. A step is as wide as the bits of the fraction allow: $2^{-126-23}=2^{-149}$ in
-        `float32`, and $2^{-126-7}=2^{-133}$ in `bfloat16`.
-    """)
-    first = narrow.smallest_normal  # @inspect first
-    assert first == wide.smallest_normal == 2**-126, \
+    assert narrow.smallest_normal == wide.smallest_normal == 2**-126, \
         "The smallest normal number is the same in both."
     assert cast(2**-149, torch.float32) == 2**-149, "float32 holds 2**-149."
     assert cast(2**-133, torch.bfloat16) == 2**-133, "bfloat16 holds 2**-133."
     assert cast(2**-134, torch.bfloat16) == 0.0, "2**-134 becomes zero."  # @zero: it underflows
-    times = 2**-133 / 2**-149  # @inspect times
+    times = 2**-133 / 2**-149  # @hide
     assert times == 65536.0, "The smallest bfloat16 is 65536 times the smallest float32."  # @hide
     misbelief("bfloat16 has the same dynamic range as float32.", rf"""
         It has the same *exponents*. But its largest number is {1 - ratio:.1%} smaller, and its
@@ -547,32 +479,25 @@ def bfloat16_is_much_coarser() -> None:
 def one_byte_comes_in_two_formats() -> None:
     """A float of one byte is either finer, `E4M3`, or has more range, `E5M2`."""
     note(r"""
-        How can a float fit into one byte? One of its bits is the sign; the others are shared
-        between exponent and fraction. GPUs of today compute with two ways to share them. The names
-        say how: `E4M3` has `4` bits of exponent and `3` of *mantissa*, another word for the
-        fraction. `E5M2` has `5` and `2`. So `E4M3` is finer, and `E5M2` has the wider range:
+        How can a float fit into one byte? One of its bits is the sign; exponent and fraction share
+        the other seven. GPUs compute with two ways to share them, and the names say how: `E4M3` has
+        `4` bits of exponent and `3` of *mantissa*, another word for the fraction. `E5M2` has `5`
+        and `2`. A byte has only `256` patterns, so every value can be listed: count through the
+        patterns, and let `view` read each as a float:
     """)
-    assert layout(E4M3) == (1, 4, 3), \
-        "E4M3 has a sign, 4 bits of exponent and 3 of fraction."
-    assert layout(E5M2) == (1, 5, 2), \
-        "E5M2 has a sign, 5 bits of exponent and 2 of fraction."
-    note(r"""
-        A byte has only `256` patterns, so we can look at every value. Count through the patterns,
-        and let `view` read each as a float. Some patterns stand for infinity, or for NaN, "not a
-        number":
-    """)
+    fields = layout(E4M3), layout(E5M2)  # @hide
+    assert fields == ((1, 4, 3), (1, 5, 2)), "E4M3 has 4 bits of exponent and 3 of fraction, E5M2 5 and 2."  # @hide
     codes: UInt8[Tensor, "code"] = torch.arange(256).to(torch.uint8)
     fine: Float[Tensor, "code"] = codes.view(E4M3).float()  # @inspect fine
     wide: Float[Tensor, "code"] = codes.view(E5M2).float()  # @inspect wide
     assert codes.view(E4M3).nbytes == 256, "Each value takes one byte."  # @hide
-    distinct = fine[fine.isfinite()].unique().numel()  # @inspect distinct
-    assert distinct == 253, "E4M3 has 253 finite values, zero counted once."
-    # Next: how many patterns are infinite, and how many are NaN.
-    special = fine.isinf().sum().item(), fine.isnan().sum().item()
-    assert special == (0, 2), "In E4M3 no pattern is infinity, and 2 are NaN."
-    special = wide.isinf().sum().item(), wide.isnan().sum().item()
+    distinct = fine[fine.isfinite()].unique().numel()  # @hide
+    assert distinct == 253, "E4M3 has 253 finite values, zero counted once."  # @hide
+    special = fine.isinf().sum().item(), fine.isnan().sum().item()  # @hide
+    assert special == (0, 2), "In E4M3 no pattern is infinity, and 2 are NaN."  # @hide
+    special = wide.isinf().sum().item(), wide.isnan().sum().item()  # @hide
     assert special == (2, 6), \
-        "In E5M2 2 patterns are infinities, and 6 are NaN."
+        "In E5M2 2 patterns are infinities, and 6 are NaN."  # @hide
     figure(byte_figure(fine[fine > 0].tolist(), wide[wide > 0].tolist()), caption=r"""
         Every positive value of the two formats. From one power of two to the next, E4M3 takes eight
         steps and E5M2 four, because it has one bit less of fraction. E5M2 reaches further.
@@ -581,108 +506,35 @@ def one_byte_comes_in_two_formats() -> None:
         {torch.finfo(E4M3).max:.0f}; the row for E5M2 has half as many ticks per doubling and
         stretches from far below the first of E4M3 up to {torch.finfo(E5M2).max:.0f}.
     """)
-    question("Of the `256` patterns of `E5M2`, `2` are infinities and `6` are NaN, and zero comes twice, with either sign. How many different finite values does it have?",
-             answer=wide[wide.isfinite()].unique().numel(),
-        wrong={
-            "Those are all patterns, infinities and NaNs among them.": 256,
-            "The two zeros were counted as two values; they are one.": 248,
-            "That is the count of E4M3.": 253,
-        },
-        check=256 - 2 - 6 - 1,
-        hint="Of all patterns take away what is no number, and count zero once.", within=0,
-             why=r"""
-                 `256 - 2 - 6 = 248` patterns are finite numbers. Two of these are zero, `+0` and
-                 `-0`, and are one value. That leaves `247`.
-             """)
-
-
-@aside
-def one_buys_range_the_other_resolution() -> None:
-    """`E5M2` reaches 128 times as far as `E4M3`; `E4M3` is twice as fine."""
     note(r"""
-        A float of one byte has a bit for the sign; exponent and fraction share the others. The two
-        formats in use share them differently: `E4M3` has `4` bits of exponent and `3` of fraction,
-        `E5M2` has `5` and `2`. What does the bit buy that goes to the exponent? A wider range. And
-        the one that goes to the fraction? Numbers that lie closer. Compare the largest numbers, and
-        the gap between one and the next number, which PyTorch calls `eps`:
+        The fifth bit of the exponent buys range, the third bit of the fraction resolution. Compare
+        the largest values, and the gap between one and the next number, `eps`:
     """)
-    fields = layout(E4M3), layout(E5M2)  # @hide
-    assert fields == ((1, 4, 3), (1, 5, 2)), "E4M3 has 4 bits of exponent and 3 of fraction, E5M2 5 and 2."  # @hide
-    fine, wide = torch.finfo(E4M3), torch.finfo(E5M2)
-    assert (fine.min, fine.max) == (-448, 448), \
+    first, second = torch.finfo(E4M3), torch.finfo(E5M2)
+    assert (first.min, first.max) == (-448, 448), \
         "The numbers of E4M3 lie between -448 and 448."
-    assert (wide.min, wide.max) == (-57344, 57344), \
+    assert (second.min, second.max) == (-57344, 57344), \
         "The numbers of E5M2 lie between -57344 and 57344."
-    farther = wide.max / fine.max  # @inspect farther
-    assert farther == 128.0, "E5M2 reaches 128 times as far."
-    coarser = wide.eps / fine.eps  # @inspect coarser
-    assert coarser == 2.0, "The gaps of E5M2 are twice as wide."
-    top_fine, top_wide = torch.tensor(fine.max).to(E4M3), torch.tensor(wide.max).to(E5M2)  # @hide
-    assert top_fine.view(torch.uint8) == 0b0_1111_110, "The pattern of the largest E4M3 is one below NaN."  # @hide
-    assert top_wide.view(torch.uint8) == 0b0_11110_11, "The pattern of the largest E5M2 is one below infinity."  # @hide
-    note("So `0.3952` is rounded less in `E4M3`. `cast` rounds a number to a format:")
-    closer = cast(0.3952, E4M3), cast(0.3952, E5M2)  # @inspect closer
-    assert closer == (0.40625, 0.375), \
-        "E4M3 stores 0.40625 for it, and E5M2 stores 0.375."
+    assert second.max / first.max == 128.0, "E5M2 reaches 128 times as far."
+    assert second.eps / first.eps == 2.0, "The gaps of E5M2 are twice as wide."
     note(r"""
-        The paper that proposed the two formats gives this advice [@micikevicius2022]: `E5M2` for
-        gradients, which need range, and `E4M3` for weights and activations, which need resolution.
+        The paper that proposed the two formats advises `E5M2` for gradients, which need range, and
+        `E4M3` for weights and activations, which need resolution [@micikevicius2022].
     """)
     question(r"""
-        From `16` to `32` it takes `E4M3` eight equal steps, and `E5M2` four. Which two numbers do
+        From `16` to `32` it takes `E4M3` eight equal steps, and `E5M2` four. Which two values do
         `E4M3` and `E5M2` store for `18.5`?
     """, answer=(cast(18.5, E4M3), cast(18.5, E5M2)),
         check=(2.0 * round(18.5 / 2), 4.0 * round(18.5 / 4)),
         why=r"""
-            `E4M3` has the numbers `16, 18, 20, …`, and `18` is the nearest. `E5M2` has `16, 20, …`,
+            `E4M3` has the values `16, 18, 20, …`, and `18` is the nearest. `E5M2` has `16, 20, …`,
             and `20` is nearer to `18.5` than `16`.
         """)
 
 
 @aside
-def the_two_overflow_differently() -> None:
-    """What is too large for a format becomes infinity, NaN or its largest number."""
-    note(r"""
-        What does a cast make of a number that is too large for the format? There are three
-        possibilities: infinity, NaN ("not a number"), or the largest number of the format. All
-        three occur in the two formats of one byte. `E5M2` ends at `57344` and has a pattern for
-        infinity, so a million becomes infinity. `cast` rounds a number to a format:
-    """)
-    top = torch.finfo(E5M2).max  # @hide
-    assert top == 57344, "The largest E5M2 is 57344."  # @hide
-    overflow = cast(1e6, E5M2)  # @inspect overflow
-    assert overflow == math.inf, "In E5M2 a million becomes infinity."
-    note(r"""
-        `E4M3` ends at `448` and has no infinity. Newer releases of PyTorch turn what is larger into
-        `448`; older ones turned it into NaN on a CPU [@pytorch-saturate]. Other libraries do one or
-        the other, as the specification allows [@ofp8; @ml-dtypes]. The release that built this page
-        gives for `500`:
-    """)
-    raw = cast(500.0, E4M3)  # @measure raw
-    assert raw == 448.0 or math.isnan(raw), \
-        "In E4M3 500 becomes 448 or NaN, by the release."
-    note(r"""
-        To get the same in every release, limit the numbers before the cast: `clamp(-448, 448)`
-        replaces what is larger by `448`, and what is below `-448` by that. Then the cast has only
-        to round. Numbers from `256` on are `32` apart in `E4M3`, so `300` becomes `288`:
-    """)
-    step = 256 * torch.finfo(E4M3).eps  # @hide
-    assert step == 32, "From 256 on, the numbers of E4M3 are 32 apart."  # @hide
-    clamped = torch.tensor([500.0, -1e6, 300.0]).clamp(-448, 448).to(E4M3)
-    assert clamped.tolist() == [448.0, -448.0, 288.0], \
-        "500 and -1e6 become 448 and -448, and 300 becomes 288."
-    question(r"""
-        `clamp(-448, 448)` is applied to `1000`, `2000`, `-3000` and `64`. The results are cast to
-        `E4M3`, which holds `64` exactly. What is their sum in `float32`?
-    """, answer=torch.tensor([1000.0, 2000.0, -3000.0, 64.0]).clamp(-448, 448)
-        .to(E4M3).float().sum().item(),
-        check=sum(max(-448, min(448, x)) for x in (1000, 2000, -3000, 64)),
-        why="The first two become `448` each, and the third `-448`. So the sum is `448 + 448 - 448 + 64`.")
-
-
-@aside
 def one_byte_is_for_storing_and_multiplying() -> None:
-    """Floats of one byte are for storing and for matrix products, not for other arithmetic."""
+    """Floats of one byte are for storing and for matmuls, not for other arithmetic."""
     note(r"""
         `E4M3` is a float of [one byte](#one_byte_comes_in_two_formats). Can one compute with it as
         with any other? Hardly. PyTorch has no addition for it. (`message_of` runs a call and
@@ -691,152 +543,46 @@ def one_byte_is_for_storing_and_multiplying() -> None:
     x = torch.ones(2, dtype=E4M3)  # @inspect x
     refused = message_of(lambda: x + x)  # @inspect refused
     assert "not implemented" in refused, "Adding two such tensors is refused."
-    note("So to add, make a wider copy of each, add these, and cast the sum back:")
+    note("So to add, make a higher-precision copy of each, add these, and cast the sum back:")
     y = (x.float() + x.float()).to(E4M3)  # @inspect y
     assert y.float().tolist() == [2.0, 2.0], "One plus one is two."
     assert y.dtype == x.dtype, "The result is in E4M3 again."  # @hide
     note(r"""
-        What such a format is made for is the product of matrices. Cards of the generation of the
-        H100, called Hopper, multiply `E4M3` and `E5M2` and add up in a wider format
-        [@nvidia-hopper]. The generation before, with the A100, cannot. `peak` looks up the FLOP/s
-        that a card promises for a format, and gives `None` where it promises nothing:
+        What such a format is made for is the matmul. GPUs of the generation of the H100, called
+        Hopper, multiply `E4M3` and `E5M2` and add up in a format of higher precision
+        [@nvidia-hopper]. The generation before, with the A100, cannot. `peak` looks up the peak of
+        a GPU for a format, and gives `None` where there is none:
     """)
     hopper = peak(CARDS["H100 SXM"], "float8")  # @inspect hopper as FLOP/s
     ampere = peak(CARDS["A100 SXM 80GB"], "float8")  # @inspect ampere
     assert hopper == 1979e12, \
-        "An H100 promises 1979 TFLOP/s for one-byte floats."
-    assert ampere is None, "An A100 promises nothing for them."
+        "An H100 has a peak of 1979 TFLOP/s for one-byte floats."
+    assert ampere is None, "An A100 has no peak for them."
     note(r"""
         These formats were *proposed* in `2022`, by authors from NVIDIA, Arm and Intel
         [@micikevicius2022], and became a specification of the Open Compute Project, OFP8, in `2023`
         [@ofp8].
     """)
+    note(r"""
+        What is too large for a format of one byte? `E5M2` has a pattern for infinity, `E4M3` has
+        none. Newer releases of PyTorch turn a value that is too large for `E4M3` into its largest,
+        `448`; older ones turned it into NaN on a CPU [@pytorch-saturate], and other libraries do one
+        or the other, as the specification allows [@ofp8; @ml-dtypes]. `clamp(-448, 448)` before the
+        cast gives the same everywhere:
+    """)
+    clamped = torch.tensor([500.0, -1e6, 300.0]).clamp(-448, 448).to(E4M3)
+    assert clamped.tolist() == [448.0, -448.0, 288.0], \
+        "500 and -1e6 become 448 and -448, and 300 is rounded to 288."
     question(r"""
         Two `E4M3` tensors of `1000` elements are added by way of `float32` copies. How many bytes
         do the two copies and their `float32` sum take together, before the cast back?
     """, answer=3 * torch.ones(1000, dtype=E4M3).float().nbytes,
         check=3 * 1000 * 4, unit="B",
         wrong={
-            "The sum takes memory, too.": 2 * 1000 * 4,
+            "The sum takes memory as well.": 2 * 1000 * 4,
             "A float32 has 4 bytes.": 3 * 1000,
         },
-        why="There are three tensors of `1000` numbers, the two copies and their sum, of `4` bytes a number.")
-
-
-@aside
-def one_value_in_five_formats() -> None:
-    """`0.1` is a different number in each of five formats."""
-    note(r"""
-        No binary format holds `0.1`, as no decimal one holds a third. Each format stores its
-        nearest number instead. How far off is that? Compare five formats: `float32`, `float16`,
-        `bfloat16`, and the two of one byte, `E4M3` and `E5M2`. `cast` rounds a number to a format:
-    """)
-    names = [str(d).removeprefix("torch.") for d in FORMATS]
-    stored = [cast(0.1, d) for d in FORMATS]  # @inspect stored
-    errors = [abs(value - 0.1) / 0.1 for value in stored]  # @inspect errors as %
-    widths = [layout(d)[2] for d in FORMATS]  # @hide
-    assert widths == [23, 10, 7, 3, 2], "The fractions have 23, 10, 7, 3 and 2 bits."  # @hide
-    patterns = [bits(0.1, d) for d in FORMATS]  # @hide
-    by_hand = [decode(p, d) for p, d in zip(patterns, FORMATS)]  # @hide
-    assert by_hand == stored, "The formula of a float gives the same five numbers."  # @hide
-    worst = names[errors.index(max(errors))]  # @inspect worst
-    assert worst == "float8_e5m2", "The farthest off is E5M2."
-    assert 0.0624 < max(errors) < 0.0626, "E5M2 is off by 6.25 percent."
-    assert 1.4e-8 < min(errors) < 1.5e-8, \
-        "The nearest, float32, is off by 1.5 parts in 100 million."
-    note(r"""
-        The cause is the fraction: `E5M2` has `2` bits for it, and `float32` has `23`. The bits show
-        it (the margin shows `0.1` for the first number, but only because it shows few digits).
-        Those of `bfloat16` are the first bits of `float32`, but rounded up at the end:
-    """)
-    tenth = torch.tensor(0.1, dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: rounded to the nearest in each
-    single = tenth.to(torch.float32)  # @inspect single as bits
-    half = tenth.to(torch.float16)  # @inspect half as bits
-    brain = tenth.to(torch.bfloat16)  # @inspect brain as bits
-    fine = tenth.to(E4M3)  # @inspect fine as bits
-    wide = tenth.to(E5M2)  # @inspect wide as bits
-    assert brain.float() > single, \
-        "The bfloat16 is larger than the float32: it was rounded up."
-    five = [x.item() for x in (single, half, brain, fine, wide)]  # @hide
-    assert five == stored, "The five tensors hold the five numbers."  # @hide
-    question(r"""
-        The fraction has `23` bits in `float32`, `10` in `float16`, `7` in `bfloat16`, `3` in `E4M3`
-        and `2` in `E5M2`. How many of the five hold `1 + 1/256` exactly?
-    """,
-             answer=sum(cast(1 + 1 / 256, d) == 1 + 1 / 256 for d in FORMATS),
-        check=sum(torch.finfo(d).eps <= 1 / 256 for d in FORMATS),
-        wrong={
-            "bfloat16 has 7 bits of fraction, and 1/256 needs eight.": 3,
-        },
-        why=r"""
-            `1/256` is $2^{-8}$, so the fraction needs `8` bits. `float32` and `float16` have as
-            many.
-        """)
-
-
-@aside
-def the_machine_prints_its_own_limits() -> None:
-    """`torch.finfo` prints the limits of a format, so no table of them needs to be typed."""
-    note(r"""
-        How large and how small may a number of a format be? `torch.finfo` prints that. `max` and
-        `min` are the largest and the lowest number. `smallest_normal`, once called `tiny`, is the
-        smallest positive number with all of its digits. `eps` is the gap between one and the next
-        number, and `resolution` says, as a power of ten, how many decimal digits one can count on:
-    """)
-    single, half, brain = [str(torch.finfo(d)) for d in FORMATS[:3]]
-    assert single == (
-        "finfo(resolution=1e-06, min=-3.40282e+38, max=3.40282e+38, "
-        "eps=1.19209e-07, smallest_normal=1.17549e-38, tiny=1.17549e-38, "
-        "dtype=float32)"
-    ), "PyTorch prints these limits of float32."
-    assert half == (
-        "finfo(resolution=0.001, min=-65504, max=65504, "
-        "eps=0.000976562, smallest_normal=6.10352e-05, tiny=6.10352e-05, "
-        "dtype=float16)"
-    ), "PyTorch prints these limits of float16."
-    assert brain == (
-        "finfo(resolution=0.01, min=-3.38953e+38, max=3.38953e+38, "
-        "eps=0.0078125, smallest_normal=1.17549e-38, tiny=1.17549e-38, "
-        "dtype=bfloat16)"
-    ), "PyTorch prints these limits of bfloat16."
-    true = torch.finfo(torch.bfloat16).smallest_normal  # @hide
-    slip = round(math.log10(1.17549e38 / true))  # @hide
-    assert slip == 76, "Without its minus sign, the smallest normal bfloat16 is 76 powers of ten too large."  # @hide
-    note(rf"""
-        Print such a table rather than type it. If you lose the minus sign of `smallest_normal`, the
-        number is {slip} powers of ten too large.
-
-        How far does a format reach in all? Count the powers of ten, called *decades*, from the
-        smallest normal number to the largest, for these three and the two formats of one byte,
-        `E4M3` and `E5M2`:
-    """)
-    limits = [torch.finfo(d) for d in FORMATS]
-    decades = [math.log10(f.max / f.smallest_normal) for f in limits]
-    rounded = [round(d, 1) for d in decades]  # @inspect rounded
-    assert rounded == [76.5, 9.0, 76.5, 4.5, 9.0], \
-        "float32 and bfloat16 span 76.5 decades, float16 and E5M2 9, E4M3 4.5."
-    figure(decades_figure(FORMATS), caption=r"""
-        From the smallest normal number of a format to its largest. The numbers are decades:
-        bfloat16 reaches as far as float32 in half the bytes, and float16 little more than a tenth
-        as far.
-    """, alt=rf"""
-        Horizontal bars on an axis of powers of ten. float32 and bfloat16 span about
-        {decades[0]:.0f} decades around one; float16 and float8 E5M2 about nine, float8 E4M3 four
-        and a half.
-    """)
-    question(r"""
-        The smallest normal number of `float16` is about `6.1e-5`. How many of `float32`, `float16`
-        and `bfloat16` hold both `1e5` and `1e-5` as normal numbers?
-    """,
-             answer=sum(f.smallest_normal <= 1e-5 and 1e5 <= f.max for f in limits[:3]),
-        check=sum(
-            2 - 2 ** (layout(d)[1] - 1) < math.log2(1e-5) and math.log2(1e5) < 2 ** (layout(d)[1] - 1)
-            for d in FORMATS[:3]
-        ),
-        why=r"""
-            `float32` and `bfloat16` do. `float16` ends at `65504`, below `1e5`, and its smallest
-            normal number is above `1e-5`.
-        """)
+        why="There are three tensors of `1000` elements, the two copies and their sum, of `4` bytes a number.")
 
 
 def running_sum(
@@ -851,11 +597,11 @@ def running_sum(
 
 
 def a_running_sum_stalls() -> None:
-    """In a narrow format a long sum stops growing."""
+    """In a low-precision format a long sum stops growing."""
     note(r"""
-        Training adds up long sums: losses, averages, products. Can a narrow format keep the total?
-        `running_sum` adds `1` to a total `4000` times, and rounds the total to a format after each
-        addition:
+        Training adds up long sums: losses, averages, products. Can a low-precision format keep the
+        total? `running_sum` adds `1` to a total `4000` times, and rounds the total to a format
+        after each addition:
     """)
     brain = running_sum(1.0, 4000, torch.bfloat16)  # @inspect brain  # @unnoticed: 4000: long after it has stopped
     half = running_sum(1.0, 4000, torch.float16)  # @inspect half  # @unnoticed: 4000: long after it has stopped
@@ -865,7 +611,7 @@ def a_running_sum_stalls() -> None:
     assert single == 4000, "In float32 the total is exact."  # @hide
     note(r"""
         In `bfloat16` the total stops at `256`, and no error says so, because beyond `256` the
-        numbers of `bfloat16` are `2` apart. Adding `1` leads to the middle of this gap. From the
+        values of `bfloat16` are `2` apart. Adding `1` leads to the middle of this gap. From the
         middle one rounds to the neighbour whose last bit is zero, which is `256`, every time. In
         `float32` the gaps are still far smaller, and the total is exact. See it in the picture:
     """)
@@ -889,8 +635,8 @@ def a_running_sum_stalls() -> None:
     assert ends[0.25] == [64, 1024, 512], "With terms of a quarter, the totals are these after 4096 terms."  # @hide
     assert ends[1.0] == [256, 4096, 2048], "With terms of one, the totals are these after 4096 terms."  # @hide
     note(r"""
-        The way out: keep the *total* in a wide format. The terms may be narrow. PyTorch's own `sum`
-        does so:
+        The fix: keep the *total* in a full-precision format. The terms may be in low precision.
+        PyTorch's own `sum` does so:
     """)
     terms = torch.ones(1000, dtype=torch.bfloat16)  # @inspect terms.dtype
     at_once = terms.sum().item()  # @inspect at_once
@@ -900,8 +646,8 @@ def a_running_sum_stalls() -> None:
     assert one_by_one == 256, \
         "Added one by one in bfloat16, the sum stops at 256."
     note(r"""
-        So long sums are kept in `float32`. This is one of three ways in which narrow formats spoil
-        a training; the others are [vanished gradients](#small_values_vanish_in_float16) and
+        So long sums are kept in `float32`. This is one of three ways in which low-precision formats
+        spoil a training; the others are [vanished gradients](#small_values_vanish_in_float16) and
         [lost updates](#small_updates_are_lost).
     """)
     question("A total stops growing where the term is half of the gap to the next number. In `float16`, adding `1` again and again stops at `2048`, and gaps double with every power of two. Where does the total stop if `4` is added instead?",
@@ -911,7 +657,7 @@ def a_running_sum_stalls() -> None:
             "That would be if nothing were lost.": 16000,
         },
         check=4.0 * half,
-        hint="From where on are the numbers of `float16` so far apart that `4` is half of a gap?",
+        hint="Beyond what value are the values of `float16` so far apart that `4` is half of a gap?",
              why=r"""
                  At `2048` the gap of `float16` is `2`, and the term `1` is half of it. The term `4`
                  is half of a gap of `8`. Gaps are `4` times as wide two powers of two higher, at
@@ -942,7 +688,7 @@ def small_updates_are_lost() -> None:
     assert gap == 2**-8, "The next bfloat16 below one is 1/256 away."
     assert 0.25 < 1e-3 / gap < 0.26, "An update is a quarter of this gap."  # @hide
     note(r"""
-        The cure is a *master copy*: the weight is kept in `float32` and updated there. The model
+        The fix is a *master copy*: the weight is kept in `float32` and updated there. The model
         computes with a copy of it that is rounded to `bfloat16`:
     """)
     master = torch.tensor(1.0)
@@ -1009,9 +755,9 @@ def rounding_at_random_saves_them() -> None:
     spread = w.float().std().item()  # @inspect spread  # @unnoticed: .float(): exact enough
     assert 0.038 < spread < 0.044, "The weights end about 0.04 around zero."
     misbelief("Parameters and optimizer state must be float32, or training is unstable.", r"""
-        What fails in a narrow format is that small updates get lost. Random rounding saves them, as
-        the run above shows, and so does a copy in `float32`. And optimizers whose state takes one
-        byte a number train well [@dettmers2022].
+        What fails in a low-precision format is that small updates get lost. Random rounding saves
+        them, as the run above shows, and so does a copy in `float32`. And optimizers whose state
+        takes one byte a number train well [@dettmers2022].
     """)
     question(r"""
         `1000` weights are exactly `4` in `bfloat16`, and the next number below is `1/64` away. An
@@ -1043,7 +789,7 @@ def scaling_the_loss_saves_small_gradients() -> None:
     assert w.grad is not None, "There is a gradient."  # @hide
     assert w.grad.item() == 0.0, "The gradient of w is zero."  # @zero: it underflows
     note(r"""
-        The cure is *loss scaling* [@micikevicius2018]. Multiply the loss by a large number before
+        The fix is *loss scaling* [@micikevicius2018]. Multiply the loss by a large number before
         the backward pass. Then each gradient is that many times as large, and survives. Divide the
         gradients by the same number in `float32` afterwards. PyTorch's `GradScaler` does both:
         `scale` multiplies the loss, at first by $2^{16}=65536$, and `unscale_` divides the
@@ -1080,35 +826,38 @@ def scaling_the_loss_saves_small_gradients() -> None:
 def autocast_chooses_for_each_operation() -> None:
     """Mixed precision chooses a format for each operation."""
     note(r"""
-        *Mixed precision* means that each operation of a training step runs in the format that suits
-        it. `torch.autocast` is PyTorch's switch for it: parameters stay in `float32`, and a list
-        says in which format an operation runs. Products of matrices have their inputs rounded to
-        `bfloat16`, because they lose little by it. A loss, which is a long sum, is computed in
-        `float32`. Operations that are not on the list take the format of their input.
+        Which parts of a training step can be computed in `bfloat16`, which is twice as small and
+        many times as fast? Matmuls lose little by it, because their inputs are rounded once and the
+        GPU adds up in `float32`. What adds up *in* `bfloat16` loses much, because
+        [long sums stall](#a_running_sum_stalls) there, and so do
+        [small updates](#small_updates_are_lost).
 
-        Run one of each kind: the product of a layer, a *softmax*, which turns numbers into shares
-        that sum to one and is not on the list, and a loss:
+        So *mixed precision* chooses a format for each operation. `torch.autocast` does it in
+        PyTorch: parameters stay in `float32`, matmuls have their inputs rounded to `bfloat16`, a
+        loss, which is a long sum, is computed in `float32`, and all other operations keep the
+        format of their input. Run one of each kind. (A *softmax* turns values into shares that sum
+        to one.)
     """)
-    x = torch.randn(4, 8)
+    x, target = torch.randn(4, 8), torch.randn(4, 8)
     layer = nn.Linear(8, 8)  # @unnoticed: 8: any width
     with torch.autocast("cpu", dtype=torch.bfloat16):  # @unnoticed: dtype= dropped: the default on a CPU
         product = layer(x)  # @inspect product.dtype
         shares = torch.softmax(product, dim=-1)  # @inspect shares.dtype
-        loss = nn.functional.mse_loss(product, product)  # @inspect loss.dtype
+        loss = nn.functional.mse_loss(product, target)  # @inspect loss.dtype
         q = x.view(1, 1, 4, 8)  # @hide
         attended = nn.functional.scaled_dot_product_attention(q, q, q)  # @hide
     assert product.dtype == torch.bfloat16, \
-        "The product of the layer is in bfloat16."
+        "The matmul of the layer is in bfloat16."
     assert attended.dtype == torch.bfloat16, "The products of attention are in bfloat16."  # @hide
     assert loss.dtype == torch.float32, "The loss is computed in float32."
     assert shares.dtype == product.dtype, \
         "Softmax takes the format of its input, bfloat16."
     note(r"""
-        The lists differ by device: on a GPU softmax is computed in `float32`, too [@pytorch-amp].
-        Where autocast leaves it narrow, as here, widen its *input*:
-        `torch.softmax(product.float(), dim=-1)`.
+        The softmax adds up as well, so it should be in `float32`. On a GPU autocast sees to that
+        [@pytorch-amp]; on a CPU, as here, convert its input: `torch.softmax(product.float(), -1)`.
 
-        And what is stored for each weight, the parameter and its gradient? Both are in `float32`:
+        And what is stored for each weight, the parameter and its gradient? Both are in `float32`,
+        because the optimizer adds small updates to the one, and adds up parts of the other:
     """)
     product.float().sum().backward()  # @unnoticed: .float(): any wider format
     gradient = layer.weight.grad
@@ -1118,11 +867,11 @@ def autocast_chooses_for_each_operation() -> None:
         "Parameter and gradient are stored in float32."
     digits = gradient.bfloat16().float()  # @hide
     assert torch.equal(gradient, digits), \
-        "The gradient has only the digits of a bfloat16: its product was in bfloat16."  # @hide
+        "The gradient has only the digits of a bfloat16: its matmul was in bfloat16."  # @hide
     note(r"""
-        So the rule of thumb: run products of matrices in `bfloat16`. (That includes the products of
-        *attention*, by which tokens look at each other.) Keep in `float32` what adds up many
-        numbers: losses, long sums, softmax, and the weights that the optimizer updates.
+        So the rule of thumb: run matmuls in `bfloat16`. (That includes those of *attention*,
+        by which tokens look at each other.) Keep in `float32` what adds up many values: losses,
+        long sums, softmax, and the weights that the optimizer updates.
     """)
     question(r"""
         A linear layer with `8` inputs and `32` outputs has `8 * 32` weights. `4` rows pass through
@@ -1131,10 +880,10 @@ def autocast_chooses_for_each_operation() -> None:
     """, answer=4 * 32 * product.itemsize + 32 * 8 * gradient.itemsize,
         wrong={
             "The gradient is stored in float32, 4 bytes a number.": 2 * (4 * 32) + 2 * (32 * 8),
-            "The output of a product is in bfloat16, 2 bytes a number.": 4 * (4 * 32) + 4 * (32 * 8),
+            "The output of a matmul is in bfloat16, 2 bytes a number.": 4 * (4 * 32) + 4 * (32 * 8),
         },
-        hint="Which of the two is the output of a product, and which is stored?",
+        hint="Which of the two is the output of a matmul, and which is stored?",
         check=2 * (4 * 32) + 4 * (32 * 8), unit="B", why=r"""
-            The output has `4 * 32` numbers in `bfloat16`, `256` bytes. The gradient of the weights
-            has `8 * 32` numbers in `float32`, `1024` bytes.
+            The output has `4 * 32` elements in `bfloat16`, `256` bytes. The gradient of the weights
+            has `8 * 32` elements in `float32`, `1024` bytes.
         """)

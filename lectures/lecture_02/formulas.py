@@ -25,10 +25,15 @@ def summary() -> None:
 def the_formulas_and_where_they_were_shown() -> None:
     """The formulas of this lecture, each with an example."""
     note(r"""
-        Which formulas are worth taking along? They stand in the table below, each with an example.
-        The examples are for a small model, the `Stack` of the last parts: two hidden layers of
-        width `64` and a head, trained with AdamW in `float32` on a batch of `8` rows. `bill` takes
-        a training step with it and measures its bytes by kind:
+        Which formulas are worth remembering? They are listed in the table below, each with an
+        example. The examples are for one small model: a `Stack` of two hidden layers of width `64`
+        and a head, trained with AdamW in `float32` on a batch of `8` rows.
+
+        Three of them are checked here once more. The bytes that autograd keeps are those of the
+        inputs of all layers, the predictions and the targets. Weights, gradients and AdamW's two
+        moments need `16` bytes per parameter. A step costs `6` FLOPs per parameter and row, less
+        the gradient of the data. `bill` takes a training step and measures its bytes by kind, and
+        `step_flops` counts its FLOPs:
     """)
     width, layers, batch = 64, 2, 8
     parameters = layers * width**2 + width  # @inspect parameters
@@ -45,23 +50,24 @@ def the_formulas_and_where_they_were_shown() -> None:
     assert work == step_flops(batch, width, layers), \
         "The formula for a step gives the FLOPs that are counted."
     note(r"""
-        The product of the batch with one weight matrix has `8` rows, an inner axis of `64`, and
-        `64` columns. What share of the card's peak does it reach at most? Its FLOPs per byte,
-        divided by the *ridge*, the FLOPs that the card can do for each byte that it reads:
+        What share of the peak does a matmul of this model reach at most, on an H100? It multiplies
+        `8` rows by a matrix of `64 * 64` weights. Its *intensity* is its FLOPs per byte; the
+        *ridge* is the FLOPs that the GPU can do while one byte arrives. With few rows the intensity
+        is small, because each weight that is read is used only `8` times:
     """)
     product = 2 * batch * width * width  # @inspect product as FLOP
     moved = 4 * (batch * width + width * width + batch * width)  # @inspect moved as B
     per_byte = product / moved  # @inspect per_byte
     x, w = torch.ones(batch, width), torch.ones(width, width)  # @hide
     assert product == flops(lambda: x @ w), \
-        "The formula for a product gives the FLOPs that are counted."  # @hide
-    assert moved == x.nbytes + w.nbytes + (x @ w).nbytes, "The tensors have as many bytes."  # @hide
+        "The formula for a matmul gives the FLOPs that are counted."  # @hide
+    assert moved == x.nbytes + w.nbytes + (x @ w).nbytes, "The tensors have the same number of bytes."  # @hide
     formula = intensity(batch, width, width, width=4)  # @hide
     assert per_byte == formula, \
         "The formula for FLOPs per byte agrees with the bytes of the tensors."  # @hide
     ridge = dense_peak("H100 SXM", "float32") / CARDS["H100 SXM"].bandwidth
     reached = min(1, per_byte / ridge)  # @inspect reached as %
-    assert reached == per_byte * 3.35e12 / 67e12, "The product reaches FLOPs per byte, divided by the ridge, of the peak."  # @hide
+    assert reached == per_byte * 3.35e12 / 67e12, "The matmul reaches FLOPs per byte, divided by the ridge, of the peak."  # @hide
     context, vocab = 128, 100  # @hide
     attention = 12 * layers * width * context  # @hide
     matrices = 12 * layers * width**2 + vocab * width  # @hide
@@ -75,23 +81,27 @@ def the_formulas_and_where_they_were_shown() -> None:
     days = 6 * 70e9 * 15e12 / (promised * 0.5 * DAY)  # @hide
     assert 143.92 < days < 143.93, "The run of 70 billion parameters takes 144 days."  # @hide
     note(rf"""
-        In the table $L$ is the number of hidden layers, $d$ their width, $B$ the rows of a batch,
-        and $T$ the tokens of a context, here `128`. $P$ are all parameters, and $N$ those of a
-        language model, which reads $D$ tokens on $G$ cards. A product has $m$ rows, an inner axis
-        of $k$, and $n$ columns. Parameters, bytes and FLOPs of the examples agree with what was
-        counted. The share of the peak, the sharded moments and the last two rows are computed by
-        their formulas alone.
+        The letters of the table:
+
+        - of the small model: $L$ hidden layers, $d$ their width, $P$ all parameters, $B$ the rows
+          of a batch;
+        - of a matmul: $m$ rows, an inner axis of $k$, and $n$ columns;
+        - of a language model: $N$ its parameters, $D$ the tokens that it is trained on, $G$ the
+          GPUs, and $T$ the tokens of a context, here `128`, with all pairs of tokens counted in
+          attention.
+
+        Parameters, bytes and FLOPs of the examples agree with what was counted. The share of the
+        peak and the last two rows are computed by their formulas alone.
 
         | what | formula | example | shown in |
         |---|---|---|---|
         | bytes of a tensor | elements × bytes of each | {w.nbytes:,} B | [a new tensor](#a_fresh_tensor_costs_count_times_width) |
-        | FLOPs of a product | $2mkn$ | {product:,} | [@eq:product] |
+        | FLOPs of a matmul | $2mkn$ | {product:,} | [@eq:product] |
         | FLOPs per byte of it | $2mkn / (4(mk+kn+mn))$ | {per_byte:.1f} | [the roofline](#the_roofline_tells_waiting_from_working) |
         | its share of the peak | $\min(1, \mathrm{{intensity}} / \mathrm{{ridge}})$ | {reached:.1%} on an H100 | [@eq:roof] |
         | parameters | $Ld^2+d$ | {parameters:,} | [@eq:weights] |
         | activations that are kept: inputs of layers, predictions, targets | $4(Bd(L+1)+2B)$ | {kept:,} B | [@eq:kept] |
         | parameters, gradients and AdamW's moments | $16P$ | {state:,} B | [@eq:state] |
-        | the same on each card, with the moments sharded over $G$ | $8P+8P/G$ | {10 * parameters:,} B for `4` | [@eq:shard] |
         | FLOPs of a step | $6BP-2Bd^2$ | {work:,} | [@eq:step-flops] |
         | FLOPs of attention, per token | $12LdT$ | {attention:,} | [@eq:attention] |
         | file of {trillions} trillion tokens | tokens × `2` bytes | {tokens} TB | [token files](#the_size_of_the_data_is_tokens_times_width) |
@@ -101,14 +111,14 @@ def the_formulas_and_where_they_were_shown() -> None:
         measure. If the two do not agree, find out why.
     """)
     question(r"""
-        The model has $P=8256$ parameters, $L=2$ hidden layers and width $d=64$. From which batch
-        $B$ on do the kept activations take more bytes than the `16P` of AdamW in `float32`?
+        The model has $P=8256$ parameters, $L=2$ hidden layers and width $d=64$. From what batch
+        size $B$ on do the kept activations need more bytes than the `16P` of AdamW in `float32`?
     """, answer=next(b for b in range(1, 999) if kept / batch * b > state),
         check=math.floor(16 * parameters / (4 * (width * (layers + 1) + 2))) + 1,
         hint="How many bytes of activations does one row of the batch keep, by the table?",
         why=r"""
             One row keeps `4 * (64 * 3 + 2) = 776` bytes, and AdamW holds `16 * 8256 = 132096`.
-            Divided, that is a little over `170` rows, so `171` is the first batch that takes more.
+            Divided, that is a little over `170` rows, so `171` is the first batch that needs more.
         """)
 
 

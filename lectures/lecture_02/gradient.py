@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from einops import einsum
 from jaxtyping import Float
 from timing import one_thread, time_call
@@ -29,19 +28,14 @@ def gradients() -> None:
     """Gradients."""
     note(r"""
         How much does a backward pass cost? The rule says twice the forward pass. This part derives
-        the rule from the products that a backward pass is made of. Then one knows when it holds,
+        the rule from the matmuls that a backward pass is made of. Then one knows when it holds,
         what it leaves out, and what is saved when a layer is not trained.
     """)
     backward_fills_the_leaves()
-    backward_changes_no_parameter()
     a_gradient_is_two_more_products()
-    each_sample_costs_two_per_weight()
-    a_weight_gradient_needs_no_input_gradient()
-    the_other_product_is_paid_for_the_layer_below()
-    the_first_layer_has_nothing_below()
+    autograd_leaves_out_what_no_weight_needs()
     six_per_parameter_and_token_is_a_special_case()
     in_a_transformer_backward_is_twice_forward()
-    attention_is_what_the_rule_leaves_out()
     checkpointing_trades_flops_for_memory()
     checkpointing_is_measured_here()
     the_same_sum_in_another_order_is_another_number()
@@ -83,6 +77,17 @@ def backward_fills_the_leaves() -> None:
     assert dropped == (None, None), "Prediction and loss keep no gradient."
     assert prediction.is_leaf is False, "The prediction is no leaf."  # @hide
     assert len(caught) == 2, "PyTorch warns whoever looks for them."  # @hide
+    model = nn.Linear(4, 1)  # @hide
+    start, nothing = model.weight.detach().clone(), model.weight.grad  # @hide
+    assert nothing is None, "Before the backward pass, the weights have no gradient."  # @hide
+    model(torch.randn(8, 4)).square().mean().backward()  # @hide  # @unnoticed: 8: any batch
+    assert torch.equal(model.weight, start), \
+        "After the backward pass, the weights are the same as before."  # @hide
+    torch.optim.SGD(model.parameters(), lr=0.1).step()  # @hide
+    assert not torch.equal(model.weight, start), "After the optimizer's step, the weights have changed."  # @hide
+    misbelief("The backward pass computes gradients and updates the parameters.", r"""
+        It leaves every parameter as it was, bit for bit. The optimizer's `step()` updates them.
+    """)
     graph = {
         "x": (x.tolist(), x.grad), "w": (w.tolist(), w.grad), "prediction": (prediction.item(), dropped[0]),
         "loss": (loss.item(), dropped[1]),
@@ -99,7 +104,7 @@ def backward_fills_the_leaves() -> None:
     kept.backward()  # @hide
     assert again.grad is not None, \
         "After retain_grad(), the prediction keeps its gradient."  # @hide
-    assert kept.grad is not None, "After retain_grad(), the loss keeps its gradient, too."  # @hide
+    assert kept.grad is not None, "After retain_grad(), the loss keeps its gradient as well."  # @hide
     both = again.grad.item(), kept.grad.item()  # @hide
     assert both == (1.0, 1.0), "The gradient of the prediction is the error, that of the loss is one."  # @hide
     question(r"""
@@ -114,59 +119,11 @@ def backward_fills_the_leaves() -> None:
         """)
 
 
-@aside
-def backward_changes_no_parameter() -> None:
-    """`backward()` changes no parameter; the optimizer does."""
-    note(r"""
-        When do the weights of a model change? A training step has three parts. The forward pass
-        computes the loss. The backward pass, `loss.backward()`, computes the gradients and leaves
-        them in `.grad`. Only the third part, `optimizer.step()`, changes the weights. Plain SGD
-        subtracts the gradient times the learning rate, here `0.1`. Look at the weights of a small
-        layer after each part:
-    """)
-    model = nn.Linear(4, 1)
-    x, target = torch.randn(8, 4), torch.randn(8, 1)  # @unnoticed: 1, arguments swapped: any shape of the target
-    start = model.weight.detach().clone()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loss = F.mse_loss(model(x), target)  # @inspect loss
-    assert model.weight.grad is None, \
-        "After the forward pass, the weights have no gradient."
-    loss.backward()
-    assert model.weight.grad is not None, \
-        "After the backward pass, the weights have a gradient."
-    assert torch.equal(model.weight, start), \
-        "After the backward pass, the weights are the same as before."
-    optimizer.step()
-    expected = start - 0.1 * model.weight.grad
-    assert not torch.equal(model.weight, start), \
-        "After the optimizer's step, the weights have changed."
-    assert torch.allclose(model.weight, expected), \
-        "The weights have changed by the gradient times the learning rate."
-    misbelief("The backward pass computes gradients and updates the parameters.", r"""
-        It leaves every parameter as it was, bit for bit. `optimizer.step()` updates them.
-    """)
-    p = torch.tensor(3.0, requires_grad=True)
-    (4 * p).backward()
-    seen = [p.item()]
-    torch.optim.SGD([p], lr=0.25).step()
-    seen.append(p.item())
-    question(r"""
-        A weight of `3` gets a gradient of `4`, and plain SGD has a learning rate of `0.25`. What is
-        the weight after `backward()`, and what after `step()`? Give two numbers.
-    """, answer=seen,
-        check=[3.0, 3 - 0.25 * 4],
-        hint="Which of the two changes the weight?",
-        why=r"""
-            `backward()` changes no weight, so it is still `3`. `step()` subtracts the gradient
-            times the learning rate, `0.25 * 4`.
-        """)
-
-
 def a_gradient_is_two_more_products() -> None:
-    """Each product of the forward pass takes two products in the backward pass."""
+    """Each matmul of the forward pass takes two matmuls in the backward pass."""
     note(r"""
-        Why does a backward pass cost twice as much as a forward pass? Because each product of the
-        forward pass takes two products in the backward pass: one for the gradient of the weights,
+        Why does a backward pass cost twice as much as a forward pass? Because each matmul of the
+        forward pass takes two matmuls in the backward pass: one for the gradient of the weights,
         and one for the gradient of the input, which the layer below needs.
 
         Take a layer with the input $h$, the weights $w$ and the output $y = hw$. In the backward
@@ -191,8 +148,8 @@ def a_gradient_is_two_more_products() -> None:
 
         $$\frac{\partial L}{\partial w_{jk}} = \sum_i h_{ij}\, g_{ik} \qquad \frac{\partial L}{\partial h_{ij}} = \sum_k w_{jk}\, g_{ik}$$
 
-        Each sum is a product of matrices. `einsum` writes it down by its letters: it multiplies,
-        and sums over the letter that the result does not have.
+        Each sum is a matmul. `einsum` writes it down by its letters: it multiplies, and sums over
+        the letter that the result does not have.
     """)
     for_w: Float[Tensor, "inner col"] = einsum(h, g, "i j, i k -> j k")
     for_h: Float[Tensor, "row inner"] = einsum(w, g, "j k, i k -> i j")
@@ -203,23 +160,29 @@ def a_gradient_is_two_more_products() -> None:
     assert torch.equal(h.grad, for_h), \
         "Autograd finds the same gradient for the input."
     assert torch.equal(for_w, h.t() @ g), \
-        "The gradient of the weights is the product h.T @ g."
+        "The gradient of the weights is the matmul h.T @ g."
     assert torch.equal(for_h, g @ w.t()), \
-        "The gradient of the input is the product g @ w.T."
+        "The gradient of the input is the matmul g @ w.T."
     note(r"""
-        So there are three products: `h @ w` forward, `h.T @ g` and `g @ w.T` backward. Each
+        So there are three matmuls: `h @ w` forward, `h.T @ g` and `g @ w.T` backward. Each
         multiplies over the same three lengths, `64` rows, `32` inputs and `16` outputs, so each
-        takes the same FLOPs, `2 * 64 * 32 * 16`:
+        costs the same number of FLOPs, `2 * 64 * 32 * 16`:
     """)
     forward = flops(lambda: h @ w)  # @inspect forward as FLOP
     weights = flops(lambda: h.t() @ g)  # @inspect weights as FLOP
     inputs = flops(lambda: g @ w.t())  # @inspect inputs as FLOP
-    assert forward == 2 * b * d * k, "The forward product takes 2bdk FLOPs."  # @hide
+    assert forward == 2 * b * d * k, "The forward matmul takes 2bdk FLOPs."  # @hide
     assert weights == inputs == forward, \
-        "Each of the two backward products takes as many FLOPs as the forward one."
+        "Each of the two backward matmuls costs the same number of FLOPs as the forward one."
+    tally: list[str] = []  # @hide
+    _ = counted(tally, 5, 8) @ counted(tally, 8, 3)  # @hide
+    per_weight = len(tally) / (5 * 3)  # @hide
+    assert per_weight == 2 * 8 - 1 == 15, "Each weight takes 15 operations for 8 rows."  # @hide
+    one = flops(lambda: torch.ones(5, 1) @ torch.ones(1, 3))  # @hide
+    assert one == 2 * 5 * 3, "PyTorch's counter says 2 FLOPs for each weight and row."  # @hide
     note(r"""
         The first layer of a model is an exception. Its input is the data, which is not trained, so
-        PyTorch leaves the product `g @ w.T` out.
+        PyTorch [leaves the matmul](#autograd_leaves_out_what_no_weight_needs) `g @ w.T` out.
     """)
     row = torch.tensor([[1.0, 2.0]], requires_grad=True)  # @hide
     column = torch.tensor([[3.0], [4.0]], requires_grad=True)  # @hide
@@ -234,54 +197,6 @@ def a_gradient_is_two_more_products() -> None:
         why=r"""
             The gradient of the row is `g @ w.T`, `5 * (3, 4)`. The gradient of the column is
             `h.T @ g`, `5 * (1, 2)`.
-        """)
-
-
-@aside
-def each_sample_costs_two_per_weight() -> None:
-    """The gradient of a weight takes two FLOPs for each row of data."""
-    note(r"""
-        How many FLOPs does the gradient of one weight take? The gradients of a layer's weights are
-        the product [`h.T @ g`](#a_gradient_is_two_more_products) of its inputs $h$ and the
-        gradients $g$ of its outputs. So the gradient of a weight is a sum with one term for each
-        row of data. Each term takes a multiplication, and an addition to the sum so far: `2` FLOPs.
-        Count it with numbers that write each operation into a list, the tally, for `8` rows and a
-        layer of `5 × 3` weights:
-    """)
-    b, d, k = 8, 5, 3
-    tally: list[str] = []
-    g = counted(tally, d, b) @ counted(tally, b, k)
-    assert g.shape == (5, 3), \
-        "There is a gradient for each of the 5 * 3 weights."
-    per_weight = len(tally) / (d * k)  # @inspect per_weight
-    assert per_weight == 2 * b - 1 == 15, \
-        "Each weight takes 15 operations for 8 rows."
-    note(r"""
-        The count says `15` and not `2 * 8`, because the first term is not added to anything. With
-        more rows this matters less and less. In a batch of `16384` rows, one of `2 * 16384`
-        operations is missing. PyTorch's counter says `2` FLOPs for each weight and row. `one` is
-        its count for a single row, `batch` for all `8`:
-    """)
-    large = 16384
-    share = (2 * large - 1) / (2 * large)  # @inspect share
-    assert share == 32767 / 32768, \
-        "Of 32768 FLOPs that are counted, 32767 are really done."
-    one = flops(lambda: torch.ones(d, 1) @ torch.ones(1, k))  # @inspect one as FLOP
-    assert one == 2 * d * k, "PyTorch's counter says 2 FLOPs for each weight and row."  # @hide
-    batch = flops(lambda: torch.ones(d, b) @ torch.ones(b, k))  # @inspect batch as FLOP
-    assert batch == b * one == 240, \
-        "PyTorch's counter says 2 FLOPs for each of the 8 rows and 15 weights."
-    tally.clear()
-    small = counted(tally, 2, 10) @ counted(tally, 10, 3)
-    question(r"""
-        A layer of `2 × 3` weights gets `10` rows of data. How many FLOPs does the gradient of its
-        weights take by PyTorch's counter, and how many by the tally? Give two numbers.
-    """, answer=[flops(lambda: torch.ones(2, 10) @ torch.ones(10, 3)), len(tally)],
-        check=[2 * 10 * 6, (2 * 10 - 1) * 6], unit="FLOP",
-        hint="How many operations does one weight take, by each of the two?",
-        why=r"""
-            The counter says `2 * 10` for each of the `6` weights. The tally has one addition fewer
-            for each weight, so `19` operations.
         """)
 
 
@@ -300,190 +215,124 @@ def two_layers(
 
 
 @aside
-def a_weight_gradient_needs_no_input_gradient() -> None:
-    """The gradient of a layer's weights does not need the gradient of its input."""
+def autograd_leaves_out_what_no_weight_needs() -> None:
+    """Autograd leaves out each backward matmul that no trained weight needs."""
     note(r"""
-        Take two layers, `h1 = x @ w1` and `h2 = h1 @ w2`. The last layer has
-        [two products](#a_gradient_is_two_more_products) in the backward pass: one gives the
-        gradient of its weights `w2`, the other the gradient of its input `h1`. Does the first need
-        the second? No. The gradient of `w2` is made of `h1` and the gradient of `h2`. The gradient
-        of `h1` is only passed on to the layer below, for `w1`. If `w1` is *frozen*, that is not
-        trained, nobody needs it, and PyTorch does not compute it. `second_gradient` returns the
-        gradient of `w2`, with `w1` trained or frozen:
+        Each matmul of a forward pass has
+        [two matmuls in the backward pass](#a_gradient_is_two_more_products): one for the gradient
+        of the weights, and one for the gradient of the input, which the layer *below* needs. Does
+        every layer need both? The first layer does not: its input is data, and nobody uses the
+        gradient of data.
+
+        Three small layers first, of the same size, all trained: forward three matmuls; backward
+        three for weights and two for inputs, so five and not six. Then a network of two layers from
+        CS336 [@cs336]: $B = 16384$ rows, a first layer of $d \times d$ weights with $d = 32768$, and
+        a second of $d \times K$ with $K = 8192$. `two_layers` counts the FLOPs of its forward and
+        its backward pass, on tensors without data:
     """)
+    b, d, k = 16384, 32768, 8192
+    forward, backward = two_layers(b, d, k)  # @inspect forward as FLOP, backward as FLOP
+    assert forward == 2 * b * d * d + 2 * b * d * k, \
+        "Forward, there are two matmuls."
+    assert forward == 43_980_465_111_040, "They take 44 TFLOP."  # @hide
+    assert backward == 2 * b * d * d + 4 * b * d * k, \
+        "Backward, there are three, not four."
+    assert backward == 52_776_558_133_248, \
+        "The three backward matmuls take 53 TFLOP; four would take 88."  # @hide
+    small_one = two_layers(64, 32, 16)[1] - 4 * 64 * 32 * 16  # @hide
+    assert small_one == 2 * 64 * 32 * 32, \
+        "In a smaller network, the first layer has one matmul as well."  # @hide
+    claimed = 4 * b * d * d + 4 * b * d * k  # @inspect claimed as FLOP
+    too_high = claimed / backward - 1  # @hide
+    assert 0.66 < too_high < 0.67, \
+        "With four matmuls, the count would be two thirds too high."  # @hide
+    assert two_layers(b, d, k, data=True)[1] == claimed, \
+        "Only if the data ask for a gradient, there are four."
+    misbelief("The backward pass of these two layers costs $4Bd^2 + 4BdK$ FLOPs, twice the forward pass.", rf"""
+        It costs $2Bd^2 + 4BdK$, because autograd skips the gradient of the data. CS336 adds up both
+        fours, and says in passing that the gradient of $x$ is not needed [@cs336]. That is
+        {too_high:.0%} too high here.
+    """)
+    costs = [2 * b * d * d, 2 * b * d * k]  # @hide
+    assert sum(costs) == forward, "The forward pass has each matmul once."  # @hide
+    assert 2 * sum(costs) - costs[0] == backward, \
+        "The backward pass has each twice, less one."  # @hide
+    figure(plot_products(costs),
+        caption="The matmuls of a training step of two layers. Dashed: the one that nobody needs.",
+        alt=r"""
+            Bars for two layers. The wide first layer has a forward matmul and a weight gradient of
+            equal length, and its input gradient is a dashed outline. The narrower second layer has
+            three short bars: forward, weight gradient, input gradient.
+        """)
+    note(r"""
+        So a training step of a stack with $P$ weights, of which $d^2$ are in its first matrix, on
+        $B$ rows costs
 
-    x = torch.randn(64, 32)
-    w1, w2 = torch.randn(32, 32), torch.randn(32, 16).requires_grad_()
+        [@eq:step-flops]: $$
+        6BP - 2Bd^2
+        $$
 
-    def second_gradient(train_first: bool) -> Tensor:
-        h1 = x @ w1.clone().requires_grad_(train_first)
-        loss = (h1 @ w2).square().mean()
+        FLOPs. The same rule says what *freezing* a layer (not training it) saves. If the first
+        layer is frozen, nobody needs the gradient of the hidden values, and only the gradient of
+        the second layer's weights is left. If the second is frozen, it still has to hand the
+        gradient on to the first, and saves only the gradient of its own weights:
+    """)
+    own = 2 * b * d * k
+    first_frozen = two_layers(b, d, k, first=False)[1]  # @inspect first_frozen as FLOP
+    second_frozen = two_layers(b, d, k, second=False)[1]  # @inspect second_frozen as FLOP
+    assert first_frozen == own, \
+        "With the first layer frozen, one matmul is left."
+    assert second_frozen == backward - own, \
+        "With the second layer frozen, one matmul is saved."
+    passed_on = second_frozen - 2 * b * d * d  # @hide
+    assert passed_on == own, "The frozen layer still takes 2bdk FLOPs, for the layer below."  # @hide
+    x, w1, w2 = torch.randn(64, 32), torch.randn(32, 32), torch.randn(32, 16).requires_grad_()  # @hide
+
+    def second_gradient(train_first: bool) -> Tensor:  # @hide
+        loss = (x @ w1.clone().requires_grad_(train_first) @ w2).square().mean()
         return torch.autograd.grad(loss, w2)[0]
 
-    trained, frozen = second_gradient(True), second_gradient(False)
-    assert torch.equal(frozen, trained), \
-        "With w1 frozen, the gradient of w2 is the same, bit for bit."
+    trained, frozen = second_gradient(True), second_gradient(False)  # @hide
+    assert torch.equal(frozen, trained), "With w1 frozen, the gradient of w2 is the same, bit for bit."  # @hide
     misbelief(r"""
         In `x @ w1 @ w2` the gradient of the hidden values, `h1.grad`, must be known before
         `w2.grad` can be computed.
     """, "With `w1` frozen, the gradient of `h1` is never computed, and that of `w2` is the same.")
-    note(r"""
-        How many products are left in the backward pass? `two_layers` counts the FLOPs of the
-        forward and of the backward pass, for `b` rows, `d` inputs, `d` hidden values and `k`
-        outputs. With `w1` frozen there is one product, `h1.T` times the gradient of `h2`:
-    """)
-    b, d, k = 64, 32, 16
-    backward = two_layers(b, d, k, first=False)[1]  # @inspect backward as FLOP
-    assert backward == 2 * b * d * k == 65536, \
-        "The backward pass takes 2 * 64 * 32 * 16 FLOPs, those of one product."
-    question(r"""
-        `100` rows of data pass through a frozen layer of `10 × 10` weights and then a trained layer
-        of `10 × 1`. How many FLOPs does the backward pass take?
-    """, answer=two_layers(100, 10, 1, first=False)[1],
-        check=2 * 100 * 10 * 1, unit="FLOP",
-        wrong={
-            "Nobody needs the gradient of the hidden values.": 4 * 100 * 10 * 1,
-            "The frozen layer has no product in the backward pass.": 2 * 100 * 10 * 10 + 2 * 100 * 10 * 1,
-            "The additions are missing.": 100 * 10 * 1,
-        },
-        hint="Which products are left, if only the last layer is trained?",
-        why=r"""
-            Only the gradient of the last layer's weights is needed. That is one product over the
-            rows, the inputs and the outputs: `2 * 100 * 10 * 1`.
-        """)
-
-
-@aside
-def the_other_product_is_paid_for_the_layer_below() -> None:
-    """A layer's second backward product is done for the layer below."""
-    note(r"""
-        In the backward pass a layer has [two products](#a_gradient_is_two_more_products). One gives
-        the gradient of its weights. The other gives the gradient of its input, and the layer below
-        needs that. So what is saved if a layer is *frozen*, that is not trained? Only the first of
-        the two. Take two layers, `x @ w1 @ w2`, and freeze the last one. `two_layers` counts the
-        FLOPs of the backward pass, for `b` rows, `d` inputs, `d` hidden values and `k` outputs:
-    """)
-    b, d, k = 64, 32, 16
-    whole = two_layers(b, d, k)[1]  # @inspect whole as FLOP
-    without_second = two_layers(b, d, k, second=False)[1]  # @inspect without_second as FLOP
-    own = whole - without_second  # @inspect own as FLOP
-    assert own == 2 * b * d * k == 65536, \
-        "Freezing the last layer saves 2bdk FLOPs, those of one product."
-    note(r"""
-        Of what is left, `2 * b * d * d` FLOPs are the gradient of `w1`. The rest is the second
-        product of the frozen layer, which hands the gradient on to `w1`:
-    """)
-    passed_on = without_second - 2 * b * d * d  # @inspect passed_on as FLOP
-    assert passed_on == 2 * b * d * k, \
-        "The frozen layer still takes 2bdk FLOPs, for the layer below."
     misbelief(r"In the backward pass the last layer, $d \times K$ weights and a batch of $B$, costs $4BdK$.",
         r"""
             The gradient of its weights costs half of that, $2BdK$. The other half is the gradient
             of its input, which is computed only if the layer below is trained.
         """)
     question(r"""
-        `100` rows of data pass through a trained layer of `10 × 10` weights and then a frozen layer
-        of `10 × 1`. How many FLOPs does the backward pass take?
-    """, answer=two_layers(100, 10, 1, second=False)[1],
-        check=2 * 100 * 10 * 1 + 2 * 100 * 10 * 10, unit="FLOP",
-        wrong={
-            "The frozen layer hands the gradient on, which is a product, too.": 2 * 100 * 10 * 10,
-            "The frozen layer needs no gradient of its weights.": 4 * 100 * 10 * 1 + 2 * 100 * 10 * 10,
-        },
-        hint="Which product has each of the two layers in the backward pass?",
+        `100` rows of data pass through a frozen layer of `10 × 10` weights and then a trained layer
+        of `10 × 1`. A colleague freezes the second layer instead and trains the first. How many
+        FLOPs does the backward pass cost, before and after?
+    """, answer=[two_layers(100, 10, 1, first=False)[1], two_layers(100, 10, 1, second=False)[1]],
+        check=[2 * 100 * 10, 2 * 100 * 10 + 2 * 100 * 10 * 10], unit="FLOP",
+        hint="Which gradients are needed in each case, and which have to be handed on?",
         why=r"""
-            The frozen layer hands the gradient on, `2 * 100 * 10 * 1` FLOPs. The trained layer
-            computes the gradient of its weights, `2 * 100 * 10 * 10`.
-        """)
-
-
-@aside
-def the_first_layer_has_nothing_below() -> None:
-    """The first layer has nothing below it, so one product is missing."""
-    note(r"""
-        Each product of a forward pass has
-        [two products in the backward pass](#a_gradient_is_two_more_products), one for the gradient
-        of the weights and one for the gradient of the input. Does every layer need both? The first
-        layer does not: its input is data, and nobody uses the gradient of data. Count a network of
-        two layers from CS336 [@cs336]: $B = 16384$ rows, a first layer of $d \times d$ weights with
-        $d = 32768$, and a second of $d \times K$ with $K = 8192$. `two_layers` counts the FLOPs of
-        its forward and its backward pass, on tensors without data:
-    """)
-    b, d, k = 16384, 32768, 8192
-    forward = two_layers(b, d, k)[0]  # @inspect forward as FLOP
-    backward = two_layers(b, d, k)[1]  # @inspect backward as FLOP
-    assert forward == 2 * b * d * d + 2 * b * d * k, \
-        "Forward, there are two products."
-    assert forward == 43_980_465_111_040, "They take 44 TFLOP."  # @hide
-    assert backward == 2 * b * d * d + 4 * b * d * k, \
-        "Backward, there are three products, not four."
-    assert backward == 52_776_558_133_248, \
-        "The three backward products take 53 TFLOP; four would take 88."
-    small_one = two_layers(64, 32, 16)[1] - 4 * 64 * 32 * 16  # @hide
-    assert small_one == 2 * 64 * 32 * 32, \
-        "In a smaller network, the first layer has one product, too."  # @hide
-    claimed = 4 * b * d * d + 4 * b * d * k  # @inspect claimed as FLOP
-    too_high = claimed / backward - 1  # @inspect too_high as %
-    assert 0.66 < too_high < 0.67, \
-        "With four products, the count would be two thirds too high."
-    misbelief("The backward pass of these two layers costs $4Bd^2 + 4BdK$ FLOPs, twice the forward pass.", rf"""
-        It costs $2Bd^2 + 4BdK$, because autograd skips the gradient of the data. CS336 adds up both
-        fours, and says in passing that the gradient of $x$ is not needed [@cs336]. That is
-        {too_high:.0%} too high here.
-    """)
-    note(r"""
-        A training step has one forward and one backward pass. So for a stack with $P$ weights, of
-        which $d^2$ are in its first matrix, and $B$ rows, a step takes
-
-        [@eq:step-flops]: $$
-        6BP - 2Bd^2
-        $$
-
-        FLOPs. Ask for the gradient of the data, and the missing product appears:
-    """)
-    assert two_layers(b, d, k, data=True)[1] == claimed, \
-        "With a gradient for the data, there are four products."
-    costs = [2 * b * d * d, 2 * b * d * k]  # @hide
-    assert sum(costs) == forward, "The forward pass has each product once."  # @hide
-    assert 2 * sum(costs) - costs[0] == backward, \
-        "The backward pass has each twice, less one."  # @hide
-    figure(plot_products(costs),
-        caption="The products of a training step of two layers. Dashed: the one that nobody needs.",
-        alt=r"""
-            Bars for two layers. The wide first layer has a forward product and a weight gradient of
-            equal length, and its input gradient is a dashed outline. The narrower second layer has
-            three short bars: forward, weight gradient, input gradient.
-        """)
-    y = torch.empty(8, 8, device="meta")
-    for _ in range(10):
-        y = y @ torch.empty(8, 8, device="meta", requires_grad=True)
-    question(r"""
-        `10` square layers in a row are all trained, on data that wants no gradient. Of how many
-        products does their backward pass consist?
-    """, answer=flops(y.sum().backward) // (2 * 8**3),
-        wrong={
-            "The first layer has one only.": 20,
-            "That is the forward pass.": 10,
-        },
-        check=2 * 10 - 1,
-        hint="Which layer has nothing below it that wants a gradient?", unit="products",
-        why=r"""
-            Two for each layer, less the one below the first: the data wants no gradient, so nobody
-            asks for the first layer's input gradient.
+            Before, only the gradient of the second layer's weights is needed, `2 * 100 * 10 * 1`.
+            After, the frozen second layer hands the gradient on, which costs the same, and the
+            first computes the gradient of its weights, `2 * 100 * 10 * 10`.
         """)
 
 
 def six_per_parameter_and_token_is_a_special_case() -> None:
-    """The rule of 6 FLOPs per parameter and token counts three products for every layer."""
+    """The rule of 6 FLOPs per parameter and token counts three matmuls for every layer."""
     note(r"""
-        An [estimate of a training run](#a_training_run_in_three_lines) takes `6` FLOPs per
-        parameter and token. Where does the `6` come from? A layer takes part in three products: the
-        forward pass, the gradient of its weights, and the gradient of its input. Each takes `2`
+        An [estimate of a training run](#a_training_run_in_three_lines) counts `6` FLOPs per
+        parameter and token. Where does the `6` come from? A layer takes part in three matmuls: the
+        forward pass, the gradient of its weights, and the gradient of its input. Each costs `2`
         FLOPs per weight and row of data.
 
-        The rule is too high for the first layer of a model. Nobody uses the gradient of the data,
-        so the third product is missing there, and it takes `4`. Count a model of two layers on `b`
-        rows of data. Its first layer has `d * d` weights, four fifths of all, and its second
+        By hand, for a single weight $w$ with the input $h$: forward it does $h \cdot w$ and an
+        addition to the output; backward, with the gradient $g$ of the output, $h \cdot g$ and an
+        addition to the gradient of $w$, and $w \cdot g$ and an addition to the gradient of $h$.
+        That is `2 + 2 + 2 = 6` FLOPs for each row of data, and a row is a token.
+
+        The rule is too high for the first layer of a model, because nobody uses the gradient of the
+        data: the third matmul is missing there, which leaves `4`. Count a model of two layers on
+        `b` rows of data. Its first layer has `d * d` weights, four fifths of all, and its second
         `d * k`. `two_layers` returns the FLOPs of its forward and of its backward pass:
     """)
     b, d, k = 16384, 32768, 8192  # @unnoticed: 16384: any batch
@@ -495,7 +344,7 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
         "Here the backward pass costs 1.2 times the forward pass."
     misbelief("The backward pass costs twice the forward pass.", rf"""
         Not here: it costs {ratio} times the forward pass. The first layer, with four fifths of the
-        weights, has one backward product, and the second, with one fifth, has two: `4/5 + 2/5`. The
+        weights, has one backward matmul, and the second, with one fifth, has two: `4/5 + 2/5`. The
         rule holds where every layer has two, as nearly all of a language model.
     """)
     coefficient = (forward + backward) / (b * params)  # @inspect coefficient
@@ -503,7 +352,7 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
         "A step takes 4.4 FLOPs per parameter and row."
     misbelief("A training step costs `6` FLOPs per parameter and token.", rf"""
         Not here: it costs {coefficient}. Four fifths of the weights are in the first layer, at `4`
-        FLOPs, and one fifth in the second, at `6`. The rule also leaves out products without
+        FLOPs, and one fifth in the second, at `6`. The rule also leaves out matmuls without
         weights, as in attention.
     """)
     two = {"forward": 2.0, "gradient of the weights": 2.0}  # @hide
@@ -511,8 +360,8 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
     first, second = (sum(of.values()) for of in layers.values())  # @hide
     assert first * d * d + second * d * k == coefficient * params, "The bars are what was counted."  # @hide
     figure(stacks(layers, "FLOPs per weight and row"), caption=r"""
-        FLOPs of a training step in each of the two layers, product by product. The data need no
-        gradient, so the first layer lacks a product.
+        FLOPs of a training step in each of the two layers, matmul by matmul. The data need no
+        gradient, so the first layer lacks a matmul.
     """, alt="Two stacked bars, of two equal parts and of three.")
     question(r"""
         A model has two layers with equally many weights, and the data need no gradient. How many
@@ -523,23 +372,23 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
             "There the second layer had a quarter of the weights of the first.": 4.4,
         },
         check=(4 + 6) / 2,
-        hint="How many products does each of the two layers take part in, forward and backward?", unit="FLOPs per parameter and row",
+        hint="How many matmuls does each of the two layers take part in, forward and backward?", unit="FLOPs per parameter and row",
         why=r"""
-            The first layer has two products, `4` FLOPs per weight and row. The second has three,
+            The first layer has two matmuls, `4` FLOPs per weight and row. The second has three,
             `6`. Both have equally many weights, so the average is `5`.
         """)
 
 
 @aside
 def in_a_transformer_backward_is_twice_forward() -> None:
-    """In a language model the backward pass costs twice the forward pass, if attention is written out."""
+    """In a language model the backward pass costs twice the forward pass, if attention is unfused."""
     note(r"""
         In a language model, does a backward pass cost twice the forward pass? Yes, because no
-        product is missing. The first product does not start from data, but from rows of an
-        *embedding table*, one row for each token of the vocabulary, and this table is trained. So
-        it needs a gradient. The smallest GPT-2 has `12` layers of width `768`, a vocabulary of
-        `50257` and a *context* of `1024` tokens [@gpt2]. `decoder_flops` counts a model of that
-        shape, on tensors without data:
+        matmul is missing. The first matmul does not start from data, but from rows of an *embedding
+        table*, one row for each token of the vocabulary, and this table is trained. So it needs a
+        gradient. The smallest GPT-2 has `12` layers of width `768`, a vocabulary of `50257` and a
+        *context* of `1024` tokens [@gpt2]. `decoder_flops` counts a model of that shape, on tensors
+        without data:
     """)
     vocab, d, heads, layers, context = 50257, 768, 12, 12, 1024
     forward, backward = decoder_flops(vocab, d, heads, layers, context)
@@ -553,19 +402,19 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     mixed = fused(q, q, q)[0]  # @hide
     back = flops(lambda: mixed.sum().backward())  # @hide
     assert back / once == 2.5, \
-        "In a fused kernel of attention, backward takes five products for two."  # @hide
+        "In a fused kernel of attention, backward takes five matmuls for two."  # @hide
     assert once == 4 * d * context**2, \
-        "Forward, it takes as many FLOPs as written out."  # @hide
+        "Forward, it costs the same number of FLOPs as unfused."  # @hide
     note(r"""
         Yet a training step costs more than `6` FLOPs per parameter and token, because a layer of
         such a model also multiplies without weights. In its *attention*, the *query* of each token
-        meets the *keys* of all tokens of the context; that is one product, and gives *scores*. The
+        meets the *keys* of all tokens of the context; that is one matmul, and gives *scores*. The
         scores, turned into shares, weigh the *values* of all tokens; that is another.
 
         How much is it? First count the weights in matrices. In each layer one matrix makes queries,
         keys and values ($3d^2$ weights), one joins the results of attention ($d^2$), and two are
         the feed-forward part ($8d^2$). The head, which predicts the next token, comes on top. Then
-        take `6` FLOPs for each of these weights and each token away from the count:
+        cost `6` FLOPs for each of these weights and each token away from the count:
     """)
     matrices = layers * (3 + 1 + 4 + 4) * d * d + d * vocab  # @inspect matrices
     assert matrices == 123_532_032, "The matrices have 124 million weights."  # @hide
@@ -577,16 +426,23 @@ def in_a_transformer_backward_is_twice_forward() -> None:
         "What is left over is attention, and nothing else."
     note(r"""
         What is left over is attention. With a context of $T$ tokens and a width of $d$, each of its
-        two products takes $2dT$ FLOPs forward, for each token and layer, and twice that backward.
-        So in $L$ layers a token takes on top
+        two matmuls costs $2dT$ FLOPs forward, for each token and layer, and twice that backward. So
+        in $L$ layers a token takes on top
 
         [@eq:attention]: $$
         12\,L\,d\,T
         $$
 
         FLOPs. A token may not look ahead, so half of the scores are thrown away. They are in this
-        count, because an ordinary product computes them all the same.
+        count, because an ordinary matmul computes them all the same.
     """)
+    ratios = {}
+    for t in (128, 1024, 8192):
+        by_rule = 6 * matrices * t
+        step = sum(decoder_flops(vocab, d, heads, layers, t))
+        ratios[t] = round(step / by_rule, 3)  # @inspect ratios
+    assert ratios == {128: 1.019, 1024: 1.153, 8192: 2.222}, \
+        "A step takes 1.019, 1.153 and 2.222 times what the rule says."
     four = decoder_flops(vocab, d, heads, layers, context, batch=4)  # @hide
     assert four == (4 * forward, 4 * backward), \
         "Four sequences take four times the FLOPs."  # @hide
@@ -610,47 +466,6 @@ def in_a_transformer_backward_is_twice_forward() -> None:
             the head, and each costs `6` FLOPs a token. Attention adds $12LdT$ a token. The
             embedding table is only read, so its weights cost nothing.
         """, unit="FLOP")
-
-
-@aside
-def attention_is_what_the_rule_leaves_out() -> None:
-    """The longer the context, the more the rule of 6 FLOPs per parameter and token misses."""
-    note(r"""
-        The rule of `6` FLOPs per parameter and token leaves out
-        [attention](#in_a_transformer_backward_is_twice_forward), in which each token meets all
-        tokens of its context. How much does the rule miss? That depends on the length $T$ of the
-        context: for each token, attention takes $12LdT$ FLOPs in $L$ layers of width $d$.
-        `decoder_flops` counts a training step of a model with the shape of the smallest GPT-2, at
-        three lengths of the context. Divide the count by the rule:
-    """)
-    vocab, d, heads, layers = 50257, 768, 12, 12  # @unnoticed: 12 -> 24: attention takes the same FLOPs with any number of heads
-    matrices = 12 * layers * d * d + d * vocab
-    contexts = [128, 1024, 8192]
-    shape = vocab, d, heads, layers
-    steps = [sum(decoder_flops(*shape, t)) for t in contexts]
-    ruled = [6 * matrices * t for t in contexts]
-    ratios = {t: round(s / r, 3) for t, s, r in zip(contexts, steps, ruled)}  # @inspect ratios
-    assert ratios == {128: 1.019, 1024: 1.153, 8192: 2.222}, \
-        "A step takes 1.019, 1.153 and 2.222 times what the rule says."
-    note(rf"""
-        With `128` tokens the rule is nearly right. With `8192` tokens it misses more than half of
-        the FLOPs, because each token then meets {contexts[2] // contexts[0]} times as many others,
-        while its products with weights stay the same.
-    """)
-    question(r"""
-        With a context of `1024` tokens, a step of the small model takes `1.153` times what the rule
-        says. How many times is it with `4096` tokens?
-    """, answer=round(sum(decoder_flops(*shape, 4096)) / (4 * ruled[1]), 3),
-        check=round(1 + 12 * layers * d * 4096 / (6 * (12 * layers * d * d + d * vocab)), 3),
-        wrong={
-            "Only the part of attention grows with the context.": 4 * 1.153,
-            "The context is 4 times as long, and the part of attention grows as much.": 1 + 2 * 0.153,
-        },
-        hint="Of the `1.153`, which part is attention, and how does it grow?",
-        why=r"""
-            The `1` is what the rule counts for each token, and `0.153` is attention, which grows
-            with the context. With `4` times as many tokens it is `4 * 0.153`.
-        """)
 
 
 def tanh_layers(x: Tensor, *weights: Tensor) -> Tensor:
@@ -742,8 +557,8 @@ def checkpointing_trades_flops_for_memory() -> None:
         segments and keeps only the input of each segment. When the backward pass comes to a
         segment, it computes the outputs inside again [@chen2016].
 
-        Try it with `16` layers, each a product and a tanh (a function of each number), on `8` rows
-        of `32` numbers. `train_in_segments` takes a step, and returns the bytes kept when the
+        Try it with `16` layers, each a matmul and a tanh (a function of each number), on `8` rows
+        of `32` elements. `train_in_segments` takes a step, and returns the bytes kept when the
         backward pass begins, the FLOPs, and the gradient. First without segments (`0`), then in
         segments of `4` layers:
     """)
@@ -757,8 +572,8 @@ def checkpointing_trades_flops_for_memory() -> None:
         "In segments of 4, the 4 inputs of segments are kept."
     note(r"""
         How long should a segment be? While the backward pass works on a segment, the outputs of its
-        layers are in memory, too. With $L$ layers in segments of $s$ layers, there are $L/s$ inputs
-        of segments and $s$ outputs, in all
+        layers are in memory as well. With $L$ layers in segments of $s$ layers, there are $L/s$
+        inputs of segments and $s$ outputs, in all
 
         [@eq:segments]: $$
         \frac{L}{s} + s
@@ -814,7 +629,7 @@ def checkpointing_trades_flops_for_memory() -> None:
     assert useful == 0.75, "Of these FLOPs, three quarters count for MFU."  # @hide
     kept, again, _ = train_in_segments(layers, 2, rows, width)  # @hide
     question(r"""
-        `16` layers are cut into segments of `2` layers instead of `4`. The input of a segment takes
+        `16` layers are cut into segments of `2` layers instead of `4`. The input of a segment needs
         `1024` bytes. How many bytes are kept when the backward pass begins, and how many more FLOPs
         does a step take than with segments of `4`?
     """, answer=[kept, again - work],
@@ -873,7 +688,7 @@ def checkpointing_is_measured_here() -> None:
     off = float((firsts[0] - firsts[1]).norm() / firsts[0].norm())  # @measure off
     assert off < 0.02, "The gradient is the same, to 2 %."
     question(r"""
-        A step without checkpointing takes `90` ms, all of it in products: `2` FLOPs per weight and
+        A step without checkpointing takes `90` ms, all of it in matmuls: `2` FLOPs per weight and
         row forward, `4` backward. With checkpointing the forward pass is computed twice. How many
         ms does the step take then?
     """, answer=90 * 8 / 6,
@@ -888,13 +703,13 @@ def checkpointing_is_measured_here() -> None:
 
 @aside
 def the_same_sum_in_another_order_is_another_number() -> None:
-    """The same sum in another order is another number."""
+    """The same sum in a different order gives a different value."""
     note(r"""
         Why can a program give another gradient each time it runs, with the same seed? Because some
         operations on a GPU add up in the order in which their threads finish, and with
         floating-point numbers the order matters. A `float32` has `24` binary digits. The sum
         `2**24 + 1` needs one more, so it is rounded back to `2**24`. Add two ones to `2**24`, once
-        one after the other, and once as their sum:
+        in turn, and once as their sum:
     """)
     big, small = torch.tensor(2.0**24), torch.tensor(1.0)
     left = (big + small) + small  # @inspect left
@@ -904,8 +719,8 @@ def the_same_sum_in_another_order_is_another_number() -> None:
         PyTorch has a switch for a fixed order, `torch.use_deterministic_algorithms(True)`. An
         operation that has no fixed order then raises an error [@pytorch-randomness]. The switch is
         off by default, and `deterministic()` turns it on for the lines inside. Write two values to
-        the same place of three zeros. `put_` overwrites, so its result depends on which value comes
-        last, and it has no fixed order. `index_add` adds, and has one:
+        the same element of three zeros. `put_` overwrites, so its result depends on which value
+        comes last, and it has no fixed order. `index_add` adds, and has one:
     """)
     enabled = torch.are_deterministic_algorithms_enabled()
     assert enabled is False, "The switch is off by default."
@@ -926,8 +741,7 @@ def the_same_sum_in_another_order_is_another_number() -> None:
         last bit, with the same release on the same kind of machine. They may be slower.
     """)
     question(r"""
-        By how much does `2**24` grow in `float32` when `1` is added to it `1000` times, one after
-        the other?
+        By how much does `2**24` grow in `float32` when `1` is added to it `1000` times in turn?
     """, answer=(sum([small] * 1000, start=big) - big).item(),
         check=float(np.float32(2**24 + 1) - np.float32(2**24)),
         wrong={

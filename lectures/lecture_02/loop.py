@@ -1,24 +1,16 @@
 """A training loop, and what its losses say."""
 import math
-from collections.abc import Sequence
 from inspect import signature
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
 from litbook import aside, figure, misbelief, note, question
 
-from .figures import curves, plot_losses
+from .figures import plot_losses
 from .models import Stack, linear_batch
-from .schedule import (
-    adam_starts_with_its_longest_steps,
-    clipping_is_paid_for_at_every_step,
-    decay_trades_distance_for_quiet,
-)
+from .schedule import clipping_is_paid_for_at_every_step
 
 
 def training() -> None:
@@ -31,14 +23,9 @@ def training() -> None:
     """)
     the_task_has_a_known_answer()
     the_loop_finds_it()
-    every_argument_must_change_something()
-    a_batch_loss_is_noise()
     a_rate_is_too_small_right_or_too_large()
     deeper_needs_a_smaller_rate()
-    adam_starts_with_its_longest_steps()
-    decay_trades_distance_for_quiet()
     clipping_is_paid_for_at_every_step()
-    the_same_seed_repeats_every_bit()
 
 
 def the_task_has_a_known_answer() -> None:
@@ -115,11 +102,15 @@ def train(
 def the_loop_finds_it() -> None:
     """A training loop repeats five lines, and finds the weights."""
     note(r"""
-        A training loop repeats five lines: get a batch, compute the loss, `backward()`, `step()`,
-        `zero_grad()`. Does it find the weights that made its data? The data come from
-        `linear_batch`: each target is a sum of `16` inputs, multiplied by the weights `0`, `1`, `2`
-        and so on. The model is `Stack(16, 0)`, a single row of `16` weights, which begin at random
-        numbers. The loop takes `200` steps, each with a new batch of `4` examples:
+        A training loop repeats five lines. It gets a batch; computes the loss, which says how far
+        the predictions are from the targets; `backward()` computes for each weight in which
+        direction the loss grows, the gradient; `step()` moves each weight a little the other way;
+        `zero_grad()` drops the gradients, so that the next batch does not add to them.
+
+        Does the loop find the weights that made its data? In the data of `linear_batch` each target
+        is a sum of `16` inputs, multiplied by the weights `0`, `1`, `2` and so on. The model is
+        `Stack(16, 0)`: `16` inputs, no hidden layer, so a single row of `16` weights, which begin at
+        random numbers. The loop takes `200` steps, each with a new batch of `4` examples:
     """)
     model = Stack(16, 0, torch.Generator().manual_seed(0))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
@@ -131,8 +122,9 @@ def the_loop_finds_it() -> None:
         optimizer.step()
         optimizer.zero_grad()
     note(r"""
-        Has it found them? `train` is the same loop as a function. After each step it measures the
-        loss on a batch that stays the same, and keeps it in `losses`:
+        Has it found them? The losses above are each of another batch, so they cannot be compared.
+        `train` runs the same loop, and after each step measures the loss on a batch that stays the
+        same:
     """)
     run = train(lr=0.05, steps=200)
     learned = run.model.weights[0]
@@ -152,130 +144,16 @@ def the_loop_finds_it() -> None:
         logarithmic scale.
     """, alt="A line that falls over more than ten powers of ten, with small bumps.")
     question(rf"""
-        The loop takes `200` steps, each with a new batch of `{batch}` examples, to find `16`
-        weights. How many examples has it used for each weight?
+        Solved as equations, `16` examples would be enough to find `16` weights. The loop takes
+        `200` steps with `{batch}` examples each. How many times as many examples has it seen?
     """, answer=len(run.losses) * batch // len(w),
         wrong={
-            "That is all examples, for all weights together.": 800,
-            "Those are steps for each weight.": 12.5,
+            "That is all examples; compare them with 16.": 800,
+            "Those are steps, of 4 examples each.": 12.5,
         },
         check=200 * 4 // 16,
-        hint="How many examples has the whole run seen, and how many weights are there?", unit="examples",
-        why="`200` steps of `4` examples are `800` examples, and `800 / 16 = 50`.")
-
-
-@aside
-def every_argument_must_change_something() -> None:
-    """Change each argument of a function once; whatever changes nothing is not used."""
-    note(r"""
-        A function can accept an argument and never use it. How does one find out? Change the
-        argument, and see whether the result changes. `train` is a
-        [training loop](#the_loop_finds_it) as a function: it trains a small model and returns a
-        loss for each step. It has six arguments. Change one at a time:
-    """)
-    usual: dict[str, Any] = {
-        "width": 16, "layers": 0, "batch": 4,
-        "steps": 20, "lr": 0.05, "seed": 0,
-    }
-    other = {
-        "width": 8, "layers": 1, "batch": 8,
-        "steps": 21, "lr": 0.01, "seed": 1,
-    }  # @unnoticed: 8, 1, 21, 0.01: any other value
-    base = train(**usual).losses
-
-    def changes(name: str) -> bool:
-        return train(**usual | {name: other[name]}).losses != base
-
-    moved = [name for name in other if changes(name)]  # @inspect moved
-    assert moved == list(signature(train).parameters), \
-        "Each of the six arguments changes the losses."
-
-    def deaf(num_layers: int, lr: float) -> list[float]:
-        return train(layers=0, lr=0.01, steps=20).losses
-
-    small, large = deaf(num_layers=0, lr=0.01), deaf(num_layers=4, lr=0.1)
-    assert small == large, "Other arguments give the same losses, bit for bit."
-    misbelief("A `train` that is given `num_layers` and `lr` trains with them.", r"""
-        It need not. The function `train` of CS336 took both arguments and used fixed values inside
-        [@cs336]. `deaf` above is written like that: other arguments give losses that are equal to
-        the last bit.
-    """)
-
-    def differ(name: str) -> int:
-        nudged = train(**usual | {name: other[name]}).losses
-        return sum(a != b for a, b in zip(base, nudged))
-
-    question(r"""
-        `train` runs for `20` steps at a constant learning rate. How many of its first `20` losses
-        change if `steps` is `21` instead, and how many if `seed` is `1` instead of `0`?
-    """, answer=[differ("steps"), differ("seed")],
-        check=[0, 20],
-        hint="Where in the run does each of the two arguments begin to matter?", unit="losses",
-        why=r"""
-            A longer run begins like a shorter one, so none of the first losses differs; only its
-            length gives it away. Another seed draws other weights and other data, so every loss
-            does.
-        """)
-
-
-@aside
-def a_batch_loss_is_noise() -> None:
-    """The loss of each new batch goes up and down; a fixed batch shows the progress."""
-    note(r"""
-        The loss that a training loop prints has gone up. Is the model getting worse? Not
-        necessarily. A loop usually prints the loss on the batch of the step. Each step has a new
-        batch, here of `4` examples, and some batches are harder than others. So the loss goes up
-        and down by chance. To see progress, measure the loss on one batch that stays the same.
-
-        `train` runs the loop and keeps both: in `batch_losses` the loss on the batch of each step,
-        and in `losses` the loss on a fixed batch. Both for one run of `10` steps:
-    """)
-    runs = [train(lr=0.01, steps=10, seed=seed) for seed in range(30)]
-    seen = [round(loss) for loss in runs[0].batch_losses]  # @inspect seen
-    fixed = [round(loss) for loss in runs[0].losses]  # @inspect fixed
-    ups = [b > a for a, b in pairwise(seen)]  # @inspect ups
-    assert set(ups) == {True, False}, \
-        "The loss on new batches goes up in some steps, and down in others."
-    assert fixed[-1] < fixed[0], \
-        "The loss on the fixed batch ends lower than it began."
-
-    def lower(losses: Sequence[Sequence[float]]) -> int:  # @hide
-        return sum(series[-1] < series[0] for series in losses)
-
-    def rises(losses: Sequence[Sequence[float]]) -> float:  # @hide
-        changes = [b > a for series in losses for a, b in pairwise(series)]
-        return sum(changes) / len(changes)
-
-    printed, steady = [r.batch_losses for r in runs], [r.losses for r in runs]  # @hide
-    ended = lower(printed), lower(steady)  # @inspect ended  # @hide
-    few, many = 12, 26  # @hide
-    assert few < ended[0] < many, "On new batches the loss ends lower in 13 to 25 of 30 runs."  # @hide
-    assert ended[1] == 30, "On the fixed batch it ends lower in all 30."  # @hide
-    shares = rises(printed), rises(steady)  # @inspect shares as %  # @hide
-    (least, most), (rare, seldom) = (0.43, 0.53), (0.02, 0.17)  # @hide
-    assert least < shares[0] < most, "On new batches, about every other change goes up."  # @hide
-    assert rare < shares[1] < seldom, "On the fixed batch, less than every fifth change goes up."  # @hide
-    note(rf"""
-        One run may be chance, so `{len(runs)}` were made, with other random numbers. On new batches
-        the loss ended lower than it began in only {ended[0]} of them, although all models learned:
-        on the fixed batch it ended lower in all {ended[1]}. Both losses of the first run:
-    """)
-    figure(curves([*range(1, 11)], {"on each new batch": runs[0].batch_losses, "on the fixed batch": runs[0].losses},
-                  "step", "loss"), caption="The loss of the first run in each of `10` steps: on the new batch of the step, and on the fixed batch.",
-        alt="Two lines over ten steps. One jumps up and down; the other falls.")
-    question(r"""
-        Suppose that the loss on new batches is nothing but chance, and is printed `10` times. How
-        many of the `9` changes from one to the next do you expect to go up?
-    """, answer=(len(runs[0].batch_losses) - 1) / 2,
-        wrong={
-            "That is half of the losses; there is one change fewer.": 5,
-        },
-        check=sum(0.5 for _ in range(9)),
-        hint="By chance alone, how often is the second of two losses the larger one?",
-        why=r"""
-            By chance alone, the second of two losses is the larger one in half of all cases. Half
-            of `9` changes is `4.5`.
-        """)
+        hint="How many examples has the whole run seen?", unit="times",
+        why="`200` steps of `4` examples are `800` examples, and `800 / 16 = 50`. Small steps waste most of what an example says; they work where no equations can be solved.")
 
 
 @aside
@@ -284,8 +162,8 @@ def a_rate_is_too_small_right_or_too_large() -> None:
     note(r"""
         Which learning rate should a run have? Try several, and keep everything else equal: the
         random start, the data, the number of steps, and the batch on which the loss is measured.
-        `train` takes a learning rate `lr`, trains `16` weights for `200` steps, and returns the
-        loss on a fixed batch after each step. Here is the last loss for five rates:
+        `train` trains `16` weights for `200` steps at a learning rate `lr`, and returns the loss on
+        a fixed batch after each step. Here is the last loss for five rates:
     """)
     rates = (0.01, 0.05, 0.1, 0.2, 0.5)
     runs = {lr: train(lr=lr, steps=200).losses for lr in rates}
@@ -301,7 +179,7 @@ def a_rate_is_too_small_right_or_too_large() -> None:
         "At 0.5 the loss is no longer a finite number."
     note(r"""
         With a rate that is too small, the weights get near their goal slowly. With one that is too
-        large, a step leads past the goal, to a place farther away than before. Then the next
+        large, a step leads past the goal, to a point farther away than before. Then the next
         gradient is larger, and so is the next step: the loss *diverges*. In between, at `0.2`, the
         weights jump around the goal and get no nearer.
     """)
@@ -314,15 +192,25 @@ def a_rate_is_too_small_right_or_too_large() -> None:
         start, and {rates[4]} climbs off the page within the first steps.
     """)
     misbelief("Ten steps at another learning rate are a bit of tuning.", rf"""
-        Ten steps say little, because the loss on new batches
-        [goes up and down by chance](#a_batch_loss_is_noise). Rates can be compared after enough
-        steps, here {len(runs[0.1])}, from the same start and on a fixed batch.
+        Ten steps say little, because the loss on each new batch goes up and down by chance. Rates
+        can be compared after enough steps, here {len(runs[0.1])}, from the same start and on a
+        fixed batch.
+    """)
+
+    def deaf(num_layers: int, lr: float) -> list[float]:  # @hide
+        return train(layers=0, lr=0.01, steps=20).losses
+
+    small, large = deaf(num_layers=0, lr=0.01), deaf(num_layers=4, lr=0.1)  # @hide
+    assert small == large, "Other arguments give the same losses, bit for bit."  # @hide
+    misbelief("A `train` that is given `num_layers` and `lr` trains with them.", r"""
+        It need not. The function `train` of CS336 took both arguments and used fixed values inside
+        [@cs336]. Change each argument once: if the losses are equal to the last bit, it is not used.
     """)
     tried = (0.1, 0.5, 0.9, 1.0, 1.1)  # @unnoticed: 0.1: slow, but not the best
     question(r"""
         Let the loss be $w^2$. Then a step at the learning rate $r$ multiplies the weight $w$ by
         $1 - 2r$, and the goal is zero. Which of the rates `0.1`, `0.5`, `0.9`, `1.0` and `1.1` is
-        the best, which one bounces between two places, and which one diverges?
+        the best, which one bounces between two values, and which one diverges?
     """, answer=[
         min(tried, key=lambda r: abs(1 - 2 * r)), *(r for r in tried if abs(1 - 2 * r) == 1),
         *(r for r in tried if abs(1 - 2 * r) > 1),
@@ -339,9 +227,9 @@ def deeper_needs_a_smaller_rate() -> None:
     """The deeper the model, the smaller the largest rate that it survives."""
     note(r"""
         Does a learning rate that works for one model work for a deeper one? `train` trains a
-        `Stack`, a model of square matrices, one after the other, and a head. At a rate of `0.01`
-        the head alone [learns](#a_rate_is_too_small_right_or_too_large). Add two hidden layers, and
-        train at the same rate, then at a tenth of it:
+        `Stack`, a model of square matrices in turn, and a head. At a rate of `0.01` the head alone
+        [learns](#a_rate_is_too_small_right_or_too_large). Add two hidden layers, and train at the
+        same rate, then at a tenth of it:
     """)
     rate, tenth = 0.01, 0.001
     assert rate / tenth == 10.0, "The first rate is ten times the second."  # @hide
@@ -373,7 +261,7 @@ def deeper_needs_a_smaller_rate() -> None:
         all the others. When these grow, it grows with each of them, and so does the step.
     """)
     misbelief("Pass `num_layers` and `lr` through, and the loop is repaired.", r"""
-        A loop that [ignored both](#every_argument_must_change_something) and now uses them trains
+        A loop that [ignored both](#a_rate_is_too_small_right_or_too_large) and now uses them trains
         another model. With `2` hidden layers and a rate of `0.01` it diverges. An argument that is
         finally used needs a value that has been tried.
     """)
@@ -389,65 +277,4 @@ def deeper_needs_a_smaller_rate() -> None:
         check=2.0 ** (5 - 1), unit="times", why=r"""
             The gradient of the first weight is the product of the others. In a model of one weight
             that is `1`, in a model of five it is `2 * 2 * 2 * 2 = 16`.
-        """)
-
-
-@aside
-def the_same_seed_repeats_every_bit() -> None:
-    """A repeated run agrees to the last bit, until something adds in another order."""
-    note(r"""
-        Can a training run be repeated exactly? Its random numbers can: weights and data are drawn
-        by generators that begin from a *seed*, and the same seed gives the same numbers. `train`
-        does that and returns the loss of each step. Train twice:
-    """)
-    first, second = train(steps=20), train(steps=20)
-    assert first.losses == second.losses, \
-        "The losses of both runs are equal, bit for bit."
-    note(r"""
-        That holds on one machine with one program. Elsewhere the same numbers may be added in
-        another order, and the result of a sum depends on the order, because it is rounded after
-        each addition:
-    """)
-    a, b, c = (torch.tensor(value) for value in (0.1, 0.3, 0.4))  # @unnoticed: 0.1: another sum, as far off
-    left, right = (a + b) + c, a + (b + c)
-    gap = (right - left).item()  # @inspect gap
-    assert gap == 2.0**-24, "The two sums differ in their last bit."
-    note(r"""
-        What does another order do to a whole run? `trained` trains `16` weights for `20` steps.
-        With `turned` it turns each batch around: the same examples, added in the opposite order.
-    """)
-
-    def trained(turned: bool) -> Tensor:
-        model = Stack(16, 0, torch.Generator().manual_seed(0))
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-        data = torch.Generator().manual_seed(1)
-        for _ in range(20):
-            x, y = linear_batch(16, 4, data)
-            if turned:
-                x, y = x.flip(0), y.flip(0)
-            F.mse_loss(model(x), y).backward()
-            optimizer.step()
-            optimizer.zero_grad()
-        learned: Tensor = model.weights[0].detach()
-        return learned
-
-    straight, around = trained(turned=False), trained(turned=True)
-    apart = (straight - around).abs().max().item()  # @measure apart
-    assert 0 < apart, \
-        "The weights of the two runs are not equal to the last bit."
-    rounding = 1e-4 * straight.abs().max()  # @hide
-    assert apart < rounding, \
-        "The weights of the two runs differ by less than a ten-thousandth of the largest."
-    note(r"""
-        The runs stay close, because training pulls both to the same weights. If each run has to
-        give the same bits, PyTorch can be told to
-        [keep to one order](#the_same_sum_in_another_order_is_another_number).
-    """)
-    question(r"""
-        `float32` keeps about `7` digits. What does it make of `(1e8 + 1) - 1e8`, and what of
-        `(1e8 - 1e8) + 1`?
-    """, answer=[(torch.tensor(1e8) + 1 - 1e8).item(), (torch.tensor(1e8) - 1e8 + 1).item()],
-        check=[float(np.float32(1e8) + np.float32(1) - np.float32(1e8)), 1.0], why=r"""
-            `1e8 + 1` has `9` digits, so `float32` rounds it to `1e8`, and the one is lost. In the
-            other order the large numbers cancel first, exactly, and the one is added to zero.
         """)

@@ -132,7 +132,7 @@ def shrunk(size: int, asked: int) -> str:
     """A sentence that says so where a GPU was too small for the size asked for; else empty."""
     if size == asked:
         return ""
-    return f" This card has room for `{size}` only, not for `{asked}`."
+    return f" This GPU has room for `{size}` only, not for `{asked}`."
 
 
 def narrow_format() -> torch.dtype:
@@ -182,7 +182,7 @@ def counted(
 
 
 def dense_peak(card: str, dtype: str) -> float:
-    """The peak of a card for dense products in a number format, in FLOP/s."""
+    """The peak of a GPU for dense matmuls in a number format, in FLOP/s."""
     rate = peak(CARDS[card], dtype)
     if rate is None:
         raise LookupError(f"{card} promises no rate for {dtype}")
@@ -202,7 +202,7 @@ def as_percent(share: float | None) -> str:
 
 
 def intensity(rows: int, inner: int, cols: int, width: int = 2) -> float:
-    """The FLOPs per byte of a product whose three matrices move once."""
+    """The FLOPs per byte of a matmul whose three matrices move once."""
     numbers = rows * inner + inner * cols + rows * cols
     return 2 * rows * inner * cols / (width * numbers)
 

@@ -15,7 +15,7 @@ def whole_numbers(*shape: int) -> Tensor:
 
 
 class Decoder(nn.Module):
-    """A small language model, with its matrix products only: no masks, biases or normalizations."""
+    """A small language model, with its matmuls only: no masks, biases or normalizations."""
 
     def __init__(self, vocab: int, d: int, heads: int, layers: int) -> None:
         super().__init__()

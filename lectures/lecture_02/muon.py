@@ -1,4 +1,4 @@
-"""Muon: one moment, and products in the update."""
+"""Muon: one moment, and matmuls in the update."""
 import torch
 from counters import flops
 from torch import Tensor, nn
@@ -24,14 +24,14 @@ def newton_schulz(g: Tensor, rounds: int = 5) -> Tensor:
 def muon_levels_a_gradient_with_products() -> None:
     """Muon keeps one moment, and makes all its singular values nearly equal."""
     note(r"""
-        Adam keeps two numbers, the *moments*, for each parameter. Can an optimizer do with one?
+        Adam keeps two values, the *moments*, for each parameter. Can an optimizer do with one?
         *Muon* can, for weights that form a matrix [@muon]. Its one moment is a running sum of
         gradients. A matrix stretches some directions more than others; by how much, its *singular
         values* say. Muon brings all singular values of the moment near one, so that a step moves
         weak directions as far as strong ones.
 
-        It needs only products of matrices for that. Divide the matrix by its norm, then repeat a
-        few rounds of this, with fixed factors $a$, $b$ and $c$:
+        It needs only matmuls for that. Divide the matrix by its norm, then repeat a few rounds of
+        this, with fixed factors $a$, $b$ and $c$:
 
         $$X \leftarrow aX + b\,XX^TX + c\,(XX^T)^2X$$
 
@@ -60,11 +60,11 @@ def muon_levels_a_gradient_with_products() -> None:
     one = torch.eye(32)  # @hide
     pair = g / g.norm(), newton_schulz(g)  # @hide
     before, after = (error_of(x @ x.T, one) for x in pair)  # @hide
-    assert round(before, 2) == 0.97, "Before, the product of the matrix with its transpose is far from the identity."  # @hide
+    assert round(before, 2) == 0.97, "Before, the matmul of the matrix with its transpose is far from the identity."  # @hide
     assert round(after, 2) == 0.34, "Afterwards, it is nearer."  # @hide
     note(r"""
-        PyTorch has Muon, too, and multiplies in `bfloat16`. Its first update of a matrix of zeros
-        is ours, but for rounding. And what it keeps is one number for each parameter:
+        PyTorch has Muon as well, and multiplies in `bfloat16`. Its first update of a matrix of
+        zeros is ours, but for rounding. And what it keeps is one number for each parameter:
     """)
     p = nn.Parameter(torch.zeros(32, 32))
     optimizer = torch.optim.Muon([p], lr=1.0, weight_decay=0.0)  # @unnoticed: 0.0, weight_decay= dropped: zeros do not decay
@@ -97,7 +97,7 @@ def a_large_batch_pays_for_the_products() -> None:
     note(r"""
         Muon multiplies matrices in every update. Is that not too expensive? Count its FLOPs for a
         matrix $X$ of $m$ rows and $n$ columns. [A round](#muon_levels_a_gradient_with_products)
-        takes three products: $XX^T$ with $2m^2n$ FLOPs, its square with $2m^3$, and the product of
+        takes three matmuls: $XX^T$ with $2m^2n$ FLOPs, its square with $2m^3$, and the matmul of
         the result with $X$ with $2m^2n$ again. Muon takes five rounds, $10\,(2m^2n + m^3)$ in all.
         `counted` takes a step with PyTorch's Muon and counts:
     """)
@@ -114,7 +114,7 @@ def a_large_batch_pays_for_the_products() -> None:
         "The counter sees the FLOPs of the formula."
     assert counted(n, m) == update, "A tall matrix is turned first, so it costs the same."  # @hide
     note(r"""
-        Compare that with the layer's own work. For a square matrix an update takes $30m^3$ FLOPs.
+        Compare that with the layer's own work. For a square matrix an update costs $30m^3$ FLOPs.
         Forward and backward pass take $6Bm^2$ with $B$ rows of data. Only the second grows with the
         batch. Muon's share of it is the ratio of the two, $5m/B$. Counted for $m$ = `32`, with `32`
         rows and with `500` times as many:
@@ -138,8 +138,8 @@ def a_large_batch_pays_for_the_products() -> None:
     share = 5 * 8192 / 4000000  # @inspect share as %
     assert share == 0.01024, "Muon adds 1 % to the FLOPs of such a step."
     question(r"""
-        A model has a width of `4096`. How many tokens must a step have, so that Muon's products
-        cost at most a twentieth of the step's own?
+        A model has a width of `4096`. How many tokens must a step have, so that Muon's matmuls cost
+        at most a twentieth of the step's own?
     """, answer=5 * 4096 * 20,
         wrong={
             "That many make the two equal.": 5 * 4096,

@@ -6,16 +6,16 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
-from plots import stacks
+from torch import Tensor
 
-from litbook import aside, explore, figure, misbelief, note, question
+from litbook import aside, explore, misbelief, note, question
 
-from .bowl import CURVES, adam_knows_axes_not_shapes
 from .figures import plot_path
 from .measure import gradient_bytes, message_of, state_bytes
 from .models import OPTIMIZERS, Stack, linear_batch
 from .muon import a_large_batch_pays_for_the_products, muon_levels_a_gradient_with_products
+
+CURVES = torch.tensor([1.0, 10.0], dtype=torch.float64)  # along the two axes of a bowl
 
 State = dict[str, Any]
 Rule = Callable[[Tensor, Tensor, State], Tensor]  # parameter, gradient, state: what to subtract
@@ -32,13 +32,8 @@ def optimizers() -> None:
     plain_sgd_remembers_nothing()
     momentum_is_a_decayed_sum()
     adagrad_divides_by_the_root_of_a_sum()
-    the_place_of_epsilon_matters()
-    rmsprop_forgets()
     adam_corrects_for_its_start()
-    adam_knows_axes_not_shapes()
     adamw_decays_weights_outside_the_root()
-    an_optimizer_knows_tensors_not_layers()
-    one_step_is_four_calls()
     gradients_add_up_until_they_are_cleared()
     optimizers_differ_in_what_they_remember()
     muon_levels_a_gradient_with_products()
@@ -97,8 +92,8 @@ def plain_sgd_remembers_nothing() -> None:
         kept for the next step, so SGD needs no memory of its own.
 
         `Descent` is an optimizer written for this book, with `sgd` as its rule. `walk` starts `5`
-        parameters at one, gives an optimizer `20` random gradients in turn, and returns all places.
-        Compare it with PyTorch's:
+        parameters at one, gives an optimizer `20` random gradients in turn, and returns all values
+        on the way. Compare it with PyTorch's:
     """)
     gradients = torch.randn(20, 5, dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: any format
     ours = walk(Descent, gradients, rule=sgd(lr=0.1))  # @inspect ours
@@ -123,7 +118,7 @@ def plain_sgd_remembers_nothing() -> None:
     assert "NoneType" in careless, "Applied to None, the rule fails with an error."  # @hide
     question(r"""
         A parameter starts at `1`. SGD with a learning rate of `0.5` gets the gradients `2`, `-1`
-        and `0.5`, one after the other. Where does the parameter end?
+        and `0.5` in turn. Where does the parameter end?
     """, answer=walk(torch.optim.SGD, torch.tensor([[2.0], [-1.0], [0.5]]), lr=0.5)[-1].item(),
         wrong={
             "The step is subtracted, not added.": 1.75,
@@ -271,115 +266,76 @@ def adagrad(lr: float, eps: float = 1e-10) -> Rule:
 
 @aside
 def adagrad_divides_by_the_root_of_a_sum() -> None:
-    """AdaGrad's steps shrink with every gradient that a parameter has seen."""
+    """AdaGrad's steps shrink with every gradient that a parameter has seen; RMSProp's do not."""
     note(r"""
         Some parameters see large gradients at every step, others hardly any. One learning rate does
-        not suit both. The optimizer *AdaGrad* gives each parameter a learning rate of its own
-        [@duchi2011]. It remembers one number $s$ for each parameter $p$: the sum of the squares of
-        all its gradients $g$ so far. It divides the learning rate $\eta$ by the root of that sum:
+        not suit both. *AdaGrad* gives each parameter a learning rate of its own [@duchi2011]: it
+        remembers the sum $s$ of the squares of all gradients $g$ so far, and divides by its root.
+        *RMSProp* keeps an average instead, in which old squares fade by a factor $\alpha$, usually
+        `0.99` [@rmsprop]:
 
-        $$s \leftarrow s + g^2 \qquad p \leftarrow p - \eta\,\frac{g}{\sqrt{s}+\epsilon}$$
+        $$s \leftarrow s + g^2 \qquad\text{or}\qquad s \leftarrow \alpha\,s + (1-\alpha)\,g^2$$
 
-        ($\epsilon$ is a tiny number, so that nothing is divided by zero.) `walk` starts `5`
-        parameters at one, gives an optimizer `20` random gradients in turn, and returns the
-        parameters after each. Compare our `adagrad` with PyTorch's:
+        $$p \leftarrow p - \eta\,\frac{g}{\sqrt{s}+\epsilon}$$
+
+        ($p$ is the parameter, $\eta$ the learning rate, $\epsilon$ a tiny number.) `walk` takes
+        `20` steps with `5` parameters, from random gradients, with our rules and with PyTorch's:
     """)
     gradients = torch.randn(20, 5, dtype=torch.float64)
-    ours = walk(Descent, gradients, rule=adagrad(lr=0.1))  # @inspect ours
-    theirs = walk(torch.optim.Adagrad, gradients, lr=0.1)
-    assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
-    assert torch.allclose(ours, theirs), \
-        "Our AdaGrad and PyTorch's take the same 20 steps."
+    pairs = (adagrad, torch.optim.Adagrad), (rmsprop, torch.optim.RMSprop)
+    for rule, library in pairs:
+        ours = walk(Descent, gradients, rule=rule(lr=0.1))
+        theirs = walk(library, gradients, lr=0.1)
+        assert torch.allclose(ours, theirs), \
+            "Our rule and PyTorch's take the same 20 steps."
 
     note(r"""
         How long are the steps? Let the gradient always be `1` and the learning rate `1`. After $t$
-        gradients the sum is $t$, so step number $t$ has the length $1/\sqrt{t}$. `lengths_of` gives
-        the length of each step of a walk:
+        gradients AdaGrad's sum is $t$, so step $t$ has the length $1/\sqrt{t}$. RMSProp's average
+        begins at zero and comes nearer to `1`, so its steps begin too long and stay at the learning
+        rate. [Adam](#adam_corrects_for_its_start) corrects that start. `lengths_of` gives the
+        length of each step:
     """)
-    ones = torch.ones(100, 1, dtype=torch.float64)  # @unnoticed: 100, dtype= dropped, float64: a hundred steps or more, in any format
-    places = walk(torch.optim.Adagrad, ones, lr=1)
-    lengths = lengths_of(places, 3)  # @inspect lengths  # @unnoticed: 3: more digits are as exact
+    ones = torch.ones(1000, 1, dtype=torch.float64)  # @unnoticed: 1000, dtype= dropped, float64: long enough for the average to settle
+    lengths = lengths_of(walk(torch.optim.Adagrad, ones, lr=1), 3)  # @inspect lengths  # @unnoticed: 3: more digits are as exact
     some = lengths[0], lengths[3], lengths[99]
     assert some == (1.0, 0.5, 0.1), \
-        "Steps 1, 4 and 100 have lengths 1, 1/2 and 1/10."
+        "AdaGrad's steps 1, 4 and 100 have lengths 1, 1/2 and 1/10."
+    faded = lengths_of(walk(torch.optim.RMSprop, ones, lr=1), 2)  # @inspect faded
+    assert (faded[0], faded[-1]) == (10.0, 1.0), \
+        "RMSProp's first step has length 10, its last that of the learning rate."
     misbelief("AdaGrad averages the squared gradients.", rf"""
         It adds them up. An average of ones would stay at `1`, and so would the steps. The sum
         grows, so the hundredth step has a length of only {lengths[99]}.
     """)
-    note(r"""
-        So the steps shrink, because the sum can only grow. That is good for a parameter which
-        seldom has a gradient, such as one that belongs to a rare word: its sum is small, so its
-        next step is still long. Take `25` steps with a pair of parameters. The first has a gradient
-        of `1` at every step, the second at the last step only. Here are their last steps:
-    """)
-    sparse = torch.ones(25, 2, dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: any format
-    sparse[:-1, 1] = 0
-    places = walk(torch.optim.Adagrad, sparse, lr=1)
-    final = lengths_of(places[-2:], 3)  # @inspect final
-    assert final == [0.2, 1.0], \
-        "The last step is 1/5 long for the first parameter, 1 for the second."
-    two = torch.tensor([[3.0], [4.0]], dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: exact in either format
-    question(r"""
-        At a learning rate of `1`, AdaGrad gets a gradient of `3`, and then one of `4`. How long is
-        the second step?
-    """, answer=lengths_of(walk(torch.optim.Adagrad, two, lr=1), 3)[1],
-        wrong={
-            "The first gradient is in the sum, too.": 1,
-            "Add up the squares, and then take the root.": 4 / 7,
-        },
-        check=4 / math.hypot(3, 4), why=r"""
-            The sum of the squares is `9 + 16 = 25`, and its root is `5`. The second step is its
-            gradient, `4`, divided by `5`.
-        """)
-
-
-@aside
-def the_place_of_epsilon_matters() -> None:
-    """A small constant under AdaGrad's root shortens the steps of small gradients."""
-    note(r"""
-        AdaGrad divides a gradient by the root of a sum of squares. A small constant is added, so
-        that nothing is divided by zero. Does it matter whether the constant stands beside the root
-        or under it? Look at the first step, where the sum is just $g^2$, the square of the first
-        gradient. The root of that is the size of $g$. So without a constant, the first step is as
-        long as the learning rate, whatever the gradient. PyTorch adds its constant beside the root:
-    """)
-    eps = signature(torch.optim.Adagrad).parameters["eps"].default  # @inspect eps
-    note(r"""
-        Take four gradients, from `1` down to `0.0001`, and a learning rate of `0.01`. `walk` takes
-        one step with PyTorch's AdaGrad, and `lengths_of` gives its length for each gradient:
-    """)
-    g = torch.tensor([1.0, 1e-2, 1e-3, 1e-4], dtype=torch.float64)  # @inspect g  # @unnoticed: 1.0, dtype= dropped, float64: far above the small constant, in any format
-    places = walk(torch.optim.Adagrad, g[None], lr=0.01)
-    outside = lengths_of(places, 6)  # @inspect outside
+    sparse = torch.ones(25, 2, dtype=torch.float64)  # @hide  # @unnoticed: dtype= dropped, float64: any format
+    sparse[:-1, 1] = 0  # @hide
+    final = lengths_of(walk(torch.optim.Adagrad, sparse, lr=1)[-2:], 3)  # @hide
+    assert final == [0.2, 1.0], "The last step is 1/5 long for the first parameter, 1 for the second."  # @hide
+    eps = signature(torch.optim.Adagrad).parameters["eps"].default  # @hide
+    g = torch.tensor([1.0, 1e-2, 1e-3, 1e-4], dtype=torch.float64)  # @hide  # @unnoticed: 1.0, dtype= dropped, float64: far above the small constant, in any format
+    outside = lengths_of(walk(torch.optim.Adagrad, g[None], lr=0.01), 6)  # @hide
     assert outside == [0.01, 0.01, 0.01, 0.01], \
-        "Beside the root, the constant changes none of the four steps."
-    note(r"""
-        Now by hand, with `1e-5` under the root. The square of `0.0001` is `1e-8`, far less than the
-        constant. So the root is nearly that of the constant alone, far too large, and the step gets
-        short:
-    """)
-    by_hand = (0.01 * g / (g**2 + 1e-5).sqrt()).tolist()
-    inside = [round(step, 6) for step in by_hand]  # @inspect inside
+        "Beside the root, the constant changes none of the four steps."  # @hide
+    inside = [round(step, 6) for step in (0.01 * g / (g**2 + 1e-5).sqrt()).tolist()]  # @hide
     assert inside == [0.01, 0.009535, 0.003015, 0.000316], \
-        "Under the root, it makes the step of the smallest gradient 30 times shorter."
-    border = math.sqrt(1e-5)  # @inspect border
-    assert round(border, 5) == 0.00316, \
-        "A gradient of 0.00316 has a square as large as the constant."
+        "Under the root, it makes the step of the smallest gradient 30 times shorter."  # @hide
+    border = math.sqrt(1e-5)  # @hide
+    assert round(border, 5) == 0.00316, "A gradient of 0.00316 has a square as large as the constant."  # @hide
     misbelief("AdaGrad divides by `sqrt(sum + 1e-5)`.", rf"""
-        PyTorch divides by `sqrt(sum) + {eps}`. With the constant of the box under the root,
-        gradients below about {border:.3f} would hardly be divided at all.
+        PyTorch divides by `sqrt(sum) + {eps}`. With the constant of the box under the root, all
+        gradients below about {border:.3f} would be divided by nearly the same number, so their steps
+        would shrink with them: for a gradient of `1e-4` the first step would be {inside[3]} long instead
+        of {outside[3]}.
     """)
     question(r"""
-        Put `1e-8` under the root. The learning rate is `0.01`, and the first gradient is `1e-4`.
-        How long is the first step?
-    """, answer=0.01 * 1e-4 / math.sqrt(1e-4**2 + 1e-8),
-        wrong={
-            "That is the step without a constant.": 0.01,
-            "Add the constant to the square, and then take the root.": 0.005,
-        },
-        check=0.01 / math.sqrt(2), why=r"""
-            The square of the gradient is `1e-8`, as large as the constant. Their sum is `2e-8`, so
-            the step is shorter by the root of two: `0.01 / 1.414`.
+        A parameter belongs to a rare word: its gradient is zero in `24` steps and `1` in the
+        `25`th. Another has a gradient of `1` in every step. Under AdaGrad at a learning rate of
+        `1`, how long is step `25` of the rare one, and how long that of the other?
+    """, answer=[final[1], final[0]],
+        check=[1 / math.sqrt(1), 1 / math.sqrt(25)], why=r"""
+            The sum of the rare parameter is `1`, that of the other `25`. So the rare one still
+            takes a step of the whole learning rate, and the other a fifth of it.
         """)
 
 
@@ -393,61 +349,6 @@ def rmsprop(lr: float, alpha: float = 0.99, eps: float = 1e-8) -> Rule:
         return lr * g / (square.sqrt() + eps)
 
     return rule
-
-
-@aside
-def rmsprop_forgets() -> None:
-    """RMSProp replaces AdaGrad's sum by an average, so its steps do not die out."""
-    note(r"""
-        [AdaGrad](#adagrad_divides_by_the_root_of_a_sum) divides by the root of a sum of squared
-        gradients, and its steps shrink towards zero, because the sum only grows. *RMSProp* keeps an
-        average instead, in which old squares fade [@rmsprop]. In each step it multiplies the
-        average $s$ by a factor $\alpha$, usually `0.99`, and adds $1-\alpha$ times the new square:
-
-        $$s \leftarrow \alpha\,s + (1-\alpha)\,g^2 \qquad p \leftarrow p - \eta\,\frac{g}{\sqrt{s}+\epsilon}$$
-
-        ($p$ is the parameter, $g$ its gradient, $\eta$ the learning rate, $\epsilon$ a tiny
-        number.) `walk` takes `20` steps with `5` parameters, from random gradients, with our
-        `rmsprop` and with PyTorch's:
-    """)
-    gradients = torch.randn(20, 5, dtype=torch.float64)
-    ours = walk(Descent, gradients, rule=rmsprop(lr=0.1))  # @inspect ours
-    theirs = walk(torch.optim.RMSprop, gradients, lr=0.1)
-    assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
-    assert torch.allclose(ours, theirs), \
-        "Our RMSProp and PyTorch's take the same 20 steps."
-
-    note(r"""
-        How long are the steps? Let the gradient always be `1` and the learning rate `1`. The
-        average begins at zero. After the first step it is `0.01 * 1`, with a root of `0.1`, so that
-        step has the length `1 / 0.1 = 10`. Step by step the average comes nearer to `1`.
-        `lengths_of` gives the length of each of `1000` steps:
-    """)
-    ones = torch.ones(1000, 1, dtype=torch.float64)  # @unnoticed: 1000, dtype= dropped, float64: long enough for the average to settle
-    places = walk(torch.optim.RMSprop, ones, lr=1)
-    lengths = lengths_of(places, 2)  # @inspect lengths
-    assert (lengths[0], lengths[99]) == (10.0, 1.26), \
-        "The first step has a length of 10, the hundredth of 1.26."
-    assert lengths[-1] == 1.0, \
-        "The last step is as long as the learning rate."
-    note(r"""
-        So RMSProp's steps do not die out, because an average of equal squares stays where it is.
-        Its first steps are too long, because the average begins at zero.
-        [Adam](#adam_corrects_for_its_start) corrects that.
-    """)
-    seven = torch.tensor([[7.0]], dtype=torch.float64)  # @unnoticed: 7.0, dtype= dropped, float64: any gradient
-    question(r"""
-        Let $\alpha$ be `0.75` instead of `0.99`. How long is the first step at a learning rate of
-        `1`, for a gradient of `7`?
-    """, answer=lengths_of(walk(torch.optim.RMSprop, seven, lr=1, alpha=0.75), 2)[0],
-        wrong={
-            "The root of the average is missing.": 4,
-            "So long are the steps after the average has settled.": 1,
-        },
-        check=7 / math.sqrt((1 - 0.75) * 7**2), why=r"""
-            After one step the average is `0.25 * 49`, and its root is `0.5 * 7`. The gradient of
-            `7` cancels: `7 / (0.5 * 7) = 2`.
-        """)
 
 
 def adam(
@@ -550,7 +451,7 @@ def adamw_decays_weights_outside_the_root() -> None:
     note(r"""
         *Weight decay* pulls every weight a little towards zero in each step. In PyTorch both Adam
         and AdamW have a setting `weight_decay`. With the same number, Adam can shrink a weight far
-        faster. Why? They put the decay in different places. AdamW subtracts `lr * weight_decay`
+        faster. Why? They apply the decay at different points. AdamW subtracts `lr * weight_decay`
         times the weight, beside [Adam's step](#adam_corrects_for_its_start) [@loshchilov2019]. Our
         `adamw` does that. `walk` takes `20` steps with it and with PyTorch's, from random
         gradients:
@@ -593,112 +494,13 @@ def adamw_decays_weights_outside_the_root() -> None:
 
 
 @aside
-def an_optimizer_knows_tensors_not_layers() -> None:
-    """An optimizer knows parameters and groups of them, never layers."""
-    note(r"""
-        Does an optimizer know which parameter belongs to which layer? No. It gets a list of
-        tensors. For each tensor it keeps a *state*, what it remembers of past gradients. `Stack` is
-        a small model: square matrices, one after the other, and a *head*, a last matrix with a
-        single output. With two hidden layers it has three matrices. AdaGrad gets them:
-    """)
-    model = Stack(width=4, layers=2)
-    optimizer = torch.optim.Adagrad(model.parameters())
-    groups = [len(group["params"]) for group in optimizer.param_groups]  # @inspect groups
-    assert groups == [3], "AdaGrad has one group, with three tensors in it."
-    assert len(optimizer.state) == 3, \
-        "AdaGrad has a state for each of the tensors."
-    misbelief("The optimizer goes through the layers, and each layer has its accumulators.", rf"""
-        The optimizer goes through a list of {groups[0]} tensors and has a state for each. Which
-        layer a tensor belongs to it cannot know.
-    """)
-
-    note(r"""
-        A *group* is a set of tensors that share settings. Whoever makes the optimizer makes the
-        groups. Their usual purpose is to spare some tensors a setting, such as *weight decay*,
-        which pulls weights towards zero. Here the head is spared:
-    """)
-    *hidden, head = model.parameters()
-    spared = {"params": [head], "weight_decay": 0.0}
-    usual = {"params": hidden, "weight_decay": 0.1}
-    split = torch.optim.AdamW([usual, spared])
-    decays = [group["weight_decay"] for group in split.param_groups]  # @inspect decays
-    assert decays == [0.1, 0.0], \
-        "The group of hidden layers has a decay of 0.1, that of the head none."
-    layers = [nn.Linear(2, 2) for _ in range(12)]  # @unnoticed: 2: layers of any width
-    kinds = [[x.weight for x in layers], [x.bias for x in layers]]
-    grouped = torch.optim.Adagrad([{"params": kind} for kind in kinds])
-    question(r"""
-        A model has `12` linear layers, each with a weight and a bias. Its biases are spared the
-        decay. How many groups does AdaGrad have, and how many states?
-    """, answer=[len(grouped.param_groups), len(grouped.state)],
-        check=[2, 2 * 12], why=r"""
-            There is a group for the weights and one for the biases. States are kept by tensor, and
-            `12` layers have two tensors each, `24`.
-        """)
-
-
-@aside
-def one_step_is_four_calls() -> None:
-    """A training step is four calls, and the last one frees the gradients."""
-    note(r"""
-        A training step is four calls. The first computes the loss. `backward()` makes a gradient
-        for each parameter. `step()` lets the optimizer change the parameters. `zero_grad()` drops
-        the gradients, so that the next step begins without them. So gradients take memory from the
-        second call to the fourth.
-
-        Watch it with `Stack`, a model that this lecture uses to its end: square matrices, one after
-        the other, and a *head*, a last matrix with a single output. With width `4` and two hidden
-        layers it has `4 * 4 * 2 + 4 = 36` parameters. `gradient_bytes` adds up the bytes of their
-        gradients:
-    """)
-    model = Stack(width=4, layers=2)
-    optimizer = torch.optim.Adagrad(model.parameters())
-    before = [p.detach().clone() for p in model.parameters()]  # @hide
-    loss = F.mse_loss(model(torch.randn(2, 4)), torch.tensor([4.0, 5.0]))  # @inspect loss.item()  # @unnoticed: 4.0, 5.0: any targets
-    loss.backward()
-    held = gradient_bytes(model)  # @inspect held as B
-    optimizer.step()
-    optimizer.zero_grad(set_to_none=True)  # @unnoticed: set_to_none= dropped: the default of today, said for older releases
-    freed = held - gradient_bytes(model)  # @inspect freed as B
-    pairs = zip(before, model.parameters())  # @hide
-    changed = [not torch.equal(old, new) for old, new in pairs]  # @hide
-    assert held == 36 * 4, \
-        "After backward(), each of the 36 parameters has a gradient of 4 bytes."
-    assert freed == 36 * 4, "zero_grad() frees all gradients."
-    assert changed == [True, True, True], "The step changed every matrix."  # @hide
-    settings = signature(torch.optim.Optimizer.zero_grad).parameters  # @hide
-    default = settings["set_to_none"].default  # @hide
-    assert default is True, "Dropping gradients is PyTorch's default, too."  # @hide
-    parameters = {"parameters": 4 * sum(p.numel() for p in model.parameters())}  # @hide
-    during, after = {**parameters, "gradients": held}, {**parameters, "gradients": held - freed}  # @hide
-    figure(stacks({"loss": parameters, "backward()": during, "step()": during, "zero_grad()": after}, "bytes after this call"),
-        caption="Parameters and gradients of the model after each of the four calls.",
-        alt="Four bars. The two in the middle have gradients, as long as the parameters; the first and last have none.")
-    model = Stack(8, 1)  # @hide
-    model(torch.ones(2, 8)).sum().backward()  # @hide
-    question(r"""
-        A `Stack` has one hidden layer of `8 * 8` weights and a head of `8`, in `float32`. How many
-        bytes does `zero_grad` free after a backward pass?
-    """, answer=gradient_bytes(model),
-        wrong={
-            "The head is missing.": 256,
-            "Those are numbers; each has four bytes.": 72,
-        },
-        check=4 * (8 * 8 + 8),
-        hint="Each parameter has a gradient. How many parameters are there, with the head?",
-        why=r"""
-            There is a gradient for each parameter: `64` for the hidden layer and `8` for the head,
-            `4` bytes each.
-        """, unit="B")
-
-
-@aside
 def gradients_add_up_until_they_are_cleared() -> None:
     """Without `zero_grad` every step repeats all the gradients before it."""
     note(r"""
-        Why does every training loop call `zero_grad`? Because `backward` *adds* a new gradient to
-        the one that is there. Take `w @ x`, the sum of weights times inputs. Its gradient for `w`
-        is `x`. Call `backward` for it twice:
+        A training step is four calls: compute the loss, `backward()`, `step()`, `zero_grad()`. Why
+        the last one? Because `backward` *adds* a new gradient to the one that is there. Take
+        `w @ x`, the sum of weights times inputs. Its gradient for `w` is `x`. Call `backward` for
+        it twice:
     """)
     w = torch.ones(3, requires_grad=True)
     x = torch.tensor([1.0, 2.0, 3.0])
@@ -737,9 +539,29 @@ def gradients_add_up_until_they_are_cleared() -> None:
     assert learned < start, "With zero_grad, the loss falls."
     assert start < worse, \
         "Without zero_grad, the loss ends above that of the untrained model."
+    model = Stack(width=4, layers=2)  # @hide
+    optimizer = torch.optim.Adagrad(model.parameters())  # @hide
+    groups = [len(group["params"]) for group in optimizer.param_groups]  # @hide
+    assert groups == [3], "AdaGrad has one group, with three tensors in it."  # @hide
+    before = [p.detach().clone() for p in model.parameters()]  # @hide
+    F.mse_loss(model(torch.randn(2, 4)), torch.tensor([4.0, 5.0])).backward()  # @hide  # @unnoticed: 4.0, 5.0: any targets
+    held = gradient_bytes(model)  # @hide
+    optimizer.step()  # @hide
+    optimizer.zero_grad()  # @hide
+    assert (held, gradient_bytes(model)) == (36 * 4, 0), "zero_grad() frees the gradients of all 36 parameters."  # @hide
+    changed = [not torch.equal(old, new) for old, new in zip(before, model.parameters())]  # @hide
+    assert changed == [True, True, True], "The step changed every matrix."  # @hide
+    default = signature(torch.optim.Optimizer.zero_grad).parameters["set_to_none"].default  # @hide
+    assert default is True, "Dropping gradients is PyTorch's default as well."  # @hide
     misbelief("`zero_grad` is optional; it only saves memory.", rf"""
         It keeps old gradients out of the next step. Without it the loss above went from {start:.0f}
-        to {worse:.0f}, with it to {learned:.2g}.
+        to {worse:.0f}, with it to {learned:.2g}. (It frees memory as well: gradients need it from
+        `backward()` to `zero_grad()`.)
+    """)
+    misbelief("The optimizer goes through the layers, and each layer has its accumulators.", rf"""
+        The optimizer gets a list of tensors and keeps a state for each. A `Stack` with two hidden
+        layers and a head gives it one group of {groups[0]}; which layer a tensor belongs to it
+        cannot know.
     """)
     p = torch.tensor(1.0, requires_grad=True)
     for _ in range(3):
@@ -776,7 +598,7 @@ def optimizers_differ_in_what_they_remember() -> None:
 
     copies = {name: kept(name) for name in OPTIMIZERS}  # @inspect copies
     assert list(copies.values()) == [0, 1, 1, 1, 2, 2], \
-        "SGD keeps nothing, Adam and AdamW two numbers for each parameter, the others one."
+        "SGD keeps nothing, Adam and AdamW two values for each parameter, the others one."
     misbelief("The optimizer's state is as large as the model.", r"""
         That holds only for optimizers that remember one number for each parameter. Plain SGD
         remembers none, and Adam and AdamW remember two: their state is twice as large as the model.
@@ -793,8 +615,8 @@ def optimizers_differ_in_what_they_remember() -> None:
             "That counts a byte for each number.": 5 * 10**9,
         },
         check=5 * 10**9 * 4,
-        hint="How many numbers per parameter does each of the two remember?",
+        hint="How many values per parameter does each of the two remember?",
         why=r"""
-            Adam remembers two numbers for each parameter and momentum one, so one number of `4`
+            Adam remembers two values for each parameter and momentum one, so one number of `4`
             bytes is freed for each. Parameter and gradient stay.
         """, unit="B")

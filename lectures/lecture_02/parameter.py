@@ -1,5 +1,7 @@
 """What a parameter is, and how large its first value should be."""
+import itertools
 import math
+from statistics import median
 
 import torch
 from jaxtyping import Float
@@ -20,56 +22,68 @@ def parameters() -> None:
         parameter, and what happens to parameters that are moved.
     """)
     a_parameter_is_a_tensor_that_is_registered()
-    an_output_is_a_sum_of_many_terms()
     dividing_by_the_root_keeps_the_scale()
     xavier_agrees_for_square_layers_only()
     unscaled_gradients_explode()
     relu_needs_larger_weights()
     truncation_bounds_are_absolute()
-    weights_are_truncated_and_outputs_are_not()
-    a_deep_linear_model_is_one_matrix()
-    a_module_moves_in_place()
 
 
 @aside
 def a_parameter_is_a_tensor_that_is_registered() -> None:
-    """A parameter is a tensor that its module knows about."""
+    """A module trains, saves and moves the tensors that are registered as its parameters, and no others."""
     note(r"""
         What makes a tensor a parameter of a model, one that is trained and saved? It has to be
         wrapped in `nn.Parameter`. A *module*, PyTorch's word for a part of a model, keeps a list of
         its parameters, and this list is what one hands to an optimizer. A plain tensor in the same
-        place is not on the list: it is neither trained nor saved, and no error says so. First the
-        wrapper:
+        module is not on the list: it is neither trained nor saved nor moved, and no error says so:
     """)
-    w = nn.Parameter(torch.randn(4, 2))  # @inspect w  # @unnoticed: 4, 2, arguments swapped: any shape
-    assert isinstance(w, Tensor), "A parameter is a tensor."
+    module = nn.Module()
+    w = module.learned = nn.Parameter(torch.randn(4, 2))  # @unnoticed: 4, 2, arguments swapped: any shape
+    module.forgotten = torch.randn(4, 2, requires_grad=True)  # @unnoticed: 4, 2, arguments swapped: any shape
     kinds = type(w), type(w.data)  # @hide
     assert kinds == (nn.Parameter, Tensor), "The data of a parameter are a plain tensor."  # @hide
-    assert w.requires_grad is True, "A parameter asks for a gradient."
-    note("Now give a module one parameter and one plain tensor, and ask which it knows:")
-    module = nn.Module()
-    module.learned, module.forgotten = w, torch.randn(4, 2)  # @unnoticed: 4, 2, arguments swapped: any shape
     names = [name for name, _ in module.named_parameters()]  # @inspect names
     assert names == ["learned"], "The module's list has the parameter alone."
     assert list(module.state_dict()) == ["learned"], \
-        "The module saves the parameter alone."  # @hide
-    module = nn.Module()
-    module.first = nn.Parameter(torch.ones(3, 5))  # @hide
-    module.second = torch.ones(5, requires_grad=True)  # @hide
-    module.third = nn.Parameter(torch.ones(7))  # @hide
+        "The module saves the parameter alone."
+    note(r"""
+        `to(device)` moves a module *itself*: it replaces the parameters inside. Of a tensor it
+        returns a copy on the other device, so write `x = x.to(device)`. The device `meta`, where a
+        tensor has a shape and no data, shows it without a GPU:
+    """)
+    x = torch.randn(4)  # @unnoticed: 4: any size
+    moved, copy = module.to("meta"), x.to("meta")
+    assert moved is module, "The module's to() returns the module itself."
+    devices = module.learned.device.type, module.forgotten.device.type
+    assert devices == ("meta", "cpu"), \
+        "The parameter has moved, the plain tensor has not."
+    assert (copy is x, x.device.type) == (False, "cpu"), \
+        "Of the tensor there is a copy, and x is still on the CPU."
+    model = Stack(width=64, layers=2)  # @hide
+    total = sum(p.numel() for p in model.parameters())  # @hide
+    assert total == 2 * 64**2 + 64 == 8256, "The model has 8256 parameters."  # @hide
+    y: Float[Tensor, "batch"] = model(torch.randn(8, 64))  # @hide
+    assert tuple(y.shape) == (8,), "There is one output for each row."  # @hide
+    first, second, final = [whole_numbers(*p.shape) for p in model.parameters()]  # @hide
+    rows, single = whole_numbers(8, 64), first @ second @ final  # @hide  # @unnoticed: 8: any batch
+    deep = rows @ first @ second @ final  # @hide
+    assert torch.equal(rows @ single, deep), "One matrix gives the same outputs as the three layers."  # @hide
     question(r"""
-        A module has three tensors: a parameter of `3 × 5` numbers, a plain tensor of `5` numbers
-        that asks for a gradient, and a parameter of `7`. How many numbers does an optimizer train?
-    """, answer=sum(p.numel() for p in module.parameters()),
+        A module has three tensors: a parameter of `3 × 5` elements, a plain tensor of `5` elements
+        that asks for a gradient, and a parameter of `7`. How many elements does an optimizer train?
+    """, answer=sum(
+        p.numel() for p in nn.ParameterList([torch.ones(3, 5), torch.ones(7)]).parameters()
+    ),
         wrong={
             "The plain tensor is not on the module's list.": 27,
         },
         check=3 * 5 + 7,
         hint="Which of the three tensors are on the module's list?",
         why=r"""
-            Both parameters are on the list, `15 + 7` numbers. The plain tensor gets a gradient, but
-            the optimizer does not know about it.
-        """, unit="numbers")
+            Both parameters are on the list, `15 + 7` elements. The plain tensor gets a gradient,
+            but the optimizer does not know about it.
+        """, unit="elements")
 
 
 def outputs(n: int, scale: float) -> Float[Tensor, "draws col"]:
@@ -77,36 +91,44 @@ def outputs(n: int, scale: float) -> Float[Tensor, "draws col"]:
     return torch.randn(192, n) @ (torch.randn(n, 64) * scale)
 
 
-@aside
-def an_output_is_a_sum_of_many_terms() -> None:
-    """Outputs of a layer grow with the root of its number of inputs."""
+def dividing_by_the_root_keeps_the_scale() -> None:
+    """Weights divided by the root of the number of inputs keep outputs as large as inputs."""
     note(r"""
-        Before training, the weights of a layer are random numbers. How large should they be? With
-        variance `1` they are too large, because an output is a sum with one term for each input,
-        input times weight. Let inputs and weights have mean `0` and variance `1`. Then each term
-        has variance `1`, and the variances of independent terms add up. So with $n$ inputs an
-        output has variance $n$, and *standard deviation*, the root of the variance, $\sqrt{n}$.
-        Here are `32` outputs of `16384` inputs. Their standard deviation should be `128`:
+        Before training, the weights of a layer are random numbers. How large should they be? An
+        output is a sum with one term for each input, input times weight. If many terms are added,
+        the sum is large, and the next layer makes it larger still.
+
+        First by hand. Let `4` inputs and `4` weights each be `1` or `-1`. Each term is then `1` or
+        `-1`, and the output is a sum of four of them. The terms partly cancel: of the `2**4 = 16` possible
+        rows of signs, `2` give a sum of size `4`, `8` one of size `2`, and `6` give zero. The mean
+        of the squared sums is $(2 \cdot 16 + 8 \cdot 4) / 16 = 4$, so the sums have a typical size
+        of $\sqrt 4 = 2$:
     """)
-    x, w = torch.randn(16384), torch.randn(16384, 32)
-    y: Float[Tensor, "col"] = x @ w  # @inspect y
-    assert tuple(y.shape) == (32,), "There is one output for each column."  # @hide
-    printed = [-40.78, 150.81, -84.10, 60.34, 18.92]  # @hide
-    draws = [abs(p) / math.sqrt(16384) for p in printed]  # @hide
-    rounded = [round(draw, 2) for draw in draws]  # @hide
-    assert rounded == [0.32, 1.18, 0.66, 0.47, 0.15], \
-        "The outputs that CS336 prints in five editions are of that size, too."  # @hide
+    sums = [sum(signs) for signs in itertools.product((1, -1), repeat=4)]
+    mean_square = sum(s * s for s in sums) / len(sums)  # @inspect mean_square
+    assert mean_square == 4, \
+        "Over all rows of four signs, the mean squared sum is 4."
     note(r"""
-        `32` numbers are too few to measure a standard deviation. `outputs` draws thousands: it
-        multiplies random inputs by random weights of a given standard deviation, here `1`. Compare
-        the standard deviation of the outputs with the root of the number of inputs:
+        For $n$ terms the mean squared sum is $n$. The *squares* of independent terms with mean zero
+        add up, because each mixed product of two terms is positive as often as
+        negative, and averages out. So inputs and weights of variance `1` give outputs of variance
+        $n$, and of *standard deviation*, the root of the variance, $\sqrt n$. To keep outputs as
+        large as inputs, divide the weights by $\sqrt n$. `outputs` multiplies random inputs by
+        random weights of a given standard deviation:
     """)
     widths = [256, 1024, 4096, 16384]
     spread = [outputs(n, 1.0).std().item() for n in widths]  # @inspect spread
     roots = [math.sqrt(n) for n in widths]  # @inspect roots
-    assert roots == [16, 32, 64, 128], \
-        "The roots of the four numbers of inputs are 16, 32, 64 and 128."  # @hide
-    measured = [s / r for s, r in zip(spread, roots)]  # @inspect measured  # @hide
+    level = [outputs(n, n**-0.5).std().item() for n in widths]  # @inspect level
+    y: Float[Tensor, "col"] = torch.randn(16384) @ torch.randn(16384, 32)  # @hide
+    assert tuple(y.shape) == (32,), "There is one output for each column."  # @hide
+    printed = [-40.78, 150.81, -84.10, 60.34, 18.92]  # @hide
+    draws = [round(abs(p) / math.sqrt(16384), 2) for p in printed]  # @hide
+    assert draws == [0.32, 1.18, 0.66, 0.47, 0.15], \
+        "The outputs that CS336 prints in five editions are of that size as well."  # @hide
+    measured = [s / r for s, r in zip(spread, roots)]  # @hide
+    assert [round(m, 1) for m in measured] == [1.0] * 4, \
+        "With weights of size 1, the outputs have the size of the root."
     assert 0.95 < min(measured), \
         "The outputs' standard deviation is less than 5 % below the root."  # @hide
     assert max(measured) < 1.05, \
@@ -114,10 +136,9 @@ def an_output_is_a_sum_of_many_terms() -> None:
     growth = (spread[-1] / spread[0]) ** 2  # @hide
     assert round(math.log2(growth)) == 6, \
         "From 256 to 16384 inputs, the variance doubles 6 times, as the inputs do."  # @hide
-    misbelief("The variance of the output is related to the square root of the number of inputs.",
-              "The *variance* grows with the number of inputs itself. The *standard deviation* grows with its root.")
-    note("The way out is to divide the weights by that root. The picture shows outputs with both kinds of weights:")
-    level = [outputs(n, n**-0.5).std().item() for n in widths]  # @hide
+    rounded = [round(s, 1) for s in level]  # @hide
+    assert rounded == [1.0] * 4, \
+        "With weights divided by the root, the outputs have the size of the inputs."
     figure(plot_spread(widths, spread, level), caption=r"""
         Standard deviation of the outputs against the number of inputs: with weights of variance
         one, and with these weights divided by the root. Both axes are logarithmic.
@@ -126,43 +147,12 @@ def an_output_is_a_sum_of_many_terms() -> None:
         at a width of {widths[0]} to {roots[-1]:.0f} at {widths[-1]}. With weights divided by the
         root of the width they stay on a level line at one.
     """)
-    question(r"""
-        A layer has `10,000` inputs of mean `0` and variance `1`. Its weights have a standard
-        deviation of `0.1` instead of `1`. Which standard deviation do its outputs have, to the
-        nearest whole number?
-    """, answer=round(outputs(10_000, 0.1).std().item()),
-        wrong={
-            "That is the variance; its root is asked for.": 100,
-        },
-        check=round(0.1 * math.sqrt(10_000)),
-        hint="The variance of each term is now `0.1` squared. How many terms are added?",
-        why=r"""
-            Each term has variance `0.01`, and `10,000` of them add up to `100`. The standard
-            deviation is the root of that, `10`.
-        """, within=0.1)
-
-
-@aside
-def dividing_by_the_root_keeps_the_scale() -> None:
-    """With weights divided by the root of the number of inputs, outputs are as large as inputs."""
-    note(r"""
-        A layer has $n$ inputs, and an output is a sum of $n$ terms, input times weight. With
-        weights of standard deviation `1`, outputs have standard deviation
-        [$\sqrt{n}$](#an_output_is_a_sum_of_many_terms). Outputs are the inputs of the next layer,
-        so they should stay as large as the inputs, with a standard deviation of `1`. So divide the
-        weights by $\sqrt{n}$; then the outputs are divided by it, too. `outputs` multiplies random
-        inputs by random weights of a given standard deviation:
-    """)
-    widths = [256, 4096, 65536]
-    spread = {n: outputs(n, 1 / math.sqrt(n)).std().item() for n in widths}  # @inspect spread
-    rounded = {n: round(s, 1) for n, s in spread.items()}
-    assert rounded == {256: 1.0, 4096: 1.0, 65536: 1.0}, \
-        "With 256, 4096 and 65536 inputs, outputs have a standard deviation of 1."
-    inputs = 16384  # @unnoticed: 16384: any width
-    y = outputs(inputs, 1 / math.sqrt(inputs)).flatten()  # @inspect y
-    different = len(set(y.tolist()))  # @hide
-    assert 0.99 < different / y.numel(), "Hardly two outputs are alike."  # @hide
-    inside = (y.abs() < 1).double().mean().item()  # @inspect inside as %  # @hide
+    misbelief("The variance of the output is related to the square root of the number of inputs.",
+              "The *variance* grows with the number of inputs itself. The *standard deviation* grows with its root.")
+    z = outputs(16384, 1 / math.sqrt(16384)).flatten()  # @hide  # @unnoticed: 16384: any width
+    different = len(set(z.tolist()))  # @hide
+    assert 0.99 < different / z.numel(), "Hardly two outputs are alike."  # @hide
+    inside = (z.abs() < 1).double().mean().item()  # @hide
     assert 0.64 < inside < 0.73, \
         "About two thirds of the outputs lie between -1 and 1."  # @hide
     misbelief("After scaling, each element of the output is constant.", rf"""
@@ -170,89 +160,115 @@ def dividing_by_the_root_keeps_the_scale() -> None:
         others do not. What is the same for any width is their standard deviation.
     """)
     question(r"""
-        A script draws all weights with a standard deviation of `0.02`. For which number of inputs
-        do outputs have a standard deviation of `1`?
+        A script draws all weights of a model with a standard deviation of `0.02`. Which of its
+        layers make outputs larger than inputs: those with more or those with fewer inputs, and from
+        what number on?
     """, answer=round(1 / 0.02**2),
         wrong={
             "That is the root of the number of inputs.": 50,
         },
         check=next(n for n in range(1, 9999) if 0.02 * math.sqrt(n) >= 1),
         hint=r"For which $n$ is $1/\sqrt{n}$ equal to `0.02`?", unit="inputs",
-        why=r"$1/\sqrt{n}$ has to be `0.02`. So the root is `1 / 0.02 = 50`, and $n$ is `50 * 50`.")
+        why=r"""
+            An output has the size $0.02\,\sqrt{n}$, so layers with more inputs make larger outputs.
+            $1/\sqrt{n}$ is `0.02` at $n$ = `50 * 50`: above that, outputs are larger than inputs.
+        """)
 
 
 @aside
 def xavier_agrees_for_square_layers_only() -> None:
-    """Xavier's rule and division by the root of the inputs agree for square layers only."""
+    """Xavier's rule is a compromise between outputs and gradients; for a square layer it is LeCun's."""
     note(r"""
-        There are two common rules for the standard deviation of a layer's first weights, with
-        $n_\mathrm{in}$ inputs and $n_\mathrm{out}$ outputs. LeCun's rule [@lecun1998] looks at the
-        inputs alone, so that outputs are
-        [as large as inputs](#dividing_by_the_root_keeps_the_scale):
+        Outputs should be about as large as inputs, so that values neither grow nor fade from layer
+        to layer. In the backward pass the same should hold for gradients. Can the first random
+        weights of a layer do both?
 
-        $$1/\sqrt{n_\mathrm{in}}$$
+        Assume that all values are independent with mean zero. Inputs have variance `1`, as do the
+        gradients that arrive at the outputs. Weights have variance $v$. For such values, variances
+        multiply in a product and [add up in a sum](#dividing_by_the_root_keeps_the_scale).
 
-        Xavier's rule, also called Glorot's, looks at the outputs, too, so that gradients in the
-        backward pass keep their size as well as possible [@glorot2010]:
+        By hand, with `3` inputs and `1` output. The output is a sum of `3` products, input times
+        weight, each of variance $1 \cdot v$, so it has variance $3v$. That is `1` if $v = 1/3$. With
+        $n_\mathrm{in}$ inputs, $v = 1/n_\mathrm{in}$ is *LeCun's rule* [@lecun1998]. Backward, the
+        gradient of an input is a sum with one product for each *output*, because the input has
+        contributed to each. Here that is one product, so gradients keep variance `1` if $v = 1$, and
+        with $n_\mathrm{out}$ outputs if $v = 1/n_\mathrm{out}$.
 
-        $$\sqrt{2/(n_\mathrm{in}+n_\mathrm{out})}$$
+        Unless the layer is square, no $v$ does both. *Xavier's rule* [@glorot2010] takes `1` over
+        the mean of the two sizes, here `(3 + 1) / 2 = 2`. Then outputs have variance `3 / 2`, and
+        gradients `1 / 2`:
 
-        With as many outputs as inputs, both are the same. With fewer outputs, Xavier's weights are
-        larger. `against_lecun` draws weights by Xavier's rule, in a matrix with a row for each
-        output, as PyTorch keeps it, and divides their standard deviation by LeCun's:
+        $$v = \frac{2}{n_\mathrm{in} + n_\mathrm{out}}$$
+
+        `measure` draws a larger layer of the same ratio, with weights of variance `v`. It returns
+        the variances of outputs and of the inputs' gradients:
     """)
+    n_in, n_out = 3000, 1000
 
-    def against_lecun(inputs: int, outputs: int) -> float:
-        w = nn.init.xavier_normal_(torch.empty(outputs, inputs))
-        return w.std().item() * math.sqrt(inputs)
+    def measure(v: float) -> Tensor:
+        weights = torch.randn(n_in, n_out) * math.sqrt(v)
+        outputs = torch.randn(512, n_in) @ weights  # @unnoticed: 512: any batch
+        gradients = torch.randn(512, n_out) @ weights.T  # @unnoticed: 512: any batch
+        return torch.stack([outputs.var(), gradients.var()])
 
-    inputs, outputs = 16384, 32
-    square = against_lecun(512, 512)  # @inspect square  # @unnoticed: 512: any square
-    narrow = against_lecun(inputs, outputs)  # @inspect narrow
-    assert 0.98 < square < 1.02, \
-        "For a square layer, both rules agree."
-    formula = math.sqrt(2 * inputs / (inputs + outputs))  # @inspect formula
-    assert round(formula, 5) == 1.41283, \
-        "For 16384 inputs and 32 outputs, the formulas differ by a factor of 1.41."
-    assert 0.98 < narrow / formula < 1.02, \
-        "The weights that were drawn differ by the same factor."
+    lecun, xavier = measure(1 / n_in), measure(2 / (n_in + n_out))
+    assert torch.allclose(lecun, torch.tensor([1, 1 / 3]), rtol=0.03), \
+        "By LeCun's rule, outputs keep variance 1, and gradients have 1/3, up to 3 %."
+    assert torch.allclose(xavier, torch.tensor([3 / 2, 1 / 2]), rtol=0.03), \
+        "By Xavier's rule, outputs have variance 3/2, and gradients 1/2, up to 3 %."
+    drawn = nn.init.xavier_normal_(torch.empty(32, 16384)).std().item() * math.sqrt(16384)  # @hide
+    formula = math.sqrt(2 * 16384 / (16384 + 32))  # @hide
+    assert round(formula, 5) == 1.41283, "For 16384 inputs and 32 outputs, the formulas differ by a factor of 1.41."  # @hide
+    assert 0.98 < drawn / formula < 1.02, "The weights that were drawn differ by the same factor."  # @hide
     misbelief("Scaling by one over the root of the inputs is Xavier initialization, up to a constant.",
         rf"""
-            The factor between them is no constant: it is one for a square layer, and {formula:.2f}
-            for this layer with few outputs.
+            The factor between the two standard deviations is no constant: it is one for a square
+            layer, and {formula:.2f} for a layer of `16384` inputs and `32` outputs.
         """)
-    note(r"""
-        PyTorch's `nn.Linear` follows neither rule by default. It draws weights evenly between
-        $-1/\sqrt{n_\mathrm{in}}$ and $1/\sqrt{n_\mathrm{in}}$, which makes their standard deviation
-        smaller than LeCun's by a factor of $\sqrt{3}$. Here the weights are multiplied by
-        $\sqrt{n_\mathrm{in}}$:
-    """)
-    default = nn.Linear(4096, 64).weight.detach() * math.sqrt(4096)  # @unnoticed: 64: any number of outputs
-    assert 0.99 < default.abs().max() < 1.01, "The largest weight is at 1."
-    std = default.std().item()  # @inspect std
-    assert 0.57 < std < 0.585, \
-        "Their standard deviation is one over the root of 3."
+    default = nn.Linear(4096, 64).weight.detach() * math.sqrt(4096)  # @hide  # @unnoticed: 64: any number of outputs
+    assert 0.57 < default.std().item() < 0.585, "PyTorch's nn.Linear draws weights smaller than LeCun's by the root of 3."  # @hide
     question(r"""
-        A layer has `100` inputs and `700` outputs. Which standard deviation does Xavier's rule give
-        its weights, and which LeCun's? Give two numbers.
-    """, answer=[math.sqrt(2 / (100 + 700)), 1 / math.sqrt(100)],
-        check=[0.05, 0.1],
-        hint="Put the two numbers into the two formulas.",
+        A layer has `100` inputs and `700` outputs, and its weights follow Xavier's rule. By which
+        factor does the variance change from inputs to outputs, and by which factor backward, from
+        the gradients of the outputs to those of the inputs? Give two numbers.
+    """, answer=[100 * 2 / (100 + 700), 700 * 2 / (100 + 700)],
+        check=[0.25, 1.75],
+        hint="How many terms does an output add up, and how many a gradient of an input?",
         why=r"""
-            Xavier's rule gives the root of `2 / 800`, LeCun's one over the root of `100`. With more
-            outputs than inputs, Xavier's weights are the smaller ones.
+            The rule gives $v = 2/800$. An output adds up `100` products, so its variance is a
+            quarter of the inputs'. A gradient of an input adds up `700`. With more outputs than
+            inputs, outputs shrink and gradients grow; the two factors always add up to `2`.
         """)
 
 
 @aside
 def unscaled_gradients_explode() -> None:
-    """Weights that are too large make gradients explode."""
+    """Weights that are too large make outputs and gradients explode."""
     note(r"""
         Weights straight from `torch.randn` have a standard deviation of `1`. In a layer with `64`
-        inputs they make outputs `8` times [as large as inputs](#an_output_is_a_sum_of_many_terms),
-        $\sqrt{64}$. What does that do to the gradients of a deep model? `first_gradient` multiplies
-        by `10` layers of width `64`, squares the result for a loss, and returns how large the
-        gradient of the first layer is. Compare unscaled weights with weights divided by `8`:
+        inputs they make outputs `8` times [as large as inputs](#dividing_by_the_root_keeps_the_scale),
+        $\sqrt{64}$. What does that do to a deep model? After $L$ layers the outputs have grown by
+        $8^L$, and `float32` ends just below $2^{128}$. `layers_until_infinity` counts the layers until
+        an entry is infinite, in `25` runs:
+    """)
+
+    def layers_until_infinity() -> int:
+        x, depth = torch.randn(64), 0
+        while x.isfinite().all():
+            x, depth = torch.randn(64, 64) @ x, depth + 1
+        return depth
+
+    powers = math.log(torch.finfo(torch.float32).max, 8)  # @inspect powers
+    depths = [layers_until_infinity() for _ in range(25)]  # @inspect min(depths), max(depths)  # @unnoticed: 25: enough for the middle of them
+    typical = median(depths)
+    assert 42.6 < powers < 42.7, \
+        "From 1 to the largest float32 it takes 42.7 factors of 8."
+    assert typical == 43, \
+        "In the middle run, an entry is infinite after 43 layers."
+    note(r"""
+        Gradients grow as well, and twice as fast. `first_gradient` multiplies by `10` layers of
+        width `64`, squares the result for a loss, and returns how large the gradient of the first
+        layer is. Compare unscaled weights with weights divided by `8`:
     """)
 
     x, stack = torch.randn(8, 64), torch.randn(10, 64, 64)  # @unnoticed: 8: any batch
@@ -293,8 +309,8 @@ def relu_needs_larger_weights() -> None:
     note(r"""
         *ReLU* between two layers sets negative numbers to zero. Does division of the weights by
         [the root of the number of inputs](#dividing_by_the_root_keeps_the_scale) still keep outputs
-        as large as inputs? No. About half of the numbers are negative, so each layer loses half of
-        the *mean square*, the mean of all squared numbers. He's rule makes up for that by a factor
+        as large as inputs? No. About half of the values are negative, so each layer loses half of
+        the *mean square*, the mean of all squared values. He's rule makes up for that by a factor
         of $\sqrt{2}$ on the weights, because it doubles their squares [@he2015]. Send `64` random
         rows through `4` layers with ReLU, by both rules:
     """)
@@ -320,7 +336,6 @@ def relu_needs_larger_weights() -> None:
         why="Each layer leaves half. After `10` layers that is `1 / 2**10`.")
 
 
-
 def truncated(
     bound: float, generator: torch.Generator | None = None
 ) -> Float[Tensor, "inner col"]:
@@ -338,37 +353,28 @@ def truncation_bounds_are_absolute() -> None:
         Some scripts cut off large initial weights, *outliers*, by
         `trunc_normal_(w, std=std, a=-3, b=3)`. That is meant to allow three standard deviations to
         either side. But `a` and `b` are values. With `16384` inputs the standard deviation of the
-        weights is one over the root of that, `1 / 128`, so `3` is far away:
+        weights is one over the root of that, `1 / 128`, so `3` is far away. `truncated` draws
+        weights with given bounds, and returns them as multiples of `std`:
     """)
-    std = 1 / math.sqrt(16384)  # @inspect std
+    std = 1 / math.sqrt(16384)
     assert 3 / std == 384.0, "The value 3 is 384 standard deviations."
+    absolute, relative = truncated(3.0), truncated(3 * std)  # @inspect absolute, relative
+    beyond = (absolute.abs() > 3).sum().item()  # @hide
+    expected = absolute.numel() * math.erfc(3 / math.sqrt(2))  # @hide
+    assert 0.94 < beyond / expected < 1.06, \
+        "With bounds of 3, as many weights are beyond three deviations as without bounds."
+    uncut = truncated(300.0, torch.Generator().manual_seed(4))  # @hide
+    same = truncated(3.0, torch.Generator().manual_seed(4))  # @hide
+    assert torch.equal(same, uncut), \
+        "Bounds of 300 give the very same weights as bounds of 3."  # @hide
+    assert 2.9 < relative.abs().max() < 3.0001, \
+        "With bounds of 3 * std, the largest weight is at three deviations."
     misbelief(r"""
         `trunc_normal_(w, std=1 / sqrt(n), a=-3, b=3)` removes outliers beyond three deviations.
     """, rf"""
         It removes none: the bounds are {3 / std:.0f} standard deviations away, where no number is
         ever drawn. Write `a=-3 * std, b=3 * std`.
     """)
-    note(r"""
-        `truncated` draws weights with given bounds, and returns them as multiples of `std`. With
-        the bounds `-3` and `3` as many are beyond three standard deviations as without bounds.
-        (`math.erfc(3 / math.sqrt(2))` is the share of a normal distribution that lies out there.)
-        And much wider bounds, of `300`, give the same weights:
-    """)
-    absolute = truncated(3.0)  # @inspect absolute
-    beyond = (absolute.abs() > 3).sum().item()  # @inspect beyond
-    expected = absolute.numel() * math.erfc(3 / math.sqrt(2))  # @inspect expected
-    assert 0.94 < beyond / expected < 1.06, \
-        "As many weights are beyond three deviations as one expects without bounds."
-    uncut = truncated(300.0, torch.Generator().manual_seed(4))
-    same = truncated(3.0, torch.Generator().manual_seed(4))
-    assert torch.equal(same, uncut), \
-        "Bounds of 300 give the very same weights as bounds of 3."
-    note("With bounds of `3 * std`, no weight is beyond three standard deviations:")
-    relative = truncated(3 * std)  # @inspect relative
-    assert 2.9 < relative.abs().max() < 3.0001, \
-        "With bounds of 3 * std, the largest weight is at three deviations."
-    assert relative.abs().max() < absolute.abs().max(), \
-        "Without a cut, the largest weight is larger."  # @hide
     figure(plot_truncation(absolute, relative), caption=rf"""
         {absolute.numel():,} initial weights, in deviations. Bounds of `±3` leave both tails, bounds
         of `±3·std` cut them off.
@@ -377,9 +383,26 @@ def truncation_bounds_are_absolute() -> None:
         runs on to beyond four on either side; the one with bounds of three deviations ends at
         three.
     """)
+    note(r"""
+        Two consequences. A cut makes the standard deviation smaller than the `std` that was asked
+        for, because the values farthest from the mean are missing: a cut at two deviations leaves
+        `0.88` of it. And it bounds the weights, not the outputs of the layer: many small terms
+        still add up to large sums.
+    """)
+    wide = nn.init.trunc_normal_(torch.empty(10**6), mean=0, std=1, a=-2, b=2)  # @unnoticed: 10 -> 11, 6: more draws come nearer
+    density = math.exp(-2) / math.sqrt(2 * math.pi)  # @hide
+    theory = math.sqrt(1 - 4 * density / math.erf(math.sqrt(2)))  # @hide
+    assert 0.8796 < theory < 0.8797, "In theory, a cut at two deviations leaves 0.88 of them."  # @hide
+    assert 0.997 < wide.std().item() / theory < 1.003, "The standard deviation is that of theory."  # @hide
+    assert round(wide.std().item(), 2) == 0.88, \
+        "The standard deviation is 0.88, not 1."
+    outs = torch.randn(512, 16384) @ (relative / math.sqrt(16384))  # @unnoticed: 512: any batch
+    farthest, largest = outs.abs().max() / outs.std(), relative.abs().max()
+    assert farthest > largest, \
+        "The largest output is farther out than any weight, in standard deviations."
     question(r"""
-        A layer of `400` inputs gets weights with a standard deviation of `1` over the root of
-        `400`. Which `b` cuts them off at two standard deviations?
+        The weights of a layer with `400` inputs should have a standard deviation of `1` over the
+        root of `400` *before* they are cut off at two deviations. Which `b` does that need?
     """, answer=2 / math.sqrt(400),
         check=2 / 20,
         wrong={
@@ -387,127 +410,3 @@ def truncation_bounds_are_absolute() -> None:
         },
         hint="How large is the standard deviation?",
         why="The standard deviation is `1 / 20`, and `b` is a value: two of them.")
-
-
-@aside
-def weights_are_truncated_and_outputs_are_not() -> None:
-    """Cutting off large weights does not cut off large outputs."""
-    note(r"""
-        If the initial weights are [cut off](#truncation_bounds_are_absolute) at three standard
-        deviations, are the outputs of the layer cut off, too? No. An output is a sum of many terms,
-        input times weight. Each weight is bounded, but the inputs are not, and many small terms can
-        add up. `truncated` draws weights for `16384` inputs, cut off at three standard deviations.
-        Multiply `512` random rows by them:
-    """)
-    w = truncated(3 / math.sqrt(16384)) / math.sqrt(16384)
-    y = torch.randn(512, 16384) @ w  # @unnoticed: 512: any batch
-    largest = w.abs().max().item() * math.sqrt(16384)  # @inspect largest
-    assert 2.9 < largest < 3.0001, \
-        "The largest weight is at three standard deviations."
-    std = y.std().item()  # @inspect std
-    assert 0.95 < std < 1.02, \
-        "The standard deviation of the outputs is about 1."
-    farthest = y.abs().max().item() / std  # @inspect farthest  # @unnoticed: / -> *, factor std left out: that deviation is one
-    assert farthest > largest, \
-        "The largest output is farther out than any weight, in standard deviations."
-    question(r"""
-        Every weight lies between `-3/128` and `3/128`, and each of the `16384` inputs of a layer is
-        `1` or `-1`. How large can an output be at most?
-    """, answer=3 / 128 * 16384,
-        check=3 * math.sqrt(16384),
-        wrong={
-            "That is the bound of the weights, in standard deviations.": 3,
-        },
-        hint="How large is each term of the sum at most, and how many are there?",
-        why=r"""
-            Each of the `16384` terms is at most `3/128`, and they may all have the same sign. That
-            is `384` standard deviations of the outputs, and practically never happens.
-        """)
-
-
-@aside
-def a_deep_linear_model_is_one_matrix() -> None:
-    """Linear layers without a nonlinearity between them are equal to a single matrix."""
-    note(r"""
-        Is a model with more layers more powerful? Not if its layers only multiply by a matrix. Then
-        the matrices can be multiplied with each other beforehand, and one matrix does the work of
-        all of them. `Stack` is such a model: square layers on top of each other, here two of width
-        `64`, and a last one with a single output:
-    """)
-    model = Stack(width=64, layers=2)
-    sizes = {name: p.numel() for name, p in model.state_dict().items()}  # @inspect sizes
-    square = 64 * 64  # @hide
-    assert sizes == {
-        "weights.0": square, "weights.1": square, "weights.2": 64
-    }, "Two layers have 64 * 64 parameters, the last has 64, and there are no biases."  # @hide
-    total = sum(sizes.values())  # @inspect total
-    assert total == 2 * 64**2 + 64 == 8256, "The model has 8256 parameters."
-    x: Float[Tensor, "batch width"] = torch.randn(8, 64)  # @hide
-    y: Float[Tensor, "batch"] = model(x)  # @hide
-    assert tuple(y.shape) == (8,), "There is one output for each row."  # @hide
-    note(r"""
-        Now multiply the three matrices with each other. The product is a single column of `64`
-        weights, and gives the same outputs. (`whole_numbers` draws small whole numbers in their
-        places, so that sums are exact.)
-    """)
-    weights = [whole_numbers(*p.shape) for p in model.parameters()]
-    first, second, final = weights
-    x = whole_numbers(8, 64)  # @unnoticed: 8: any batch
-    single: Float[Tensor, "width one"] = first @ second @ final  # @inspect single.shape
-    assert single.numel() == 64, "The product of the matrices has 64 numbers."
-    deep = x @ first @ second @ final
-    assert torch.equal(x @ single, deep), \
-        "One matrix gives the same outputs as the three layers."
-    note("A single matrix is no longer enough with a *nonlinearity* between the layers, such as `relu`, which sets negative numbers to zero:")
-    bent = (x @ first).relu() @ second @ final
-    assert not torch.equal(bent, deep), \
-        "With a relu inside, the outputs differ from those of one matrix."
-    question(r"""
-        `Stack(width=10, layers=5)` has `5` layers of `10 × 10` parameters and a last one of `10`. A
-        single matrix does the same. How many parameters does it save?
-    """, answer=sum(p.numel() for p in Stack(width=10, layers=5).parameters()) - 10,
-        check=5 * 10**2 + 10 - 10, unit="parameters",
-        wrong={
-            "The single matrix has parameters, too.": 510,
-            "The product of all matrices has a single column.": 410,
-        },
-        hint="Which shape has the product of all matrices?",
-        why=r"""
-            The model has `5 * 100 + 10` parameters. The product of all matrices is one column of
-            `10`.
-        """)
-
-
-@aside
-def a_module_moves_in_place() -> None:
-    """`to()` moves a module itself, but makes a copy of a tensor."""
-    note(r"""
-        A program sends its model and its data to another device, and writes `model.to(device)` and
-        `x.to(device)`. Only the model has moved. Why? A module's `to` replaces the parameters
-        inside the module. A tensor's `to` returns a copy on the other device, and leaves the tensor
-        where it is. So write `x = x.to(device)`.
-
-        The device `meta` shows it without a GPU. On it a tensor has a shape and no numbers. The
-        model is a `Stack` with one square layer of width `4`, and a last layer with one output:
-    """)
-    model, x = Stack(width=4, layers=1), torch.randn(4)  # @unnoticed: 4, 1: any size
-    moved, copy = model.to("meta"), x.to("meta")
-    assert moved is model, "The module's to() returns the module itself."
-    assert {w.device.type for w in model.weights} == {"meta"}, \
-        "The parameters of the module are on meta."
-    assert copy is not x, "The tensor's to() returns another tensor."
-    assert x.device.type == "cpu", "The tensor itself is still on the CPU."
-    net, batch = Stack(width=4, layers=3), [torch.ones(4), torch.ones(4)]  # @unnoticed: 4: any size
-    ignored = net.to("meta"), [t.to("meta") for t in batch]
-    places = [t.device.type for t in (*net.parameters(), *batch)]
-    question(r"""
-        A `Stack` has `3` square layers and a last layer, each with one parameter tensor. It and the
-        `2` tensors of a batch are sent to `meta` by `to("meta")`, and the results are not kept. How
-        many of these tensors are on `meta` then, and how many on the CPU? Give two numbers.
-    """, answer=[places.count("meta"), places.count("cpu")],
-        check=[3 + 1, 2], unit="tensors",
-        hint="Which `to` changes what it is called on?",
-        why=r"""
-            The module moves its own parameters: three square matrices and the last one. Of each
-            tensor `to` makes a copy, which nobody keeps.
-        """)

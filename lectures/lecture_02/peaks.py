@@ -3,9 +3,14 @@ import math
 import os
 
 import torch
+import torch.nn.functional as F
+from counters import saved_bytes_of
 from hardware import CARDS, find, peak
 from jaxtyping import Float
-from timing import BUSY
+from lecture_03.block import Transformer
+from lecture_03.counts import Config, forward_flops
+from processor import measure_core, stated_clock
+from timing import BUSY, quickest
 from torch import Tensor
 from units import GB, TERA
 
@@ -17,21 +22,20 @@ from .measure import as_percent, dense_peak, float32_products, product_seconds, 
 def peaks_and_mfu() -> None:
     """Peaks and MFU."""
     note(r"""
-        How well is a card used? One divides the FLOPs that it does in a second by its peak. That
-        sounds simple, and goes wrong in two ways. A card has several peaks, and dividing by the
+        How well is a GPU used? One divides the FLOPs that it does in a second by its peak. That
+        sounds simple, and goes wrong in two ways. A GPU has several peaks, and dividing by the
         wrong one gives a share that is far too high or too low. And a time that is
         [measured carelessly](#the_first_calls_are_not_the_ones_to_time) is not the time of the
         work.
     """)
     every_peak_belongs_to_a_format()
-    compare_dense_with_dense()
     sparsity_means_two_of_every_four()
     narrow_formats_are_fast_because_of_their_units()
     tf32_saves_no_bytes()
     mfu_counts_what_the_model_needs()
     the_denominator_decides()
-    a_sparse_peak_halves_the_answer()
-    without_a_peak_there_is_no_mfu()
+    the_peak_of_this_cpu_is_measured()
+    mfu_rises_with_the_width_of_a_model()
 
 
 def every_peak_belongs_to_a_format() -> None:
@@ -39,8 +43,8 @@ def every_peak_belongs_to_a_format() -> None:
     note(r"""
         How many FLOPs can a GPU do in a second? That depends on the number format, because
         different units of the chip do the work. Ordinary units compute in `float32`. *Tensor cores*
-        multiply small blocks of matrices, much faster, and the faster the narrower the numbers.
-        `tf32` is a `float32` that the tensor cores [round](#tf32_saves_no_bytes) before they
+        multiply small blocks of matrices, much faster, and the faster the fewer bits the elements
+        have. `tf32` is a `float32` that the tensor cores [round](#tf32_saves_no_bytes) before they
         multiply it. `dense_peak` looks up the peak of a GPU for ordinary, dense matrices. In
         TFLOP/s, which are `10**12` FLOPs in a second:
     """)
@@ -65,14 +69,14 @@ def every_peak_belongs_to_a_format() -> None:
     hopper = 132 * 256 * 1.98e9, 132 * 4096 * 1.83e9  # an H100 [@nvidia-hopper]  # @hide
     newer = [round(rate / TERA, 1) for rate in hopper]  # @hide
     assert newer == [66.9, 989.4], \
-        "An H100 has 132 multiprocessors that do twice as much in a tick, and the products fit, too."  # @hide
+        "An H100 has 132 multiprocessors that do twice as much in a tick, and the products fit as well."  # @hide
     misbelief("The peak of an A100 is `312` TFLOP/s.", rf"""
         Only in `bfloat16` and `float16`, on the tensor cores. In ordinary `float32` the peak is
         {a100[0]} TFLOP/s, and in `tf32` it is {a100[1]:.0f}.
     """)
     question(r"""
-        An A100 works at its peak. In `bfloat16` it needs `1` s for a product. How long does it need
-        for the same product in ordinary `float32`?
+        An A100 works at its peak. In `bfloat16` it needs `1` s for a matmul. How long does it need
+        for the same matmul in ordinary `float32`?
     """, answer=dense_peak("A100 SXM 80GB", "bfloat16") / (a100[0] * TERA),
         wrong={
             "That is tf32, on the tensor cores.": 2,
@@ -86,57 +90,16 @@ def every_peak_belongs_to_a_format() -> None:
 
 
 @aside
-def compare_dense_with_dense() -> None:
-    """Compare two cards by the same kind of peak, dense with dense."""
-    note(r"""
-        How many times as fast as an A100 is an H100 in `bfloat16`? The datasheet of the H100 prints
-        `1979` TFLOP/s [@nvidia-h100]. That number is for *sparse* matrices, of which half of the
-        numbers are zero [in a given pattern](#sparsity_means_two_of_every_four). Training
-        multiplies *dense* matrices, without such zeros. For these the peak is half as high:
-    """)
-    printed = 1979e12  # @inspect printed as FLOP/s
-    dense = dense_peak("H100 SXM", "bfloat16")  # @inspect dense as FLOP/s
-    assert printed / dense == 2.0, "The printed peak is twice the dense peak."
-    note(r"""
-        The peak that one usually reads for the A100, `312` TFLOP/s, is a dense one [@nvidia-a100].
-        So divide the dense peak of the H100 by it, not the sparse one:
-    """)
-    older = dense_peak("A100 SXM 80GB", "bfloat16")  # @inspect older as FLOP/s
-    mixed, fair = printed / older, dense / older  # @inspect mixed, fair as times
-    assert 6.3 < mixed < 6.4, \
-        "Sparse divided by dense, the factor would be more than 6."
-    assert 3.1 < fair < 3.2, \
-        "Dense divided by dense, the factor is a little more than 3."
-    misbelief(f"An H100 is more than {mixed:.0f} times an A100.", rf"""
-        That divides a sparse peak by a dense one. Dense by dense it is {fair:.2f} times.
-    """)
-    narrow = dense_peak("H100 SXM", "float8")
-    question(rf"""
-        In `float8` the datasheet of the H100 prints `{2 * narrow / TERA:.0f}` TFLOP/s, with
-        sparsity. How many times its dense `bfloat16` peak is its dense `float8` peak?
-    """, answer=narrow / dense,
-        check=3958 / 1979, unit="times",
-        wrong={
-            "That divides a sparse peak by a dense one.": 4,
-        },
-        hint="Take both peaks with sparsity, or both without.",
-        why=r"""
-            Both dense peaks are half of what the datasheet prints, so their ratio is that of the
-            printed ones. Numbers of half the width are multiplied twice as fast.
-        """)
-
-
-@aside
 def sparsity_means_two_of_every_four() -> None:
     """On a datasheet, sparsity means that two of every four neighbours are zero."""
     note(r"""
         Half of the weights of a matrix are zero. Does a GPU multiply it twice as fast? Only if the
         zeros follow a pattern: of every `4` neighbouring weights, `2` are zero. Then the other two
-        are stored next to each other, with their places, and half of the multiplications are left
-        out [@mishra2021]. That is what a datasheet means by *sparsity*. Cut random weights into
-        groups of `4`, and set the two smallest of each group to zero:
+        are stored next to each other, with their positions, and half of the multiplications are
+        left out [@mishra2021]. That is what a datasheet means by *sparsity*. Cut random weights
+        into groups of `4`, and set the two smallest of each group to zero:
     """)
-    w: Float[Tensor, "group four"] = torch.randn(2**16, 4)
+    w: Float[Tensor, "group 4"] = torch.randn(2**16, 4)
     smallest = w.abs().topk(2, largest=False).indices
     pruned = w.scatter(1, smallest, 0.0)
     zeros = (pruned == 0).sum(dim=1)  # @inspect zeros
@@ -153,8 +116,8 @@ def sparsity_means_two_of_every_four() -> None:
     assert 0.97 < fits / share < 1.03, \
         "Of the groups that were drawn, about 11 / 16 have two zeros or more."
     note(r"""
-        And does an ordinary product skip zeros? No. Otherwise a matrix of nothing but zeros would
-        take next to no time. `product_seconds` times the product of a matrix with itself, on one
+        And does an ordinary matmul skip zeros? No. Otherwise a matrix of nothing but zeros would
+        take next to no time. `product_seconds` times the matmul of a matrix with itself, on one
         core of this processor:
     """)
     x = torch.randn(512, 512)
@@ -162,7 +125,7 @@ def sparsity_means_two_of_every_four() -> None:
     empty = product_seconds(torch.zeros(512, 512))  # @measure empty as s
     small = product_seconds(x[:64, :64].contiguous())  # @measure small as s  # @hide
     assert small < min(dense, empty), \
-        "The zeros take longer than a small product."  # @hide
+        "The zeros take longer than a small matmul."  # @hide
     slower = max(empty, dense) / min(empty, dense)  # @measure slower as times
     assert slower < BUSY, "Zeros take about as long as random numbers."
     misbelief("Sparse means that most entries are zero, and that the hardware skips zeros.", r"""
@@ -184,48 +147,60 @@ def sparsity_means_two_of_every_four() -> None:
 
 @aside
 def narrow_formats_are_fast_because_of_their_units() -> None:
-    """Narrow formats are fast because of the units that multiply them."""
+    """Large matmuls are fast in low-precision formats because of the units that multiply them."""
     note(r"""
-        Why is a product in `bfloat16` faster than in `float32`? Not because more of its numbers fit
-        into memory. Memory decides how large a model can be. How fast a product is, the units
-        decide that multiply. Two comparisons show it. The A100 was sold with two sizes of memory,
-        and both cards have the same peak [@nvidia-a100]:
+        Why is a large matmul in `bfloat16` faster than in `float32`? Not because more of its
+        elements fit into memory. Memory decides how large a model can be. How fast a large matmul
+        is, the units decide that multiply. Two comparisons show it. The A100 was sold with two
+        sizes of memory, and both GPUs have the same peak [@nvidia-a100]:
     """)
     small, large = CARDS["A100 SXM 40GB"], CARDS["A100 SXM 80GB"]
     assert large.memory / small.memory == 2.0, \
-        "One card has twice the memory of the other."
+        "One GPU has twice the memory of the other."
     rates = small.bfloat16, large.bfloat16  # @inspect rates as FLOP/s
-    assert rates == (312e12, 312e12), "Both cards have the same peak."
+    assert rates == (312e12, 312e12), "Both GPUs have the same peak."
     note(r"""
-        And the bytes of a number do not decide its rate. Compare two formats with `float32` on an
-        H100. A `bfloat16` takes half the bytes. [TF32](#tf32_saves_no_bytes) takes as many bytes as
-        `float32`, but special units multiply it with fewer of its bits:
+        And the bytes of an element do not decide the peak. Compare two formats with `float32` on an
+        H100. A `bfloat16` element has half the bytes. [TF32](#tf32_saves_no_bytes) has the same
+        number of bytes as `float32`, but special units multiply it with fewer of its bits:
     """)
     ordinary = dense_peak("H100 SXM", "float32")
     narrow = dense_peak("H100 SXM", "bfloat16") / ordinary  # @inspect narrow as times
     widths = torch.float32.itemsize, torch.bfloat16.itemsize
     assert widths == (4, 2), \
-        "A float32 takes 4 bytes, a bfloat16 takes 2."
+        "A float32 has 4 bytes, a bfloat16 has 2."  # @hide
     assert 14.7 < narrow < 14.8, \
         "With half the bytes, the peak of bfloat16 is nearly 15 times as high."
     same_bytes = dense_peak("H100 SXM", "tf32") / ordinary  # @inspect same_bytes as times
     assert 7.3 < same_bytes < 7.4, \
         "With the same bytes, the peak of TF32 is more than 7 times as high."
-    misbelief("Narrow formats are fast because memory is fixed: more of them fit and run side by side.",
+    misbelief("Low-precision formats are fast because memory is fixed: more of them fit and run side by side.",
         rf"""
-            A product is fast because of the units that multiply. With the bytes of `float32`, TF32
-            has {same_bytes:.1f} times its peak.
+            A large matmul is fast because of the units that multiply. With the bytes of `float32`,
+            TF32 has {same_bytes:.1f} times its peak.
         """)
+    note(r"""
+        This holds for matmuls that wait for arithmetic. A matmul with few rows waits for its
+        weights instead: it reads all of them for little work. There, fewer bytes are what helps, and
+        the units do not. One row times `4096 * 4096` weights on an H100, by the datasheet:
+    """)
+    h100, n = CARDS["H100 SXM"], 4096
+    reading = {size: n * n * size / h100.bandwidth for size in (4, 2, 1)}  # @inspect reading as s
+    working = 2 * n * n / dense_peak("H100 SXM", "bfloat16")  # @inspect working as s
+    assert working < reading[1] / 100, \
+        "Even in one byte, reading the weights takes over 100 times as long as the arithmetic."
+    assert reading[4] / reading[2] == reading[2] / reading[1] == 2, \
+        "Half the bytes make this matmul twice as fast, whatever the units."
     question(rf"""
         The larger A100 moves `{large.bandwidth / GB:.0f}` GB/s between memory and chip, the smaller
-        one `{small.bandwidth / GB:.0f}`. How many times as fast is the larger card at a product
-        that runs at its peak, and at an addition that waits for memory? Give two numbers.
+        one `{small.bandwidth / GB:.0f}`. How many times as fast is the larger GPU at a matmul that
+        runs at its peak, and at an addition that waits for memory? Give two numbers.
     """, answer=[rates[1] / rates[0], large.bandwidth / small.bandwidth],
         check=[1.0, 2039 / 1555], unit="times",
         hint="Which of the two operations depends on the peak, and which on the GB/s?",
         why=r"""
-            Both cards have the same peak, so the product takes as long on either. An addition that
-            waits for memory is faster by the ratio of the GB/s.
+            Both GPUs have the same peak, so the matmul takes the same time on either. An addition
+            that waits for memory is faster by the ratio of the GB/s.
         """)
 
 
@@ -236,11 +211,11 @@ def to_tf32(x: Tensor) -> Tensor:
 
 @aside
 def tf32_saves_no_bytes() -> None:
-    """TF32 rounds the numbers that are multiplied, and saves no bytes."""
+    """TF32 rounds the values that are multiplied, and saves no bytes."""
     note(r"""
         TF32 sounds like a number format, but no tensor is stored in it. The tensors stay `float32`.
         When tensor cores multiply them, they round the fraction of each number to `10` bits first
-        [@nvidia-ampere]. So the product is faster and less exact, and memory is the same. Rounding
+        [@nvidia-ampere]. So the matmul is faster and less exact, and memory is the same. Rounding
         shows the effect on any machine. `to_tf32` rounds to `10` fraction bits:
     """)
     x, y = torch.randn(256, 256), torch.randn(256, 256)
@@ -258,20 +233,20 @@ def tf32_saves_no_bytes() -> None:
 
     tf32 = error(to_tf32(x), to_tf32(y))  # @inspect tf32 as %
     assert 2.8e-4 < tf32 < 3.2e-4, \
-        "With inputs rounded to TF32, the product is off by about 0.03 %."
+        "With inputs rounded to TF32, the matmul is off by about 0.03 %."
     bfloat16 = error(x.bfloat16(), y.bfloat16())  # @inspect bfloat16 as %
     assert 7.5 < bfloat16 / tf32 < 8.5, \
         "With bfloat16, which has 7 fraction bits, it is off 8 times as much."
     note(r"""
-        Because TF32 changes results, PyTorch does not use it for matrix products unless it is asked
-        to, by `torch.set_float32_matmul_precision("high")`. The default is `"highest"`
-        [@pytorch-precision]. So the peak of a `float32` product is that of TF32 only after this
+        Because TF32 changes results, PyTorch does not use it for matmuls unless it is asked to, by
+        `torch.set_float32_matmul_precision("high")`. The default is `"highest"`
+        [@pytorch-precision]. So the peak of a `float32` matmul is that of TF32 only after this
         call. For convolutions TF32 is on by default [@pytorch-tf32].
     """)
     override = os.environ.get("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")  # @measure override
     setting = torch.get_float32_matmul_precision()  # @measure setting
     if override is None:
-        assert setting == "highest", "TF32 is off for products by default."
+        assert setting == "highest", "TF32 is off for matmuls by default."
     with float32_products("high"):  # @hide
         assert torch.get_float32_matmul_precision() == "high", "It can be switched on."
     assert torch.get_float32_matmul_precision() == setting, "Afterwards it is as before."  # @hide
@@ -293,19 +268,20 @@ def tf32_saves_no_bytes() -> None:
 
 
 def mfu_counts_what_the_model_needs() -> None:
-    """MFU counts the FLOPs that the model needs, not those that the card does."""
+    """MFU counts the FLOPs that the model needs, not those that the GPU does."""
     note(r"""
-        How well does a training step use a card? *Model FLOPs utilization*, MFU, is the answer in
+        How well does a training step use a GPU? *Model FLOPs utilization*, MFU, is the answer in
         one number:
 
         $$
-        \mathrm{MFU} = \frac{\mathrm{FLOPs\ that\ the\ model\ needs}}{\mathrm{seconds} \times \mathrm{peak}}
+        \mathrm{MFU} = \frac{\mathrm{FLOPs\ that\ the\ model\ needs}}{\mathrm{seconds} \times
+        \mathrm{peak}}
         $$
 
-        Why "that the model needs"? Because a card can do FLOPs that bring training no further. A
+        Why "that the model needs"? Because a GPU can do FLOPs that bring training no further. A
         training step needs `6` FLOPs per parameter and token, `2` of them in the forward pass. To
         save memory, some steps do
-        [their forward pass twice](#checkpointing_trades_flops_for_memory). Then the card does `8`,
+        [their forward pass twice](#checkpointing_trades_flops_for_memory). Then the GPU does `8`,
         and the model still needs `6`.
 
         Take such a step with `10**9` parameters and `500_000` tokens, in `8` s on an H100 with its
@@ -321,33 +297,33 @@ def mfu_counts_what_the_model_needs() -> None:
     assert 0.37 < mfu < 0.38, \
         "MFU counts 6 FLOPs per parameter and token, and is 0.38."
     assert 1.33 < hardware / mfu < 1.34, \
-        "Counting the 8 FLOPs that the card does, the share would be a third higher."
-    misbelief("MFU is the actual FLOP/s divided by the promised FLOP/s.", rf"""
+        "Counting the 8 FLOPs that the GPU does, the share would be a third higher."
+    misbelief("MFU is the actual FLOP/s divided by the peak.", rf"""
         That is *hardware* utilization, here {hardware:.1%}. MFU does not count what is computed
         again [@palm], and is {mfu:.1%}.
     """)
-    note("Let the step take `2` s more, in which the card waits for other machines. The FLOPs stay the same, and the seconds grow from `8` to `10`:")
+    note("Let the step take `2` s more, in which the GPU waits for other machines. The FLOPs stay the same, and the seconds grow from `8` to `10`:")
     stalled = utilization(needed, seconds + 2.0, rate)  # @inspect stalled
-    assert stalled is not None, "The peak is known here, too."  # @hide
+    assert stalled is not None, "The peak is known here as well."  # @hide
     assert 0.79 < stalled / mfu < 0.81, \
         "With the waiting, MFU is 8 / 10 of what it was."  # @hide
     misbelief("MFU ignores communication and other overhead.", rf"""
-        It does not: the seconds go on while the card waits. Here MFU falls from {mfu:.1%} to
+        It does not: the seconds go on while the GPU waits. Here MFU falls from {mfu:.1%} to
         {stalled:.1%}.
     """)
     question(r"""
         The model needs `6` FLOPs per parameter and token, `2` of them in the forward pass. A step
-        repeats *half* of its forward pass. Counting all FLOPs that the card does, its utilization
-        is `0.42`. What is its MFU?
+        repeats *half* of its forward pass. Counting all FLOPs that the GPU does, its utilization is
+        `0.42`. What is its MFU?
     """, answer=0.42 * needed / (7 * params * tokens),
         wrong={
             "Only half of the forward pass is repeated, not all of it.": 0.42 * 6 / 8,
-            "That counts what the card does, and MFU what the model needs.": 0.42,
+            "That counts what the GPU does, and MFU what the model needs.": 0.42,
         },
         check=0.42 * 6 / 7,
-        hint="How many FLOPs does the card do for each `6` that the model needs?",
+        hint="How many FLOPs does the GPU do for each `6` that the model needs?",
         why=r"""
-            Half of the forward pass is `1` FLOP, so the card does `7` for each `6` that the model
+            Half of the forward pass is `1` FLOP, so the GPU does `7` for each `6` that the model
             needs. MFU counts the `6`: `0.42 * 6 / 7`.
         """)
 
@@ -356,16 +332,16 @@ def mfu_counts_what_the_model_needs() -> None:
 def the_denominator_decides() -> None:
     """A utilization is right only if it divides by the peak of the format that was used."""
     note(r"""
-        A utilization is a measured rate divided by a peak. A card has a peak for each number
-        format, so which one is right? The one of the format that was used. The course CS336
-        published a measurement: a product of `16384 * 32768` by `32768 * 8192` numbers in `float32`
-        on an H100 took `0.163` s, which is `5.409e13` FLOP/s [@cs336]:
+        A utilization is a measured rate divided by a peak. A GPU has a peak for each number format,
+        so which one is right? The one of the format that was used. The course CS336 published a
+        measurement: a matmul of `16384 * 32768` by `32768 * 8192` elements in `float32` on an H100
+        took `0.163` s, which is `5.409e13` FLOP/s [@cs336]:
     """)
     work, rate = 2 * 16384 * 32768 * 8192, 5.409e13
-    assert work == 8_796_093_022_208, "The product takes 8.8e12 FLOPs."  # @hide
+    assert work == 8_796_093_022_208, "The matmul takes 8.8e12 FLOPs."  # @hide
     seconds = round(work / rate, 3)  # @inspect seconds as s
     assert seconds == 0.163, \
-        "At this rate, the FLOPs of the product take 0.163 s."
+        "At this rate, the FLOPs of the matmul take 0.163 s."
     right = rate / dense_peak("H100 SXM", "float32")  # @inspect right as %
     assert 0.806 < right < 0.808, \
         "Divided by the float32 peak, the rate is four fifths of it."
@@ -378,17 +354,17 @@ def the_denominator_decides() -> None:
         "Divided by the bfloat16 peak, the rate is a twentieth of it."
     note(rf"""
         The tensors were `float32`, and the ordinary units multiplied them. Their peak is `67`
-        TFLOP/s [@nvidia-h100], so the product reached {right:.1%} of its peak. The number that is
+        TFLOP/s [@nvidia-h100], so the matmul reached {right:.1%} of its peak. The number that is
         quoted most, the peak in `bfloat16`, would give {wrong:.1%}.
     """)
-    misbelief(f"An H100 promises {promised / TERA} TFLOP/s to a `float32` product.", r"""
-        That is the promise for `bfloat16`. To `float32` it promises 67 TFLOP/s [@nvidia-h100].
+    misbelief(f"An H100 has a peak of {promised / TERA} TFLOP/s for a `float32` matmul.", r"""
+        That is the peak in `bfloat16`. In `float32` it is 67 TFLOP/s [@nvidia-h100].
     """)
     allowed = dense_peak("H100 SXM", "tf32")
     question(rf"""
-        This product reached {right:.1%} of a peak of `67e12` FLOP/s, in {seconds} s. With TF32
-        switched on, an H100 promises `{allowed / TERA}e12` FLOP/s. How many seconds would the
-        product take at the same share of that peak?
+        This matmul reached {right:.1%} of a peak of `67e12` FLOP/s, in {seconds} s. With TF32
+        switched on, an H100 has a peak of `{allowed / TERA}e12` FLOP/s. How many seconds would the
+        matmul take at the same share of that peak?
     """, answer=work / (right * allowed),
         wrong={
             "At the same share of a higher peak it is faster.": work / rate,
@@ -397,82 +373,179 @@ def the_denominator_decides() -> None:
         check=work / rate * 67 / 494.5,
         hint="At the same share of a higher peak, how many times as fast is it?",
         why=r"""
-            The TF32 peak is `494.5 / 67` times as high. At the same share of it the rate is as many
-            times higher, and the time as many times shorter.
+            The TF32 peak is `494.5 / 67` times as high. At the same share of it the rate is higher
+            by the same factor, and the time shorter by it.
         """, unit="s")
 
 
-@aside
-def a_sparse_peak_halves_the_answer() -> None:
-    """Divided by the sparse peak, a utilization is half of what it should be."""
+def rate_of(n: int) -> float:  # @stepover
+    """The FLOP/s of a matmul of two n × n matrices in float32, on one core."""
+    a, b = torch.randn(n, n), torch.randn(n, n)
+    return 2 * n**3 / quickest(lambda: a @ b, 10)
+
+
+def the_peak_of_this_cpu_is_measured() -> None:
+    """The peak of a CPU is its clock times its FLOPs per tick, and both have to be measured."""
     note(r"""
-        CS336 also timed a product in `bfloat16` on an H100, with dense matrices, and got `2.684e14`
-        FLOP/s [@cs336]. Which share of the peak is that? The datasheet prints `1979` TFLOP/s, for
-        [sparse](#sparsity_means_two_of_every_four) matrices, of which half are zero [@nvidia-h100].
-        The peak for dense matrices is half of that. Divide by both:
+        How fast can this machine multiply at best? Data sheets of GPUs print a peak. Those of CPUs
+        do not, so it has to be put together. First by hand. A core of a CPU of today has two units
+        for *fused multiply-adds*. In a tick of the clock each takes a register of `8` `float32`
+        elements, multiplies it by a second one and adds a third. So with two units, `8` elements,
+        and a multiplication and an addition for each, a tick brings `2 * 8 * 2 = 32` FLOPs. At
+        three billion ticks per second that is `3e9 * 32 = 96e9` FLOP/s for one core. Some CPUs have
+        registers of `16` elements, and do up to `2 * 16 * 2 = 64` FLOPs per tick.
+
+        The clock is the difficulty: it rises when the chip is cool, and falls when wide registers
+        work, and what a system states is often the rated clock and not the present one. So measure
+        both. `measure_core` runs two loops of machine code on one core. In one, each multiplication
+        waits for the result of the one before, which takes `3` ticks: that gives the clock. In the
+        other, a dozen fused multiply-adds do not depend on each other, so that both units are
+        always busy: that gives the peak, because no program can do more in a tick. The least time
+        of many tries counts, since other programs can only make a loop slower:
     """)
-    work, rate = 2 * 16384 * 32768 * 8192, 2.684e14
-    seconds = round(work / rate, 3)  # @hide
-    assert work == 8_796_093_022_208, "The product takes 8.8e12 FLOPs."  # @hide
-    assert seconds == 0.033, "At this rate they take 0.033 s, as published."  # @hide
-    speedup = rate / 5.409e13  # @hide
-    assert 4.95 < speedup < 4.97, \
-        "The rate is nearly 5 times that of the same product in float32."  # @hide
-    dense = rate / dense_peak("H100 SXM", "bfloat16")  # @inspect dense as %
-    assert 0.271 < dense < 0.272, \
-        "Divided by the dense peak, the rate is 27 % of it."
-    sparse = rate / 1979e12  # @inspect sparse as %
-    assert 0.135 < sparse < 0.136, \
-        "Divided by the sparse peak, it is half of that, less than 14 %."
+    stated = stated_clock()  # @measure stated as Hz
+    core = measure_core()
+    clock = core.clock if core else None  # @measure clock as Hz
+    top = core.peak if core else None  # @measure top as FLOP/s
+    per_tick = core.per_tick if core else None  # @measure per_tick as FLOP
+    part = core.per_tick / core.most_per_tick if core else None  # @measure part as %
+    assert part is None or 1 / 8 < part < 1.05, \
+        "The FLOPs per tick are between an eighth of what two units do and all of it."
+    here = "Here that could be measured." if core else (
+        "This machine is no x86-64 under Linux, or lets no program make machine code. So its clock and its peak are *not "
+        "available* here, and neither is any share of that peak below; the rates themselves are."
+    )  # @hide
     note(rf"""
-        The matrices were dense, so the dense peak is the right one, and the product reached
-        {dense:.1%} of it. The sparse peak cannot be reached with dense matrices.
+        {here} What share of that peak does PyTorch reach? `rate_of` is the FLOP/s of a matmul of two
+        matrices of $n \times n$, on the same core. `utilization` divides it by the peak, and
+        returns `None` where no peak is known:
     """)
+    rates = {n: rate_of(n) for n in (16, 64, 256, 512)}  # @measure rates as FLOP/s
+    shares = {n: utilization(r, 1.0, top) for n, r in rates.items()}
+    reached = {n: as_percent(share) for n, share in shares.items()}  # @measure reached
+    assert rates[16] < rates[512] / 2, \
+        "A matmul of 16 rows and columns has less than half of the rate of one of 512."
+    large = shares[512]  # @measure large as %
+    assert large is None or 1 / 8 < large < 1.1, \
+        "The large matmul reaches between an eighth of the peak and all of it."
+    note(r"""
+        A large matmul comes near the peak, because each element that is loaded into a register is
+        used many times. A small one does not, because calling it takes about a microsecond, in which
+        the core could do tens of thousands of FLOPs.
+
+        Where no peak is known, no share can be given. A program that divides by some other number
+        prints nonsense: the trace of CS336 has `mfu = 11739062719` [@cs336]. It ran on a CPU, knew
+        no peak, and divided by `1` FLOP/s:
+    """)
+    absurd = utilization(11_739_062_719, 1.0, 1.0)  # @hide
+    assert absurd == 11_739_062_719, \
+        "Divided by 1 FLOP/s, the rate comes out unchanged."  # @hide
+    nowhere = utilization(1e10, 1.0, peak(find("a laptop"), "bfloat16"))
+    assert as_percent(nowhere) == "not available", \
+        "Without a peak, a share is shown as not available."
     question(r"""
-        A dense product runs at the dense peak of its card, which is as fast as it can. Someone
-        divides its rate by the sparse peak. Which share do they find?
-    """, answer=dense_peak("H100 SXM", "bfloat16") / 1979e12,
-        check=1 / CARDS["H100 SXM"].sparse_factor,
+        A core has two units for fused multiply-adds on registers of `16` `float32` elements. When
+        they work, its clock falls from `3.1e9` to `2.4e9` ticks per second. A program measures the
+        clock with a loop of plain whole numbers, and multiplies it by the FLOPs per tick. By how
+        much is this "peak" too high?
+    """, answer=3.1e9 * 2 * 16 * 2 / (2.4e9 * 2 * 16 * 2) - 1,
+        check=3.1 / 2.4 - 1, unit="%", within=0.02,
         wrong={
-            "That is the share of the dense peak.": 1,
-            "The sparse peak is the higher one.": 2,
+            "That is by how much the true peak is lower.": 1 - 2.4 / 3.1,
         },
-        hint="How many times as high as the dense peak is the sparse one?",
+        hint="At which clock do the multiply-adds run, and at which was the loop measured?",
         why=r"""
-            The sparse peak is twice the dense one. So even a perfect dense product seems to use
-            half of the card.
+            The multiply-adds run at the lower clock: `2.4e9` times `64` FLOPs. The program takes
+            `3.1e9` times `64`, which is `3.1 / 2.4` times as much. So not only the clock is
+            measured here, but the multiply-adds themselves.
         """)
 
 
-@aside
-def without_a_peak_there_is_no_mfu() -> None:
-    """Where no peak is known, there is no MFU."""
+def step_model(width: int) -> Config:
+    """The small Transformer of lecture 03, with two layers of this model dimension."""
+    return Config(
+        layers=2, width=width, heads=width // 32, kv_heads=width // 64,
+        hidden=11 * width // 4, vocabulary=27, context=64,
+    )
+
+
+def loss_of_a_step(model: Transformer, tokens: Tensor) -> Tensor:
+    """The loss of a batch of sequences: how well each next token is predicted."""
+    scores = model(tokens[:, :-1])
+    return F.cross_entropy(scores.flatten(0, 1), tokens[:, 1:].flatten())
+
+
+def time_of_a_step(config: Config) -> float:  # @stepover
+    """The least seconds that one core takes for a training step on 256 tokens: forward, backward and AdamW."""
+    model = Transformer(config, "written")
+    tokens = torch.randint(0, 27, (4, 65))
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss_of_a_step(model, tokens).backward()
+        optimizer.step()
+
+    return quickest(step, 12 * 128 // config.width)
+
+
+def kept_by_a_step(config: Config) -> int:  # @stepover
+    """The bytes that the forward pass of such a step keeps for the backward pass, without the weights."""
+    model = Transformer(config, "written")
+    tokens = torch.randint(0, 27, (4, 65))
+    weights = [*model.parameters()]
+    return saved_bytes_of(lambda: loss_of_a_step(model, tokens), weights)
+
+
+def mfu_rises_with_the_width_of_a_model() -> None:
+    """The MFU of a training step rises with the model dimension, because matmuls take a larger share of it."""
     note(r"""
-        What is the MFU on a laptop's CPU? MFU divides a measured rate by the peak of the device.
-        The list of cards in this book has no peak for a laptop, so there is nothing to divide by.
-        The honest answer is *not available*. `find` looks up a card by its name, `peak` looks up
-        its peak, and `utilization` divides. Each returns `None` if it knows nothing:
+        What is the MFU of a training step, measured here and now? Take the Transformer that the
+        next lecture builds and trains, with two layers, at model dimensions of `128`, `256` and
+        `512`, and `256` tokens per step. `time_of_a_step` is the least time of a step of forward
+        pass, backward pass and AdamW, on one core. The FLOPs that the model needs are those of its
+        forward pass, which `forward_flops` counts, and twice that for the backward pass. The peak
+        was [measured above](#the_peak_of_this_cpu_is_measured):
     """)
-    nowhere = peak(find("a laptop"), "bfloat16")  # @inspect nowhere
-    mfu = utilization(1e10, 1.0, nowhere)  # @inspect mfu
-    assert mfu is None, "Without a peak, utilization returns None."
-    shown = as_percent(mfu)  # @inspect shown
-    assert shown == "not available", "A page shows it as not available."
+    core = measure_core()
+    models = {width: step_model(width) for width in (128, 256, 512)}
+    work = {w: 3 * forward_flops(model, 256, 64) for w, model in models.items()}  # @inspect work as FLOP
+    seconds = {w: time_of_a_step(model) for w, model in models.items()}  # @measure seconds as s
+    top = core.peak if core else None
+    mfu = {w: utilization(work[w], seconds[w], top) for w in models}
+    shown = {w: as_percent(share) for w, share in mfu.items()}  # @measure shown
+    rates = {w: work[w] / seconds[w] for w in models}  # @measure rates as FLOP/s
+    assert rates[128] < rates[512], \
+        "The widest model does more FLOPs per second than the narrowest."
+    assert all(share is None or 0 < share <= 1 for share in mfu.values()), \
+        "Each MFU is a share of the peak, between 0 and 1."
     note(r"""
-        A program that divides by some other number prints nonsense. The trace of CS336 has
-        `mfu = 11739062719` [@cs336]. The program ran on a CPU, knew no peak, and divided by `1`
-        FLOP/s. So what it printed is the rate in FLOP/s, and no share of anything:
+        Why does it rise? The FLOPs of a token grow with the *square* of the model dimension, because
+        each matrix has more rows and more columns. The tensors between the matmuls grow only in
+        proportion: a token of twice the dimension has twice as many elements to normalize, add and
+        multiply one by one, and that work waits for memory and counts as nothing in an MFU. The number of operations, each with its
+        call of a microsecond or more, does not grow at all. So the matmuls' share of the time rises.
+        Count the FLOPs of a step for each byte that its forward pass keeps:
     """)
-    absurd = utilization(11_739_062_719, 1.0, 1.0)  # @inspect absurd
-    assert absurd == 11_739_062_719, \
-        "Divided by 1 FLOP/s, the rate comes out unchanged."
+    kept = {w: kept_by_a_step(model) for w, model in models.items()}
+    per_byte = {w: work[w] / kept[w] for w in models}  # @inspect per_byte as FLOP/B
+    growth = per_byte[256] / per_byte[128], per_byte[512] / per_byte[256]
+    assert [round(g, 1) for g in growth] == [1.9, 2.0], \
+        "With every doubling of the width, a step does nearly twice the FLOPs for each byte kept."
     question(r"""
-        A program knew no peak, divided by `1` FLOP/s and printed an MFU of `3e10`. Later one finds
-        out that the peak of the machine is `6e11` FLOP/s. What was the MFU?
-    """, answer=utilization(3e10, 1.0, 6e11),
-        check=3e10 / 6e11,
+        Two models do the same number of FLOPs per token: one has `8` layers of model dimension
+        `1024`, the other `32` layers of `512`. Nearly all of their FLOPs are in matrices of $12 d^2$
+        weights per layer. How many times as many elements does a token have between the matmuls of
+        the second, and which of the two has the higher MFU?
+    """, answer=(32 * 512) / (8 * 1024),
+        check=math.prod([32 / 8, 512 / 1024]), unit="times",
         wrong={
-            "The rate is divided by the peak, not the peak by the rate.": 20,
+            "A layer of half the width has half the elements.": 4,
+            "There are four times as many layers.": 0.5,
         },
-        hint="What did the program print: a share, or a rate?",
-        why="What it printed was the rate, `3e10` FLOP/s. Divided by the peak, that is the MFU.")
+        hint="A token has a number of elements in proportion to d in each layer.",
+        why=r"""
+            In each layer a token has elements in proportion to $d$: half as many, in `32 / 8` times
+            as many layers, so twice as many in all. The wide model does the same arithmetic with half
+            of that work and a quarter of the calls, so it has the higher MFU.
+        """)

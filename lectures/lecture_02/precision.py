@@ -17,10 +17,12 @@ from litbook import aside, figure, link, misbelief, note, question, requires
 from .blocks import (
     an_outlier_ruins_its_own_block_only,
     four_bits_hold_eight_sizes,
-    smaller_blocks_need_finer_scales,
+    smaller_blocks_help_unless_the_scale_is_rounded_down,
 )
+from .figures import plot_scale
 from .measure import (
-    cool_down, error_of, float32_products, narrow_format, scaled, shrunk,
+    E4M3, E5M2, cool_down, error_of, float32_products, message_of,
+    narrow_format, scaled, shrunk,
 )
 from .models import Stack, linear_batch
 
@@ -28,9 +30,9 @@ from .models import Stack, linear_batch
 def mixed_precision() -> None:
     """Mixed precision and quantization."""
     note(r"""
-        Mixed precision is often described as a narrow forward pass and a wide backward pass. Watch
-        the products as they run, and the backward pass turns out to be just as narrow. What stays
-        wide is what is kept from step to step.
+        Mixed precision is often described as a low-precision forward pass and a full-precision
+        backward pass. Watch the matmuls as they run, and the backward pass turns out to use the
+        same format. What stays in full precision is what is kept from step to step.
     """)
     flops_do_not_depend_on_the_format()
     the_backward_pass_is_narrow_too()
@@ -40,19 +42,19 @@ def mixed_precision() -> None:
     one_byte_needs_a_scale()
     four_bits_hold_eight_sizes()
     an_outlier_ruins_its_own_block_only()
-    smaller_blocks_need_finer_scales()
+    smaller_blocks_help_unless_the_scale_is_rounded_down()
     what_supports_one_byte_training()
     quantized_weights_trade_error_for_bytes()
 
 
 @aside
 def flops_do_not_depend_on_the_format() -> None:
-    """A product takes the same FLOPs in every format, and fewer bytes in a narrow one."""
+    """A matmul costs the same number of FLOPs in every format, and fewer bytes in a low-precision one."""
     note(r"""
-        Does a product in a narrow format take fewer FLOPs? No. A product of two matrices of `64`
-        rows and columns takes $2 \cdot 64^3 = 524288$ multiplications and additions, whatever the
-        format of the numbers. What the format changes is how many bytes a number takes, and how
-        many FLOPs a device does in a second. Count FLOPs and bytes for four formats:
+        Does a matmul in a low-precision format cost fewer FLOPs? No. A matmul of two matrices of
+        `64` rows and columns takes $2 \cdot 64^3 = 524288$ multiplications and additions, whatever
+        the format of the elements. What the format changes is how many bytes a number takes, and
+        how many FLOPs a device does in a second. Count FLOPs and bytes for four formats:
     """)
     formats = torch.float64, torch.float32, torch.bfloat16, torch.float16
     squares = [torch.ones(64, 64, dtype=dtype) for dtype in formats]
@@ -68,27 +70,27 @@ def flops_do_not_depend_on_the_format() -> None:
         is the bytes of a matrix, {sizes[0]:,} and {sizes[2]:,}, and the time that a device takes.
     """)
     note(r"""
-        So narrow formats save bytes and time, and no work. The usual advice: start in `float32`,
-        where mistakes are yours and not the format's. Then make the products `bfloat16`, keep the
-        weights in `float32`, and watch the loss.
+        So low-precision formats save bytes and time, and no work. The usual advice: start in
+        `float32`, where mistakes are yours and not the format's. Then make the matmuls `bfloat16`,
+        keep the weights in `float32`, and watch the loss.
     """)
     pair = [torch.ones(128, 128, dtype=d) for d in (formats[0], formats[2])]  # @hide
     work = [flops(partial(torch.matmul, x, x)) for x in pair]  # @hide
     question(r"""
-        Both matrices of a product are converted from `float64`, `8` bytes a number, to `bfloat16`,
+        Both matrices of a matmul are converted from `float64`, `8` bytes a number, to `bfloat16`,
         `2` bytes a number. Divide the FLOPs after by the FLOPs before, and the bytes after by the
-        bytes before. Which two numbers are that?
+        bytes before. What are the two ratios?
     """, answer=[work[1] / work[0], pair[1].nbytes / pair[0].nbytes],
         check=[1.0, 2 / 8],
         hint="Does the format change the number of multiplications?",
         why=r"""
-            The product has as many multiplications and additions as before, so the first is `1`. A
-            number takes `2` bytes instead of `8`, so the second is a quarter.
+            The matmul has the same number of multiplications and additions as before, so the first
+            is `1`. A number needs `2` bytes instead of `8`, so the second is a quarter.
         """)
 
 
 class Products(Watching):
-    """While it is active, it notes the formats that go into every matrix product."""
+    """While it is active, it notes the formats that go into every matmul."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,19 +104,19 @@ class Products(Watching):
 
 @aside
 def the_backward_pass_is_narrow_too() -> None:
-    """Under autocast the backward pass multiplies in the narrow format, too."""
+    """Under autocast the backward pass multiplies in the low-precision format as well."""
     note(r"""
-        Mixed precision keeps weights in `float32` and multiplies in a narrow format. Does it
-        multiply so in the forward pass only, or in the backward pass, too? The backward pass has
+        Mixed precision keeps weights in `float32` and multiplies in a low-precision format. Does it
+        multiply so in the forward pass only, or in the backward pass as well? The backward pass has
         about two thirds of the FLOPs, so the speed of training depends on it.
 
         Try it with `Stack`, a model of two hidden layers and a *head*, the last layer. Each is a
-        matrix, so the forward pass has `3` products. The backward pass has `2` for each matrix: one
+        matrix, so the forward pass has `3` matmuls. The backward pass has `2` for each matrix: one
         for the gradient of the weights, one for the gradient of the layer's input. Only the first
         layer needs no gradient of its input, since
         [the input is not trained](#a_gradient_is_two_more_products). That leaves `2 * 3 - 1 = 5`.
         `torch.autocast` is PyTorch's switch for mixed precision [@pytorch-amp], and `Products`
-        writes down the format of every product:
+        writes down the format of every matmul:
     """)
     model, (x, y) = Stack(64, 2), linear_batch(64, 8)  # @unnoticed: 8: any batch
     with Products() as forward, torch.autocast("cpu", torch.bfloat16):
@@ -128,32 +130,32 @@ def the_backward_pass_is_narrow_too() -> None:
         "The 5 products of the backward pass are in bfloat16."
     misbelief("Mixed precision is `bfloat16` forward, `float32` for the rest.", rf"""
         Not only forward: all {len(backward.formats)} products of the backward pass are in
-        `bfloat16`, too. What stays in `float32` is what is stored: weights, their gradients and the
-        optimizer's state.
+        `bfloat16` as well. What stays in `float32` is what is stored: weights, their gradients and
+        the optimizer's state.
     """)
     note("The weights and their gradients, as they are stored after the step:")
     weight = model.weights[0]  # @unnoticed: 0 -> 1: any of them
     assert weight.dtype == torch.float32, "The weights are stored in float32."
     assert weight.grad is not None, "Each weight has a gradient."  # @hide
     assert weight.grad.dtype == torch.float32, \
-        "The product's bfloat16 gradient is stored as float32."
+        "The matmul's bfloat16 gradient is stored as float32."
     deep, (x, y) = Stack(8, 5), linear_batch(8, 4)  # @hide
     with Products() as seen:  # @hide
         with torch.autocast("cpu", torch.bfloat16):
             output = deep(x)
         F.mse_loss(output.float(), y).backward()
     question(r"""
-        A model has `5` hidden layers and a head, each one matrix. How many products in `bfloat16`
+        A model has `5` hidden layers and a head, each one matrix. How many matmuls in `bfloat16`
         does a step under autocast take, forward and backward together?
     """, answer=seen.formats.count(torch.bfloat16),
         wrong={
-            "The first layer needs no gradient of its input: one product less.": 18,
-            "That is the forward pass alone; the backward pass is narrow, too.": 6,
-            "The head is a matrix, too.": 14,
+            "The first layer needs no gradient of its input: one matmul less.": 18,
+            "That is the forward pass alone; the backward pass is narrow as well.": 6,
+            "The head is a matrix as well.": 14,
         },
         check=6 + 2 * 6 - 1,
-        hint="How many matrices are there, with the head, and how many products has each?", unit="products", why=r"""
-            There are `6` matrices. The forward pass has `6` products, the backward pass
+        hint="How many matrices are there, with the head, and how many matmuls has each?", unit="products", why=r"""
+            There are `6` matrices. The forward pass has `6` matmuls, the backward pass
             `2 * 6 - 1 = 11`, since the first layer needs no gradient of its input. All are in
             `bfloat16`.
         """)
@@ -165,16 +167,16 @@ def autocast_saves_on_activations_only() -> None:
     note(r"""
         How much memory does mixed precision save? Under `torch.autocast`, parameters, gradients and
         moments stay in `float32`, so nothing is saved there. What shrinks is the *activations*, the
-        outputs of layers that are kept for the backward pass: they take `2` bytes a number instead
+        outputs of layers that are kept for the backward pass: they need `2` bytes a number instead
         of `4`.
 
-        Against that stand copies in `bfloat16` that the products need: one of the input, and one of
-        each weight that the backward pass reads. (Those are all but the first matrix, because no
+        Against that there are copies in `bfloat16` that the matmuls need: one of the input, and one
+        of each weight that the backward pass reads. (Those are all but the first matrix, because no
         gradient of the input is computed.) The copies of weights are as large for any batch. So
         autocast saves memory with a large batch, and costs memory with a small one.
 
         Measure it with two hidden layers of width `64` and a head with one output. `kept` adds up
-        what autograd keeps besides the given input and weights. First at a batch of `4096`:
+        what autograd keeps in addition to the given input and weights. First at a batch of `4096`:
     """)
 
     def kept(batch: int, narrow: bool) -> int:
@@ -244,8 +246,8 @@ def a_step_is_timed_in_both_precisions() -> None:
     note(rf"""
         How much time and memory does mixed precision save on a GPU? `step` takes one training step
         of a model with `8` hidden layers and AdamW. It is timed without autocast and, after a
-        second of rest, with it. The batch has twice as many rows as a layer is
-        wide.{shrunk(width, 4096)}
+        second of rest, with it. The batch has twice as many rows as a layer has
+        inputs.{shrunk(width, 4096)}
     """)
     model = Stack(width, 8, between=nn.GELU()).cuda()
     x, y = (t.cuda() for t in linear_batch(width, batch=2 * width))
@@ -271,16 +273,16 @@ def a_step_is_timed_in_both_precisions() -> None:
         peaks.append(torch.cuda.max_memory_allocated())  # @measure peaks as B
     assert peaks[1] < peaks[0], "The step takes less memory with autocast."
     note(r"""
-        It is faster, because narrow products are, and smaller, because narrow activations are.
-        Weights, gradients and AdamW's averages stay in `float32`, so their bytes stay the same.
-        Whether a model still trains as well is for each model to show.
+        It is faster, because low-precision matmuls are, and smaller, because low-precision
+        activations are. Weights, gradients and AdamW's averages stay in `float32`, so their bytes
+        stay the same. Whether a model still trains as well is for each model to show.
     """)
     question(r"""
         The model has `8` hidden layers of `width * width` weights and a head of `width`. How many
         bytes do weights, gradients and AdamW's two averages take, with autocast or without?
     """, answer=16 * sum(p.numel() for p in model.parameters()),
         check=16 * (8 * width**2 + width), unit="B", within=0.02, why=r"""
-            Four numbers of `4` bytes are kept for each weight, and autocast changes none of them.
+            Four values of `4` bytes are kept for each weight, and autocast changes none of them.
         """)
 
 
@@ -289,9 +291,9 @@ def the_loss_scale_finds_its_own_level() -> None:
     """A gradient scaler skips steps that overflow, and lowers its scale until they do not."""
     top = torch.finfo(torch.float16).max
     note(rf"""
-        Gradients are often too small for `float16` and become zero. The way out: multiply the loss
-        by a large factor, the *scale*, which multiplies all gradients by it, and divide them by it
-        again before the step [@micikevicius2018]. But which scale? If it is too large, a gradient
+        Gradients are often too small for `float16` and become zero. The fix: multiply the loss by a
+        large factor, the *scale*, which multiplies all gradients by it, and divide them by it again
+        before the step [@micikevicius2018]. But which scale? If it is too large, a gradient
         overflows: it becomes infinite, since the largest number of `float16` is {top:.0f}.
 
         PyTorch's `GradScaler` finds a scale by trial. It begins high. When a gradient is infinite
@@ -345,24 +347,46 @@ def the_loss_scale_finds_its_own_level() -> None:
         """)
 
 
+def codes_of_one_byte(dtype: torch.dtype) -> Tensor:
+    """Every positive finite value of a format of one byte."""
+    values = torch.arange(256).to(torch.uint8).view(dtype).float()
+    return values[(values > 0) & values.isfinite()]
+
+
 def through(x: Tensor, dtype: torch.dtype, stretch: bool = True) -> Tensor:
     """A tensor after a round trip through a one-byte format, scaled to fill its range or not."""
     scale = torch.finfo(dtype).max / x.abs().max() if stretch else 1.0
     return (x * scale).to(dtype).float() / scale
 
 
-@aside
 def one_byte_needs_a_scale() -> None:
     """In one byte a tensor needs a scale, or its small values become zero."""
     note(r"""
-        Can a product be computed from numbers of a single byte? The danger is that small numbers
-        are rounded to zero. The way out is a *scale*: multiply a tensor by a factor, so that its
-        largest number becomes the largest number of the format. After the product, divide by the
-        factor again.
+        Can a matmul be computed from elements of a single byte? By hand first. The format `E4M3`
+        holds values from `448` down to $2^{-9}$, the smallest that is not zero. A layer has
+        three weights, `0.0004`, `-0.0001` and `0.0002`. In `E4M3` all three become zero, and the
+        layer computes nothing. Now multiply them by a *scale* of `448 / 0.0004 = 1,120,000`. They
+        become `448`, `-112` and `224`, and `E4M3` holds each exactly. After the matmul, divide the
+        result by the scale.
 
-        Take a layer with weights of about `1e-4`. `through` rounds them to a format of one byte,
-        with or without a scale. `error_of` compares the product with the exact one. There are two
-        formats of one byte, and `E4M3` has one bit more of fraction than `E5M2`:
+        That gives the same result because a factor can be taken out of a sum of products:
+        $\sum_j x_j (s\,w_j) = s \sum_j x_j w_j$. So a scale costs one multiplication for each
+        output, and moves the weights to where the format has values.
+    """)
+    weights = torch.tensor([4e-4, -1e-4, 2e-4])
+    smallest = codes_of_one_byte(E4M3).min().item()  # @inspect smallest
+    scale = torch.finfo(E4M3).max / weights.abs().max()  # @inspect scale
+    assert smallest == 2**-9, "The smallest positive value of E4M3 is 2**-9."  # @hide
+    unscaled = weights.to(E4M3).float().tolist()  # @inspect unscaled
+    stretched = (weights * scale).to(E4M3).float().tolist()  # @inspect stretched
+    assert [abs(w) for w in unscaled] == [0, 0, 0], \
+        "Without a scale, all three weights become zero."  # @zero: they underflow
+    assert stretched == [448, -112, 224], \
+        "With a scale, the format holds all three."
+    note(r"""
+        Now a layer of `256 * 256` random weights of size `1e-4`. `through` rounds a tensor to a
+        format of one byte and back, with or without a scale, and `error_of` compares the matmul
+        with the exact one. The format `E5M2` has one bit less of fraction than `E4M3`:
     """)
     with warnings.catch_warnings(record=True) as caught:  # @hide
         warnings.simplefilter("always")
@@ -371,46 +395,52 @@ def one_byte_needs_a_scale() -> None:
     said = str(caught[-1].message)  # @hide
     assert "Disabling autocast" in said, \
         "Asked for one byte on a CPU, autocast warns and switches off."  # @hide
-    assert product.dtype == torch.float32, "The product is then float32."  # @hide
+    assert product.dtype == torch.float32, "The matmul is then float32."  # @hide
     x, w = torch.randn(64, 256), torch.randn(256, 256) * 1e-4  # @unnoticed: 64, 256, 1e-4: any size, any small weights
     exact = x @ w
-    fine, wide = torch.float8_e4m3fn, torch.float8_e5m2
-    lost = error_of(x @ through(w, fine, stretch=False), exact)  # @inspect lost
+    lost = error_of(x @ through(w, E4M3, stretch=False), exact)  # @inspect lost as %
     assert lost == 1.0, \
         "Without a scale, all weights are zero, and the error is 100 %."
-    errors = [error_of(x @ through(w, d), exact) for d in (fine, wide)]  # @inspect errors  # @unnoticed: arguments swapped: hardly another length to divide by
+    errors = [error_of(x @ through(w, d), exact) for d in (E4M3, E5M2)]  # @inspect errors as %  # @unnoticed: arguments swapped: hardly another length to divide by
     assert 0.0255 < errors[0] < 0.0275, \
         "With a scale, the error in E4M3 is less than 3 %."
     assert 0.049 < errors[1] < 0.057, \
         "With a scale, the error in E5M2 is about 5 %."
-    ratio = errors[1] / errors[0]  # @inspect ratio
+    ratio = errors[1] / errors[0]  # @hide
     assert 1.9 < ratio < 2.15, "One bit less of the fraction doubles the error."
-    note(rf"""
-        Without a scale everything is lost. With a scale the error is {errors[0]:.1%} in `E4M3` and
-        {errors[1]:.1%} in `E5M2`.
+    factor = (torch.finfo(E4M3).max / w.abs().max()).item()  # @hide
+    figure(plot_scale(w.flatten(), factor, (smallest, torch.finfo(E4M3).max)), caption=r"""
+        How the weights are distributed over the powers of two, before and after they are multiplied
+        by the scale. Grey: the values that E4M3 holds.
+    """, alt=r"""
+        Two bell-shaped histograms on a logarithmic axis. The one without a scale lies left of the
+        grey range of the format, where everything becomes zero. The one with a scale lies inside
+        it, with its right end at the largest value.
     """)
-    question(rf"""
-        The largest number of E4M3 is `{torch.finfo(fine).max:.0f}`. Which factor stretches a tensor
-        whose largest entry is `0.007` to this range?
-    """, answer=torch.finfo(fine).max / 0.007,
-        wrong={
-            "That would shrink it: divide the other way round.": 0.007 / 448,
-        },
-        check=448 / 7 * 1000,
-        hint="What times the largest entry has to come out?",
+    question(r"""
+        In the layer above, one of the `65536` weights is changed to `1`. The scale of the tensor
+        then follows that weight. What becomes of a weight of `1e-6`, and what of one of `1e-4`?
+        Give the values after the round trip, divided by the values before.
+    """, answer=[
+        round(through(torch.tensor([1.0, value]), E4M3)[1].item() / value, 2) for value in (1e-6, 1e-4)
+    ],
+        check=[0.0, round(11 * 2.0**-8 / 448 / 1e-4, 2)],
+        hint="The largest weight decides the scale. What are the two weights times that scale, and what are the nearest values of E4M3?",
         why=r"""
-            `448 / 0.007 = 64000`: that times the largest entry is the largest number of the format.
-            All smaller entries are multiplied by the same factor, away from zero.
-        """, unit="times")
+            The scale is `448`. `1e-6` becomes `0.000448`, less than half of the smallest value, and
+            is lost. `1e-4` becomes `0.0448`, which E4M3 rounds to `11` steps of `2**-8`, off by `4` %.
+            One outlier costs the smallest weights; many scales, one for each
+            [block](#an_outlier_ruins_its_own_block_only), limit the harm.
+        """)
 
 
 @aside
 def what_supports_one_byte_training() -> None:
     """Multiplying in one byte, keeping a byte, and sending a byte are three different steps."""
     note(r"""
-        "Trained in FP8", numbers of one byte, can mean three things: that products *multiply* such
-        numbers, that weights or averages are *kept* in them, or that gradients are *sent* in them
-        between cards. Which of these does a recipe do?
+        "Trained in FP8", values of one byte, can mean three things: that matmuls *multiply* such
+        values, that weights or averages are *kept* in them, or that gradients are *sent* in them
+        between GPUs. Which of these does a recipe do?
 
         - NVIDIA's Transformer Engine is a library of layers that multiply in FP8. Its first recipe
           has a scale for each tensor, and uses E4M3 forward and E5M2 for the gradients
@@ -419,19 +449,19 @@ def what_supports_one_byte_training() -> None:
         - Its version of the optimizer Adam can keep both averages in FP8 [@te-adam].
         - Gradients that are stored and sent in FP8 are the work of Peng and others [@peng2023].
 
-        How much memory could one byte save at most? Training keeps four numbers for each parameter:
+        How much memory could one byte save at most? Training keeps four values for each parameter:
         weight, gradient, and Adam's two averages. All four in `float32`, and all four in a byte:
     """)
     formats = torch.float32, torch.float8_e4m3fn
     wide, narrow = (4 * d.itemsize for d in formats)
     assert (wide, narrow) == (16, 4), \
-        "Four numbers take 16 bytes in float32, and 4 bytes in FP8."
+        "Four values take 16 bytes in float32, and 4 bytes in FP8."
     note(r"""
-        Recipes that work keep some of the four wider, because small updates
-        [get lost](#small_updates_are_lost) in narrow numbers. So the truth lies between. The method
-        of mixed precision, with its wide copy of the weights, comes from a paper by Micikevicius
-        and others [@micikevicius2018]; what PyTorch's functions do is written in PyTorch's
-        documentation [@pytorch-amp].
+        Recipes that work keep some of the four in higher precision, because small updates
+        [get lost](#small_updates_are_lost) in low-precision values. So the truth lies between. The
+        method of mixed precision, with its full-precision copy of the weights, comes from a paper
+        by Micikevicius and others [@micikevicius2018]; what PyTorch's functions do is written in
+        PyTorch's documentation [@pytorch-amp].
     """)
     link("https://docs.pytorch.org/docs/stable/amp.html", "torch.amp, the documentation")
     question(r"""
@@ -442,7 +472,7 @@ def what_supports_one_byte_training() -> None:
             "Adam keeps two averages.": 6,
         },
         check=1 + 1 + 4 + 4, unit="B", why=r"""
-            Weight and gradient take `1` byte each, and each of the two averages takes `4`.
+            Weight and gradient need `1` byte each, and each of the two averages takes `4`.
         """)
 
 
@@ -460,10 +490,10 @@ def quantized_weights_trade_error_for_bytes() -> None:
     """Quantization makes a trained model smaller, and a little wrong."""
     note(r"""
         A trained model that is only used can do with coarser weights. To *quantize* a matrix is to
-        replace its numbers by small whole numbers, with one scale for each column: whole number
-        times scale is about the old weight. How wrong does a product get? `quantize` rounds a
-        random matrix of `256 * 256` to whole numbers of `8` or of `4` bits. `error_of` compares the
-        product with the exact one:
+        replace its elements by small whole numbers, with one scale for each column: whole number
+        times scale is about the old weight. How wrong does a matmul get? `quantize` rounds a random
+        matrix of `256 * 256` to whole numbers of `8` or of `4` bits. `error_of` compares the matmul
+        with the exact one:
     """)
     x, w = torch.randn(64, 256), torch.randn(256, 256)
     exact = x @ w
@@ -472,9 +502,9 @@ def quantized_weights_trade_error_for_bytes() -> None:
         whole, scale = quantize(w, size)
         error[size] = error_of(x @ (whole * scale), exact)  # @inspect error  # @unnoticed: arguments swapped: hardly another length to divide by
     assert 0.0064 < error[8] < 0.0074, \
-        "With 8 bits, the product is off by 0.7 %."
+        "With 8 bits, the matmul is off by 0.7 %."
     assert 0.12 < error[4] < 0.13, \
-        "With 4 bits, the product is off by an eighth."
+        "With 4 bits, the matmul is off by an eighth."
     assert w.nbytes / whole.nbytes == 4.0, \
         "A byte for each weight takes a quarter of float32."
     extra = scale.nbytes / whole.nbytes  # @inspect extra
@@ -487,9 +517,15 @@ def quantized_weights_trade_error_for_bytes() -> None:
 
     note(r"""
         The error grows as bits go, because with `4` bits there are only `15` whole numbers, from
-        `-7` to `7`, to round to. PyTorch has no format of `4` bits, so two such numbers share a
-        byte:
+        `-7` to `7`, to round to. PyTorch has names for `4`-bit formats, but next to no operations:
+        a `float4_e2m1fn_x2` element holds two values in a byte, and cannot be added; a `uint4`
+        element spends a whole byte. So pack two values into a byte by hand:
     """)
+    pairs = torch.zeros(2, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)  # @hide
+    spent = torch.uint4.itemsize  # type: ignore[attr-defined]  # @hide
+    assert (pairs.element_size(), spent) == (1, 1), "An element of either format has a byte."  # @hide
+    refused = message_of(lambda: pairs + pairs)  # @hide
+    assert "not implemented" in refused, "PyTorch refuses to add two float4_e2m1fn_x2."  # @hide
     whole, _ = quantize(w, 4)
     low, high = (whole.flatten() & 15).view(-1, 2).unbind(1)
     packed = (low | high << 4).to(torch.uint8)  # @inspect packed
@@ -501,7 +537,7 @@ def quantized_weights_trade_error_for_bytes() -> None:
     whole, scale = quantize(torch.randn(1000, 400), 4)  # @unnoticed: 4 -> 5: as many bytes before they are packed
     question(r"""
         A matrix has `1000` rows and `400` columns, at `4` bits a weight, packed in pairs, with one
-        scale in `float32` for each column. How many bytes does it take?
+        scale in `float32` for each column. How many bytes does it need?
     """, answer=whole.numel() // 2 + scale.nbytes,
         wrong={
             "The scales are missing.": 200_000,
@@ -509,6 +545,6 @@ def quantized_weights_trade_error_for_bytes() -> None:
             "There is a scale for each column, not for each row.": 204_000,
         },
         check=1000 * 400 * 4 // 8 + 400 * 4, unit="B", within=0.001, why=r"""
-            `400000` weights take half a byte each, `200000` bytes. The `400` scales take `4` bytes
+            `400000` weights need half a byte each, `200000` bytes. The `400` scales need `4` bytes
             each, `1600` more.
         """)

@@ -10,7 +10,7 @@ from .measure import dense_peak
 
 @aside
 def a_run_is_paid_for_in_gpu_hours() -> None:
-    """A run is paid for in GPU-hours: at a given MFU, as many on any number of GPUs."""
+    """A run is paid for in GPU-hours: at a given MFU, the same number on any number of GPUs."""
     note(r"""
         What does a training run cost? GPUs are rented by the *GPU-hour*, one GPU for one hour. A
         run with $N$ parameters and $D$ tokens is
@@ -73,7 +73,7 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
 
 @aside
 def boards_draw_half_of_the_power() -> None:
-    """The boards draw little more than half of the power that the run takes."""
+    """The boards are rated at little more than half of the power of their machines."""
     note(r"""
         How much energy does a training run take? A GPU sits on a *board*, and the board of an H100
         may draw `700` watts [@nvidia-h100]. But the board sits in a machine. A DGX H100 is a
@@ -83,9 +83,9 @@ def boards_draw_half_of_the_power() -> None:
     board, machine = 700, 10200 / 8  # watts for each GPU
     share = board / machine  # @inspect share as %
     assert round(share, 2) == 0.55, \
-        "The boards draw 55 % of a machine's power."
+        "The boards are rated at 55 % of a machine's rating."
     note(r"""
-        The machine stands in a building that has to be cooled. The *power usage effectiveness* of a
+        The machine is in a building that has to be cooled. The *power usage effectiveness* of a
         building is its whole energy, divided by that of its machines. Here `1.1` and `1.6` are
         assumed, for an efficient building and an inefficient one. Multiply the run's
         [GPU-hours](#a_run_is_paid_for_in_gpu_hours) by the watts for each GPU: of the board alone,
@@ -163,9 +163,9 @@ def near_the_best_size_the_loss_is_flat() -> None:
     note(r"""
         With a fixed number of FLOPs, one can train a large model on few tokens or a small one on
         many. Which gives the lowest loss? The authors of *Chinchilla*, a model of `70` billion
-        parameters and `1.4` trillion tokens, chose what promised the lowest loss for their FLOPs
-        [@chinchilla]. The [run of this part](#a_training_run_in_three_lines) has as many parameters
-        and `15e12` tokens. Tokens per parameter of both:
+        parameters and `1.4` trillion tokens, chose what was predicted to have the lowest loss for
+        their FLOPs [@chinchilla]. The [run of this part](#a_training_run_in_three_lines) has the
+        same number of parameters and `15e12` tokens. Tokens per parameter of both:
     """)
     ratios = [tokens / 70e9 for tokens in (1.4e12, 15e12)]  # @inspect ratios
     assert [round(r) for r in ratios] == [20, 214], \
@@ -201,7 +201,7 @@ def near_the_best_size_the_loss_is_flat() -> None:
     note(rf"""
         So the model should have been {best['chinchilla'] / 70e9:.1f} times as large by one fit, and
         {best['besiroglu2024'] / 70e9:.1f} times by the other. How much lower would the loss be? And
-        how much dearer would each token be that the model writes later, which takes $2N$ FLOPs?
+        how much dearer would each token be that the model generates later, which costs $2N$ FLOPs?
     """)
     gains = [
         fit.loss(70e9, 15e12) - fit.loss(best[k], work / 6 / best[k])
@@ -214,8 +214,8 @@ def near_the_best_size_the_loss_is_flat() -> None:
         "Each token that is written costs 1.7 or 3.5 times as many FLOPs."
     note(r"""
         Near its lowest point the loss hardly changes, so the two fits can disagree so much about
-        the place. But the cost of using the model grows in proportion to its size. So who means to
-        use a model much trains a smaller one on more tokens.
+        where it is. But the cost of using the model grows in proportion to its size. So who means
+        to use a model much trains a smaller one on more tokens.
     """)
     question(r"""
         A model of `1` billion parameters is trained on `20` tokens per parameter. How many FLOPs is

@@ -1,4 +1,4 @@
-"""How a rate is measured: the warm-up, the wait, and shares of a peak as a card reaches them."""
+"""How a rate is measured: the warm-up, the wait, and shares of a peak as a GPU reaches them."""
 import csv
 import inspect
 import json
@@ -32,7 +32,7 @@ def measuring_a_rate() -> None:
         A rate is work divided by time. The work is counted, and
         [peaks and MFU](#mfu_counts_what_the_model_needs) say what to compare the rate with. What is
         left is the time, and it is easily measured wrong. The sections that need a GPU show how
-        long a product takes on one, which share of each peak it reaches, and how wrong some usual
+        long a matmul takes on one, which share of each peak it reaches, and how wrong some usual
         ways of measuring are.
     """)
     the_first_calls_are_not_the_ones_to_time()
@@ -57,7 +57,7 @@ def mean_seconds(call: Callable[[], object], runs: int) -> float:  # @stepover
 
 
 def starts_slowly(x: Tensor, extra: int) -> Callable[[], Tensor]:  # @stepover
-    """A product of matrices whose first call does `extra` more products, as set-up does."""
+    """A matmul of matrices whose first call does `extra` more matmuls, as set-up does."""
     ready: list[int] = []
 
     def call() -> Tensor:
@@ -77,8 +77,9 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
         The remedy is a *warm-up*: call the operation until the times of several calls agree, and
         only then measure. `time_call` does so, and reports the median.
 
-        Take a product whose first call does the work of `200` more products. `mean_seconds` takes
-        the mean of `5` calls without a warm-up:
+        By hand: `5` calls, of which the first does its own matmul and the work of `200` more. That is
+        the work of `5 + 200` matmuls, in the mean `205 / 5 = 41` for each call, instead of one.
+        `starts_slowly` is such a call, and `mean_seconds` takes the mean of `5` without a warm-up:
     """)
     x = torch.randn(16, 16)
     setup = 200
@@ -86,18 +87,18 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
     steady = time_call(starts_slowly(x, setup), repeats=11)  # @measure steady
     assert steady.seconds < cold, \
         "The mean without a warm-up is longer than the median after one."
-    note(r"""
-        The `5` calls do the work of `5 + 200` products. So the mean should be `205 / 5 = 41` times
-        the time of one product:
-    """)
-    expected = (5 + setup) / 5  # @inspect expected as times
-    assert expected == 41.0, \
-        "By counting products, the mean should be 41 times too long."
     observed = cold / steady.seconds  # @measure observed as times
+    expected = (5 + setup) / 5  # @hide
+    assert expected == 41.0, \
+        "By counting matmuls, the mean should be 41 times too long."  # @hide
     tenth = (5 + setup / 10) / 5  # @hide
     assert tenth == 5.0, \
         "With a tenth of the set-up, the mean would be 5 times too long."  # @hide
-    assert tenth < observed, "Measured, the mean is more than 5 times too long."  # @hide
+    assert tenth < observed, "Measured, the mean is more than 5 times too long."
+    note(r"""
+        Measured, it need not be just `41`: times of a few microseconds vary from call to call, and
+        the median after a warm-up is that of calls which find everything in the cache.
+    """)
     misbelief("Published timings are averages over many runs, after a warm-up.", r"""
         Not all of them: the timer of CS336 takes the mean of `5` calls without a warm-up [@cs336].
         Before you quote a time, ask how it was measured.
@@ -110,9 +111,9 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
             "With 200 calls the mean is twice too high.": 200,
         },
         check=next(n for n in range(1, 9999) if (n + setup) / n <= 1.1),
-        hint="How many products are done in $n$ calls, with the set-up?", unit="calls", within=0.05,
+        hint="How many matmuls are done in $n$ calls, with the set-up?", unit="calls", within=0.05,
         why=r"""
-            In $n$ calls the work of $n + 200$ products is done. A tenth too high means that the
+            In $n$ calls the work of $n + 200$ matmuls is done. A tenth too high means that the
             `200` are a tenth of $n$.
         """)
 
@@ -121,9 +122,9 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
 def one_slow_first_call_explains_a_low_mfu() -> None:
     """One slow first call is enough to explain a low MFU."""
     note(r"""
-        A product in `bfloat16` on an H100 was published at `2.684e14` FLOP/s, little more than a
-        quarter of the peak, as the mean of `5` runs without a warm-up [@cs336]. Is the card so
-        slow? Perhaps only the first run was, because it includes
+        A matmul in `bfloat16` on an H100 was published at `2.684e14` FLOP/s, little more than a
+        quarter of the peak, as the mean of `5` runs without a warm-up [@cs336]. Is the GPU so slow?
+        Perhaps only the first run was, because it includes
         [set-up](#the_first_calls_are_not_the_ones_to_time). Suppose that the other four ran at
         `0.75` of the peak. How long did the first run take? All five together took `5` times the
         mean. Take away the other four:
@@ -138,14 +139,14 @@ def one_slow_first_call_explains_a_low_mfu() -> None:
         "The first run would have taken nearly 10 times as long as the others."
     assert 0.0327 < (first + 4 * steady) / 5 < 0.0328, \
         "Then the mean of the five runs is the published one."  # @hide
-    misbelief("The MFU of `bfloat16` is low because its promise is optimistic.", rf"""
+    misbelief("The MFU of `bfloat16` is low because its peak is optimistic.", rf"""
         So CS336 supposes [@cs336]. But a first run that takes {needed:.1f} times as long as the
         others explains the same number. Only a measurement after a warm-up can tell.
     """)
     note(r"""
         Which MFU is good, then? It is often said that an MFU of one half is good. A report on a
         very large training run gives `0.38` to `0.43` [@llama3]. It depends on the model, the
-        network and the number of cards, so compare first with your own last run.
+        network and the number of GPUs, so compare first with your own last run.
     """)
     question(r"""
         The first run takes `10` times as long as each of the others, and these run at `0.75` of the
@@ -168,9 +169,9 @@ def one_slow_first_call_explains_a_low_mfu() -> None:
 def a_launch_returns_before_the_work_is_done() -> None:
     """A launch returns before the work is done."""
     note(r"""
-        How does one time a product on a GPU? The CPU hands the product to the GPU and goes on at
+        How does one time a matmul on a GPU? The CPU hands the matmul to the GPU and goes on at
         once; that is a *launch*. A clock that is read now has timed only the launch, and the rate
-        seems higher than the card's peak. `torch.cuda.synchronize()` waits until all that was
+        seems higher than the GPU's peak. `torch.cuda.synchronize()` waits until all that was
         launched is done. Read the clock before this call and after it:
     """)
     n = scaled(8192, lambda n: 20 * n * n)  # @measure n
@@ -182,7 +183,7 @@ def a_launch_returns_before_the_work_is_done() -> None:
     launched = time.perf_counter() - start  # @measure launched as s
     torch.cuda.synchronize()
     finished = time.perf_counter() - start  # @measure finished as s
-    assert product.shape == shape, "The product has the shape of the first one."  # @hide
+    assert product.shape == shape, "The matmul has the shape of the first one."  # @hide
     assert launched < finished - launched, \
         "Most of the time passes between the launch and the end of the work."
     card = find(torch.cuda.get_device_name())
@@ -190,17 +191,17 @@ def a_launch_returns_before_the_work_is_done() -> None:
     impossible = 2 * n**3 / launched  # @measure impossible as FLOP/s
     if promised is not None:
         assert promised < impossible, \
-            "Timed by the launch alone, the rate is higher than the peak of the card."
+            "Timed by the launch alone, the rate is higher than the peak of the GPU."
     question(r"""
-        A launch takes `10` µs, and the product itself takes `20` ms. A program launches `100`
-        products and then synchronizes. How many seconds does a clock show just before it
+        A launch takes `10` µs, and the matmul itself takes `20` ms. A program launches `100`
+        matmuls and then synchronizes. How many seconds does a clock show just before it
         synchronizes, and how many just after?
     """, answer=[100 * 10e-6, 10e-6 + 100 * 20e-3],
         check=[1e-3, 2.00001],
-        hint="The first clock sees launches only. After the first launch the card is never idle.",
+        hint="The first clock sees launches only. After the first launch the GPU is never idle.",
         why=r"""
-            Before synchronizing only launches have been timed, `100` of `10` µs. The card begins
-            after the first one and then works without a pause, so the products decide the second
+            Before synchronizing only launches have been timed, `100` of `10` µs. The GPU begins
+            after the first one and then works without a pause, so the matmuls decide the second
             reading.
         """, unit="s")
 
@@ -209,7 +210,7 @@ PRODUCT = 16384, 32768, 8192  # rows, inner, columns of the product that others 
 
 
 def product_shape() -> tuple[int, int, int]:
-    """Rows, inner and columns of a large product, halved until the GPU has room for it."""
+    """Rows, inner and columns of a large matmul, halved until the GPU has room for it."""
     def needed(rows: int) -> int:
         return 8 * (rows * 2 * rows + 2 * rows * rows // 2 + rows * rows // 2)
 
@@ -222,7 +223,8 @@ def product_call(
 ) -> Callable[[], Tensor]:
     """A function without arguments that multiplies two random matrices on the GPU in a format.
 
-    `float8` adds up the fast way; PyTorch's default is the exact way, which a Hopper card does slower.
+    `float8` adds up the fast way; PyTorch's default is the exact way, which a Hopper GPU does
+    slower.
     """
     rows, inner, cols = shape
     x = torch.randn(rows, inner, device="cuda")
@@ -237,7 +239,7 @@ def product_call(
 
 
 def time_product(name: str, shape: tuple[int, int, int]) -> Timing:  # @stepover
-    """The time of the product in a format, warm, after a rest; TF32 for `tf32` alone."""
+    """The time of the matmul in a format, warm, after a rest; TF32 for `tf32` alone."""
     with float32_products("high" if name == "tf32" else "highest"):
         call = product_call(name, shape)
         cool_down()
@@ -253,13 +255,13 @@ def for_a_second(call: Callable[[], object]) -> tuple[Timing, Reading]:  # @step
 def time_for_longer(  # @stepover
     name: str, shape: tuple[int, int, int]
 ) -> tuple[Timing, Reading]:
-    """The time of the product over a second without a rest, and the GPU's clock and power."""
+    """The time of the matmul over a second without a rest, and the GPU's clock and power."""
     with float32_products("high" if name == "tf32" else "highest"):
         return for_a_second(product_call(name, shape))
 
 
 def formats_to_time(card: Card | None) -> list[str]:
-    """The names of the formats that a card multiplies."""
+    """The names of the formats that a GPU multiplies."""
     names = ["float32", "tf32", "bfloat16", "float16"]
     names += ["float8"] if torch.cuda.get_device_capability() >= (8, 9) else []
     return [n for n in names if card is None or peak(card, n) is not None]
@@ -270,10 +272,10 @@ def formats_to_time(card: Card | None) -> list[str]:
 def five_formats_are_measured_here() -> None:
     """Each format is measured warm, and divided by its own dense peak."""
     note(r"""
-        Which share of its peak does the GPU at hand reach in a product, in each number format?
-        `time_product` times the [large product](#the_denominator_decides) of `16384 × 32768` by
+        Which share of its peak does the GPU at hand reach in a matmul, in each number format?
+        `time_product` times the [large matmul](#the_denominator_decides) of `16384 × 32768` by
         `32768 × 8192` random numbers, after a rest of a second and a warm-up, and takes the median
-        of many repeats. `time_for_longer` then times it for a second without a rest, because a card
+        of many repeats. `time_for_longer` then times it for a second without a rest, because a GPU
         that grows hot, or reaches its power limit, lowers its clock. Each rate is divided by the
         dense peak of its own format.
     """)
@@ -324,7 +326,7 @@ def five_formats_are_measured_here() -> None:
         assert known["float32"] >= 0.6, \
             "On an H100 SXM or an H200, float32 reaches 60 % of its own peak or more."
     question(r"""
-        A product of `16384 × 32768` by `32768 × 8192` numbers takes `12` ms. How many FLOP/s is
+        A matmul of `16384 × 32768` by `32768 × 8192` elements takes `12` ms. How many FLOP/s is
         that?
     """, answer=2 * PRODUCT[0] * PRODUCT[1] * PRODUCT[2] / 12e-3,
         check=16384 * 32768 * 8192 / 6e-3,
@@ -332,15 +334,15 @@ def five_formats_are_measured_here() -> None:
             "The additions are missing.": PRODUCT[0] * PRODUCT[1] * PRODUCT[2] / 12e-3,
             "Divide by seconds, not by milliseconds.": 2 * PRODUCT[0] * PRODUCT[1] * PRODUCT[2] / 12,
         },
-        hint="How many FLOPs has the product? Divide them by seconds, not by milliseconds.",
+        hint="How many FLOPs has the matmul? Divide them by seconds, not by milliseconds.",
         why=r"""
-            The product takes twice the product of the three lengths, `2 * 16384 * 32768 * 8192`
+            The matmul takes twice the product of the three lengths, `2 * 16384 * 32768 * 8192`
             FLOPs, and `0.012` s. Who forgets the additions gets half of that rate.
         """, unit="FLOP/s")
 
 
 def first_runs(rows: int, inner: int, cols: int, left: str) -> list[float]:  # @stepover
-    """The seconds of each of the first five products in bfloat16, after five in float32.
+    """The seconds of each of the first five matmuls in bfloat16, after five in float32.
 
     `left` says how the left matrix is made: "ones" or "randn".
     """
@@ -360,9 +362,9 @@ def first_runs(rows: int, inner: int, cols: int, left: str) -> list[float]:  # @
 
 
 def in_a_new_program(shape: tuple[int, int, int], left: str) -> list[float]:  # @stepover
-    """The seconds of the first five products in a new program, where nothing has run yet.
+    """The seconds of the first five matmuls in a new program, where nothing has run yet.
 
-    Nothing comes back from a card that lets in one program at a time.
+    Nothing comes back from a GPU that lets in one program at a time.
     """
     torch.cuda.empty_cache()
     text = f"import json, time, torch\n\n{inspect.getsource(first_runs)}\n"
@@ -393,11 +395,11 @@ def without_waiting(call: Callable[[], object]) -> float:  # @stepover
 def three_bad_measurements_are_repeated_here() -> None:
     """A cold start, a missing wait and a matrix of zeros each spoil a measurement."""
     note(r"""
-        CS336 reports an MFU of `0.271` for a product in `bfloat16` on an H100 [@cs336]. It is the
+        CS336 reports an MFU of `0.271` for a matmul in `bfloat16` on an H100 [@cs336]. It is the
         mean of the first five runs of a new program, without a warm-up, with a matrix of ones on
         the left. How far does this way of measuring mislead? `in_a_new_program` repeats it on this
         GPU in a program of its own, once with ones and once with random numbers. `time_product`
-        measures the same product after a warm-up. (A card that lets in one program at a time has
+        measures the same matmul after a warm-up. (A GPU that lets in one program at a time has
         nothing to say to the first two.)
     """)
     shape = product_shape()  # @measure shape
@@ -413,14 +415,14 @@ def three_bad_measurements_are_repeated_here() -> None:
             "The first of the five runs is slower than their median."
     note(rf"""
         Here are two more ways to measure badly. `without_waiting` reads the clock before the GPU is
-        done, so it times only that the work was handed over. And a product of zeros is easier for
+        done, so it times only that the work was handed over. And a matmul of zeros is easier for
         the chip: fewer of its switches change, so it draws less power and can keep a higher
         clock.{shrunk(shape[0], PRODUCT[0])}
     """)
     call = product_call("bfloat16", shape)
     launched = without_waiting(call)  # @measure launched as s
     assert launched < good.seconds, \
-        "Without waiting, the clock shows less than the product takes."
+        "Without waiting, the clock shows less than the matmul takes."
     blank_pair = [torch.zeros(n, dtype=torch.bfloat16, device="cuda")
                   for n in (shape[:2], shape[1:])]
     zeros = time_call(partial(torch.matmul, *blank_pair), "cuda")  # @measure zeros
@@ -470,9 +472,9 @@ def random_pair(n: int) -> tuple[Tensor, Tensor]:  # @stepover
 @aside
 @requires("cuda")
 def larger_products_come_closer_to_the_peak() -> None:
-    """Small products stay far from the peak."""
+    """Small matmuls stay far from the peak."""
     note(r"""
-        How large must a product be, for a GPU to come close to its peak? A small product is over
+        How large must a matmul be, for a GPU to come close to its peak? A small matmul is over
         before it has given work to all parts of the chip. Often it is also over before the program
         has launched the next one, and then the GPU waits.
     """)
@@ -499,17 +501,17 @@ def larger_products_come_closer_to_the_peak() -> None:
     assert min(gains, default=1) > 0.9, \
         "Up to a width of 2048, twice the width does not lower the rate."
     assert rates[0] < max(rates) / 2, \
-        "The smallest product has less than half of the best rate."
+        "The smallest matmul has less than half of the best rate."
     lost = rates[0] / launched[0]  # @measure lost as times
     assert lost > 0.9, \
-        "Launched one by one, the smallest product is not faster."
+        "Launched one by one, the smallest matmul is not faster."
     if rate is not None:
         shares = [r / rate for r in rates]  # @measure shares
-        assert 0 < shares[0], "The smallest product has a rate above zero."
+        assert 0 < shares[0], "The smallest matmul has a rate above zero."
         assert max(shares) <= (card.boost if card else 1), \
-            "No product exceeds the peak."
+            "No matmul exceeds the peak."
     figure(plot_sweep(sizes, rates, launched, rate), caption=r"""
-        Rate of a square product against its size, in the narrow format: in a graph, and thin,
+        Rate of a square matmul against its size, in the low-precision format: in a graph, and thin,
         launched one by one. Dashed, the dense peak.
     """, alt=r"""
         Two curves of TFLOP/s against matrix size, rising from a small fraction of the peak for the
@@ -517,7 +519,7 @@ def larger_products_come_closer_to_the_peak() -> None:
         launches lies below the other at small sizes and joins it at large ones.
     """)
     question(r"""
-        A square product of width `512` takes only twice as long as one of width `256`. How many
+        A square matmul of width `512` takes only twice as long as one of width `256`. How many
         times as high is its rate, in FLOP/s?
     """, answer=(512 / 256) ** 3 / 2,
         check=8 / 2, unit="times",
@@ -525,7 +527,7 @@ def larger_products_come_closer_to_the_peak() -> None:
             "That counts FLOPs alone; the time doubles.": 8,
             "The FLOPs grow with the third power of the width.": 2,
         },
-        hint="How many times the FLOPs of the small product has the large one?",
+        hint="How many times the FLOPs of the small matmul has the large one?",
         why="Twice the width is `8` times the FLOPs, and they take twice the time.")
 
 
@@ -545,14 +547,14 @@ def reachable(clock: float | None) -> float | None:
 @aside
 @requires("cuda")
 def a_lower_clock_lowers_the_peak() -> None:
-    """A card that draws all the power it may have lowers its clock, and with it what it can reach."""
+    """A GPU that draws all the power it may have lowers its clock, and with it what it can reach."""
     note(r"""
-        Why does even a large product, on a warm card, stay below the peak? One reason is the clock.
-        A peak is promised for a certain clock: an H100 has `132` multiprocessors, each does `4096`
+        Why does even a large matmul, on a warm GPU, stay below the peak? One reason is the clock. A
+        peak is stated for a certain clock: an H100 has `132` multiprocessors, each does `4096`
         FLOPs in `bfloat16` in a tick, and at `1.83e9` ticks in a second that is its peak of `989.4`
         TFLOP/s [@nvidia-hopper]. But a board may draw only so much power, an H100 SXM `700` W
-        [@nvidia-h100]. A large product may need more. Then the card lowers its clock, until the
-        power is enough.
+        [@nvidia-h100]. A large matmul may need more. Then the GPU lowers its clock, until the power
+        is enough.
     """)
     largest = scaled(16384, lambda n: 20 * n * n)  # @measure largest
     note(rf"""
@@ -573,9 +575,9 @@ def a_lower_clock_lowers_the_peak() -> None:
     powers = [p.power for p in readings if p.power]  # @measure powers as W
     if len(clocks) == len(powers) == len(sizes) > 1:
         assert powers[0] < powers[-1], \
-            "The largest product draws more power than the smallest."
+            "The largest matmul draws more power than the smallest."
         assert clocks[-1] < 1.05 * clocks[0], \
-            "The clock of the largest product is at most a twentieth above that of the smallest."
+            "The clock of the largest matmul is at most a twentieth above that of the smallest."
     card = find(torch.cuda.get_device_name())
     rate = peak(card, str(narrow_format()))
     shares = [utilization(r, 1.0, rate) for r in rates]
@@ -583,9 +585,9 @@ def a_lower_clock_lowers_the_peak() -> None:
     reached = [utilization(r, 1.0, most) for r, most in zip(rates, limits)]
     known = [share for share in reached if share is not None]  # @measure known as %
     if known:
-        assert max(known) < 1.1, "No product does more than its clock allows."
+        assert max(known) < 1.1, "No matmul does more than its clock allows."
         assert max(known) > 0.6, \
-            "The best product does more than 60 % of what its clock allows."
+            "The best matmul does more than 60 % of what its clock allows."
     lines = [
         f"| {n} | {r / TERA:.1f} | {reading} | {as_percent(share)} | {as_percent(part)} |"
         for n, r, reading, share, part in zip(sizes, rates, readings, shares, reached)
@@ -593,7 +595,7 @@ def a_lower_clock_lowers_the_peak() -> None:
     note("| width | TFLOP/s for a second | clock, power | of the peak | of the reachable "
          "|\n|---|---|---|---|---|\n" + "\n".join(lines))
     question(r"""
-        A card of `132` multiprocessors does `4096` FLOPs in a tick of each. Under load, its clock
+        A GPU of `132` multiprocessors does `4096` FLOPs in a tick of each. Under load, its clock
         falls to `1.5e9` ticks in a second. How many FLOP/s can it reach at most?
     """, answer=132 * 4096 * 1.5e9,
         check=132 * 150 * 4096e7,
@@ -603,7 +605,7 @@ def a_lower_clock_lowers_the_peak() -> None:
         },
         hint="Multiply the three numbers.", unit="FLOP/s",
         why=r"""
-            `132 * 4096 * 1.5e9` is `811` TFLOP/s, four fifths of the peak. A product at that rate
+            `132 * 4096 * 1.5e9` is `811` TFLOP/s, four fifths of the peak. A matmul at that rate
             leaves nothing unused, though its MFU is `0.82`.
         """)
 
@@ -638,7 +640,7 @@ def the_roof_is_measured_here() -> None:
     """A copy shows the bandwidth, and no operation is faster than the roofline allows."""
     note(r"""
         A [roofline](#the_roofline_tells_waiting_from_working) says how fast an operation can be at
-        most: it is limited by the card's peak, or by the bytes that its memory delivers, the
+        most: it is limited by the GPU's peak, or by the bytes that its memory delivers, the
         *bandwidth*. Do measured operations stay below it?
     """)
     count = scaled(256 * MiB, lambda n: 14 * n)  # @measure count
@@ -686,7 +688,7 @@ def the_roof_is_measured_here() -> None:
     figure(plot_measured_roof(top, slopes, points),
         caption=f"Measured rates. Dashed, the bandwidth that the copy showed.{solid}", alt=r"""
             TFLOP/s against FLOPs per byte, both logarithmic, with the roof of bandwidth and peak.
-            An addition and the product of a single token lie low on the slope, that of many tokens
+            An addition and the matmul of a single token lie low on the slope, that of many tokens
             near the flat part.
         """)
     question(r"""
@@ -703,7 +705,7 @@ def the_roof_is_measured_here() -> None:
 
 
 def three_operations(count: int) -> None:
-    """A sum, SiLU and a cast of so many `bfloat16` numbers, between two marks for a profiler."""
+    """A sum, SiLU and a cast of so many `bfloat16` elements, between two marks for a profiler."""
     x, y = torch.ones(2, count, dtype=torch.bfloat16, device="cuda")
     torch.cuda.synchronize()
     torch.cuda.profiler.start()
@@ -747,18 +749,18 @@ def bytes_by_the_counters(count: int) -> list[float]:  # @stepover
 @aside
 @requires("cuda")
 def the_card_counts_bytes_too() -> None:
-    """The counters of a card's memory show the bytes that one counts by hand."""
+    """The counters of a GPU's memory show the bytes that one counts by hand."""
     note(r"""
         How many bytes does an operation move? This book counts them by hand: each input is read
-        once and each output is written once. A card counts, too: its memory has counters of the
+        once and each output is written once. A GPU counts as well: its memory has counters of the
         bytes that it delivers and takes. Do the two agree?
     """)
     count = scaled(2**29, lambda n: 16 * n)  # @measure count
     note(rf"""
-        Take two tensors `x` and `y` of so many numbers in `bfloat16`, far more than the card's
+        Take two tensors `x` and `y` of so many elements in `bfloat16`, far more than the GPU's
         cache holds. The sum `x + y` reads two tensors and writes one, `6` bytes for each number.
         SiLU, a function of each number alone, reads one and writes one, `4` bytes. A cast, the same
-        numbers as `float32`, reads `2` bytes and writes `4`. `bytes_by_the_counters` lets a new
+        values as `float32`, reads `2` bytes and writes `4`. `bytes_by_the_counters` lets a new
         program do all three below a *profiler*, a program that reads the counters meanwhile. (Where
         nobody may read them, it returns nothing.){shrunk(count, 2**29)}
     """)
@@ -771,13 +773,13 @@ def the_card_counts_bytes_too() -> None:
         assert max(ratios) < 1.2, \
             "None moves more than a fifth beyond the bytes counted by hand."
     question(r"""
-        A tensor has `2**29` numbers in `bfloat16`. How many bytes does `x * 2` move, which reads
-        them and writes as many?
+        A tensor has `2**29` elements in `bfloat16`. How many bytes does `x * 2` move, which reads
+        them and writes the same number?
     """, answer=2 * 2 * 2**29,
         check=4 * 2**29, unit="B",
         wrong={
-            "The result is written, too.": 2 * 2**29,
+            "The result is written as well.": 2 * 2**29,
             "A number in bfloat16 has two bytes.": 2 * 2**29 * 4,
         },
-        hint="How many bytes has the tensor? Each is read, and as many are written.",
-        why="The tensor has `2 * 2**29` bytes. They are read once, and as many are written.")
+        hint="How many bytes has the tensor? Each is read, and the same number is written.",
+        why="The tensor has `2 * 2**29` bytes. They are read once, and the same number is written.")

@@ -14,7 +14,7 @@ from litbook import aside, figure, misbelief, note, question, requires
 
 from .figures import plot_bill
 from .measure import (
-    bill, gradient_bytes, scaled, shrunk, state_bytes, step_flops,
+    bill, gradient_bytes, scaled, shrunk, step_flops,
 )
 from .models import OPTIMIZERS, Stack, linear_batch, whole_numbers
 from .timeline import (
@@ -27,8 +27,8 @@ def the_bill_of_a_step() -> None:
     """The bill of a training step."""
     note(r"""
         A small model of square matrices is a good place to learn accounting, because every tensor
-        in it can be named. Its usual formula for memory comes out too low. Here each entry stands
-        beside a measurement.
+        in it can be named. Its usual formula for memory comes out too low. Here each entry is
+        compared with a measurement.
     """)
     parameters_follow_from_the_shapes()
     autograd_keeps_more_than_the_hidden_layers()
@@ -41,16 +41,15 @@ def the_bill_of_a_step() -> None:
     gradients_kept_as_zeros_are_there_at_the_peak()
     small_batches_make_the_optimizer_count()
     parts_of_a_batch_add_up_to_the_whole()
-    sharding_divides_the_state()
 
 
 def parameters_follow_from_the_shapes() -> None:
     """The number of parameters follows from the shapes of the matrices."""
     note(r"""
         This part adds up the memory of a training step, on a small model called `Stack`. How many
-        parameters has it? Its input is a row of $d$ numbers; $d$ is the *width*. Then come $L$
+        parameters has it? Its input is a row of $d$ elements; $d$ is the *width*. Then come $L$
         hidden layers, each a matrix of $d \times d$ weights and nothing else. The *head*, the last
-        layer, turns $d$ numbers into a single output, with $d$ weights. Together that makes
+        layer, turns $d$ elements into a single output, with $d$ weights. Together that makes
 
         [@eq:weights]: $$
         P = L\,d^2 + d
@@ -88,16 +87,16 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
         Which tensors does autograd, the part of PyTorch that computes gradients, keep for the
         backward pass? Take a model of $L$ hidden layers of width $d$ and a head, and a batch of $B$
         rows. To compute the gradient of a layer's weights, the backward pass needs the layer's
-        input again. So autograd keeps $L + 1$ inputs of $B \times d$ numbers. The loss compares $B$
-        predictions with $B$ targets, and needs both again. Together autograd keeps
+        input again. So autograd keeps $L + 1$ inputs of $B \times d$ elements. The loss compares
+        $B$ predictions with $B$ targets, and needs both again. Together autograd keeps
 
         [@eq:kept]: $$
         Bd\,(L+1) + 2B
         $$
 
-        numbers. With a batch of `2`, width `4` and `2` hidden layers these are
+        elements. With a batch of `2`, width `4` and `2` hidden layers these are
         `2 * 4 * 3 + 2 * 2 = 28`. Measure it: `linear_batch` draws a batch, `mse_loss` is the loss,
-        and `saved_bytes_of` adds up the bytes that autograd keeps besides the weights. Three
+        and `saved_bytes_of` adds up the bytes that autograd keeps in addition to the weights. Three
         models, as (batch, width, hidden layers):
     """)
 
@@ -141,10 +140,10 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
             "Prediction and target are missing.": 240,
         },
         check=4 * (10 * 3 * (1 + 1) + 2 * 10),
-        hint="How many layers are there with the head, and how many numbers has the input of each?",
+        hint="How many layers are there with the head, and how many elements has the input of each?",
         why=r"""
-            Two layers have inputs of `10 * 3 = 30` numbers each, and there are `10` predictions and
-            `10` targets. `80` numbers of `4` bytes are `320` bytes.
+            Two layers have inputs of `10 * 3 = 30` elements each, and there are `10` predictions
+            and `10` targets. `80` elements of `4` bytes are `320` bytes.
         """, unit="B")
 
 
@@ -152,7 +151,7 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
 def a_nonlinearity_may_save_a_copy_of_its_own() -> None:
     """Whether a nonlinearity costs memory depends on which side of it is saved."""
     note(r"""
-        Between two layers usually stands a *nonlinearity*, such as ReLU, which turns negative
+        Between two layers there is usually a *nonlinearity*, such as ReLU, which turns negative
         numbers into zero. Does autograd have to keep another tensor for it, for the backward pass?
         That depends on its derivative. The derivative of ReLU is one where its *output* is above
         zero, and zero elsewhere. The output is kept anyway, as the input of the next layer. The
@@ -208,7 +207,7 @@ def without_gradients_two_outputs_are_alive() -> None:
         `torch.no_grad()` nothing is kept, and an output is freed as soon as the next layer has read
         it. `alive_at_once` runs a forward pass of hidden layers of width `64` and a head on `8`
         rows. It returns the bytes of all outputs that exist at the fullest moment. An output of a
-        hidden layer takes `8 * 64 * 4` bytes, that of the head `8 * 4`. First with `16` hidden
+        hidden layer needs `8 * 64 * 4` bytes, that of the head `8 * 4`. First with `16` hidden
         layers:
     """)
     one, head = 8 * 64 * 4, 8 * 4  # @inspect one as B, head as B
@@ -219,7 +218,7 @@ def without_gradients_two_outputs_are_alive() -> None:
     assert using == 2 * one, \
         "Under no_grad, two are alive: one being read, one being written."
     deeper = alive_at_once(64, gradients=False)  # @inspect deeper as B
-    assert deeper == using, "With 64 layers two outputs are alive, too."
+    assert deeper == using, "With 64 layers two outputs are alive as well."
     evaluated = alive_at_once(16, gradients=True, trains=False)  # @inspect evaluated as B
     assert evaluated == training, \
         "After model.eval(), all outputs are still kept."
@@ -247,8 +246,9 @@ def gradients_come_in_two_kinds() -> None:
         drops such a gradient as soon as the layer before has used it.
 
         Here is a model with two hidden layers of width `4` and a head, `36` parameters, on a batch
-        of `2` rows. Its layers are written out, so that `retain_grad` can ask for the gradient of
-        its first hidden values to stay. `gradient_bytes` adds up the gradients of parameters:
+        of `2` rows. Its layers are called one by one, so that `retain_grad` can ask for the
+        gradient of its first hidden values to stay. `gradient_bytes` adds up the gradients of
+        parameters:
     """)
     model, (x, y) = Stack(4, 2), linear_batch(4, 2)
     hidden = x @ model.weights[0]
@@ -266,7 +266,7 @@ def gradients_come_in_two_kinds() -> None:
     note(r"""
         The number of parameters does not depend on the batch, so neither do the bytes of the first
         kind. The second kind grows with the batch. It lives for a moment only, but if that moment
-        is the fullest of the step, it has to fit into memory, too.
+        is the fullest of the step, it has to fit into memory as well.
     """)
     x, y = linear_batch(4, 1000)
     hidden = x @ model.weights[0]
@@ -277,26 +277,26 @@ def gradients_come_in_two_kinds() -> None:
     """, answer=[gradient_bytes(model), hidden.nbytes],
         check=[4 * 36, 4 * 1000 * 4], unit="B", why=r"""
             There are `36` parameters whatever the batch, so `144` bytes. The hidden values are now
-            `1000` rows of `4` numbers of `4` bytes.
+            `1000` rows of `4` elements of `4` bytes.
         """)
 
 
 def the_bill_in_bytes() -> None:
     """A training step keeps parameters, gradients, optimizer state and activations."""
     note(r"""
-        A training step keeps four kinds of numbers: parameters, gradients, the *state* of the
+        A training step keeps four kinds of values: parameters, gradients, the *state* of the
         optimizer (what it remembers from step to step), and activations. How many bytes is that
         together? Take the model of width `4` with two hidden layers, which has `36` parameters, a
         batch of `2` rows, and the optimizer AdaGrad, which remembers one number for each parameter.
-        In `float32`, parameters, gradients and state then take `4 * 36` bytes each. Of activations
-        autograd keeps [`2 * 4 * 3 + 2 * 2` numbers](#autograd_keeps_more_than_the_hidden_layers),
+        In `float32`, parameters, gradients and state then need `4 * 36` bytes each. Of activations
+        autograd keeps [`2 * 4 * 3 + 2 * 2` elements](#autograd_keeps_more_than_the_hidden_layers),
         `4 * 28` bytes. `bill` takes one step and measures each of the four:
     """)
     small = bill("AdaGrad", width=4, layers=2, batch=2)  # @inspect small as B
     assert list(small.values()) == [144, 144, 144, 112], \
         "Parameters, gradients and state take 144 bytes each, activations 112."
     misbelief(r"""
-        In float32 a step takes `4 * (parameters + activations + gradients + state)` bytes, with
+        In float32 a step needs `4 * (parameters + activations + gradients + state)` bytes, with
         batch times width times layers for the activations.
     """, rf"""
         The four kinds are right, and the activations are too few: autograd also keeps the input,
@@ -379,16 +379,16 @@ def bill_on_card(  # @stepover
 @aside
 @requires("cuda")
 def the_bill_is_measured_on_the_card() -> None:
-    """On a card the four kinds can be watched growing; they are never all there at once."""
+    """On a GPU the four kinds can be watched growing; they are never all there at once."""
     width = scaled(2048, lambda w: 200 * w * w)  # @measure width
     layers, batch = 4, width
     note(rf"""
         Does a GPU really take the bytes that were counted for
         [parameters, gradients, optimizer state and activations](#the_bill_in_bytes)? PyTorch's
-        `memory_allocated` says how many bytes of the card's memory are in use. `bill_on_card` reads
+        `memory_allocated` says how many bytes of the GPU's memory are in use. `bill_on_card` reads
         it before and after each part of a training step. The model has four hidden layers, and the
-        batch as many rows as a layer is wide. A first step is thrown away, because in it the
-        library for products takes memory of its own and keeps it.{shrunk(width, 2048)}
+        batch has as many rows as a layer has inputs. A first step is thrown away, because in it the
+        library for matmuls takes memory of its own and keeps it.{shrunk(width, 2048)}
     """)
     size = width, layers, batch
     bill_on_card("SGD", *size)  # @stepover
@@ -411,7 +411,7 @@ def the_bill_is_measured_on_the_card() -> None:
         of a layer when it has made that layer's gradient.
     """)
     figure(plot_bill(bills, MiB),
-        caption="One step on the card by the allocator's counter, in MiB.", alt=r"""
+        caption="One step on the GPU by the allocator's counter, in MiB.", alt=r"""
             Six stacked bars, one for each optimizer. Parameters, gradients and activations are the
             same in all of them; optimizer state is nothing, one or two copies of the parameters.
         """)
@@ -420,10 +420,10 @@ def the_bill_is_measured_on_the_card() -> None:
         does `memory_allocated` grow by in its first call of `step`?
     """, answer=2 * 4 * GiB,
         wrong={
-            "AdamW keeps two numbers for each parameter.": 4 * GiB,
+            "AdamW keeps two values for each parameter.": 4 * GiB,
         },
         check=8 * 2**30, unit="B", why=r"""
-            AdamW makes its state in the first call of `step`: two numbers for each parameter, so
+            AdamW makes its state in the first call of `step`: two values for each parameter, so
             twice the bytes of the parameters. Parameters and gradients are there already.
         """)
 
@@ -454,7 +454,7 @@ def small_batches_make_the_optimizer_count() -> None:
     """The optimizer's own FLOPs do not grow with the batch, and no counter shows them."""
     note(r"""
         How much of a training step's work is the optimizer's? PyTorch's counter says nothing at
-        all, because it counts [products of matrices only](#the_flop_counter_sees_only_products). So
+        all, because it counts [matmuls only](#only_arithmetic_counts). So
         count by hand. Plain SGD multiplies each gradient by the learning rate and subtracts the
         result, `2` FLOPs for each parameter. Take a model with two hidden layers of width `4` and a
         head, `36` parameters. `numbers_written` counts the results that an update computes, here
@@ -469,13 +469,13 @@ def small_batches_make_the_optimizer_count() -> None:
     assert written == [36, 36], \
         "The update computes a number for each parameter, at either batch."
     note(r"""
-        Compare the `2 * 36` FLOPs with those of the products, which `step_flops` counts. Products
+        Compare the `2 * 36` FLOPs with those of the matmuls, which `step_flops` counts. Matmuls
         grow with the batch, and the update does not:
     """)
     by_hand = 2 * 36  # @inspect by_hand as FLOP
     tiny = by_hand / step_flops(2, 4, 2)  # @inspect tiny
     assert round(tiny, 3) == 0.196, \
-        "With 2 rows, the update adds a fifth to the FLOPs of the products."
+        "With 2 rows, the update adds a fifth to the FLOPs of the matmuls."
     large = by_hand / step_flops(2048, 4, 2)  # @inspect large
     assert round(tiny / large) == 1024, \
         "With 1024 times the rows, the update's share is 1024 times smaller."
@@ -485,14 +485,15 @@ def small_batches_make_the_optimizer_count() -> None:
         [waits for memory](#the_roofline_tells_waiting_from_working).)
     """)
     question(rf"""
-        The products of this model take `{step_flops(1, 4, 2)}` FLOPs for each row of the batch, and
-        an update of SGD `{by_hand}`. From which batch on does the update add at most a hundredth?
+        The matmuls of this model cost `{step_flops(1, 4, 2)}` FLOPs for each row of the batch, and
+        an update of SGD `{by_hand}`. From what batch size on does the update add at most a
+        hundredth?
     """, answer=math.ceil(100 * by_hand / step_flops(1, 4, 2)),
         wrong={
             "That is where the two are equal, without the factor of a hundred.": 1,
         },
         check=next(b for b in range(1, 99) if by_hand / step_flops(b, 4, 2) < 0.01), unit="rows", why=rf"""
-            The products have to take `100` times the FLOPs of the update, `{100 * by_hand}`. Divide
+            The matmuls have to take `100` times the FLOPs of the update, `{100 * by_hand}`. Divide
             by `{step_flops(1, 4, 2)}` for each row, and round up.
         """)
 
@@ -548,10 +549,10 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
         "In parts, a quarter of the activations is kept at a time."
     at_once = step_flops(32, 16, 2)  # @inspect at_once as FLOP
     in_parts = parts * step_flops(8, 16, 2)  # @inspect in_parts as FLOP
-    assert in_parts == at_once, "Both ways take the same FLOPs."
+    assert in_parts == at_once, "Both ways cost the same number of FLOPs."
     note(r"""
-        So accumulation saves activations and costs no FLOPs. But its products are smaller, and
-        [small products come less close to the peak](#larger_products_come_closer_to_the_peak).
+        So accumulation saves activations and costs no FLOPs. But its matmuls are smaller, and
+        [small matmuls come less close to the peak](#larger_products_come_closer_to_the_peak).
         Parameters, gradients and the optimizer's state take as much memory as before.
     """)
     question(r"""
@@ -564,67 +565,4 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
             Each loss is a mean over its own part, so it counts by its share of the examples: three
             quarters and one quarter. With one half for each, the eight examples would pull as hard
             as the `24`.
-        """)
-
-
-@aside
-def sharding_divides_the_state() -> None:
-    """Each of several devices can step its share of the parameters, with the same result."""
-    note(r"""
-        Several devices train one model in *data parallelism*: each has the whole model and sees
-        other data, and gradients are averaged, so that all have the same. Then every device updates
-        every parameter, and keeps the optimizer's whole state for it. All do the same work. The
-        first stage of *ZeRO*, a way of sharing, removes that: each device updates one *shard*, a
-        slice of the parameters, and keeps the state of its shard only [@zero].
-
-        Does that give the same parameters? Try it with `4096` parameters and four slices in place
-        of four devices. `stepped` takes three steps of Adam with the parameters of a slice, and
-        returns them with the bytes of Adam's state:
-    """)
-    devices, n = 4, 4096
-    start, gradients = torch.randn(n), torch.randn(3, n)  # @unnoticed: 3: any number of steps
-
-    def stepped(share: slice) -> tuple[Tensor, int]:
-        p = start[share].clone().requires_grad_()
-        optimizer = torch.optim.Adam([p], lr=0.1)
-        for gradient in gradients:
-            p.grad = gradient[share].clone()
-            optimizer.step()
-        return p.detach(), state_bytes(optimizer)
-
-    whole, state = stepped(slice(0, n))  # @inspect state as B
-    part = n // devices
-    shards = [stepped(slice(i, i + part)) for i in range(0, n, part)]
-    together = torch.cat([shard for shard, _ in shards])
-    share = shards[0][1]  # @inspect share as B
-    assert torch.equal(together, whole), \
-        "The four slices together are the parameters of one device, bit for bit."
-    assert state / share == 4.0, \
-        "Each device keeps a quarter of the state."
-    per_parameter = 4 + 4 + share / n  # @inspect per_parameter as B
-    assert per_parameter == 10.0, \
-        "Each device keeps 10 bytes per parameter of the model instead of 16."
-    note(r"""
-        It does, because Adam treats each parameter by itself. In `float32` parameters and gradients
-        take `4` bytes each, and Adam's state takes `8`. With $P$ parameters on $G$ devices, each
-        holds
-
-        [@eq:shard]: $$
-        8P + \frac{8P}{G}
-        $$
-
-        bytes. The price: after each step a device must fetch the slices that it did not update:
-    """)
-    fetched = (n - part) * 4  # @inspect fetched as B
-    assert fetched / whole.nbytes == 0.75, \
-        "Each of four devices fetches three quarters of the parameters."
-    question("How many bytes per parameter of the model does each of `16` devices hold?",
-             answer=4 + 4 + stepped(slice(0, n // 16))[1] / n,
-        wrong={
-            "Parameters and gradients are not shared, only the state is.": 1,
-            "That is with four devices.": 10,
-        },
-        check=4 + 4 + 8 / 16, unit="B", why=r"""
-            Each device holds all parameters and gradients, `8` bytes. Of Adam's `8` bytes it holds
-            a sixteenth, `0.5`.
         """)

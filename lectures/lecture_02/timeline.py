@@ -111,13 +111,13 @@ def the_batch_decides_where_memory_peaks() -> None:
         when all activations are there, most gradients are not yet, and when all gradients are
         there, the activations are gone. Either moment can be the peak.
 
-        Count the numbers in memory at both, for a model of $P$ parameters in $L$ hidden layers of
+        Count the values in memory at both, for a model of $P$ parameters in $L$ hidden layers of
         width $d$ and a head, a batch of $B$ rows, and the optimizer AdamW. Parameters and AdamW's
-        two moments, $3P$ numbers, are there all the time.
+        two moments, $3P$ elements, are there all the time.
     """)
     note(r"""
         **Early in the backward pass**, when the last hidden layer is at work, there are also $L$
-        kept activations, $BdL$ numbers; the gradients of two activations, which live only for a
+        kept activations, $BdL$ elements; the gradients of two activations, which live only for a
         moment, $2Bd$; and the weight gradients of that layer and of the head, $d^2 + d$. Together:
 
         [@eq:backward-peak]: $$
@@ -227,13 +227,13 @@ def the_batch_decides_where_memory_peaks() -> None:
 
 @aside
 def gradients_kept_as_zeros_are_there_at_the_peak() -> None:
-    """Gradients that are zeroed instead of dropped stand beside all the activations."""
+    """Gradients that are zeroed instead of dropped are in memory together with all the activations."""
     note(r"""
         Before each backward pass the old gradients have to go. `zero_grad()` drops them, and
         `zero_grad(set_to_none=False)` fills them with zeros and keeps them. Does it matter for
-        memory? Zeros take as much memory as any numbers, and they are there during the whole
-        forward pass, while activations pile up. So they matter if the fullest moment, the *peak*,
-        is early in the backward pass.
+        memory? Zeros take as much memory as any values, and they are there during the whole forward
+        pass, while activations pile up. So they matter if the fullest moment, the *peak*, is early
+        in the backward pass.
 
         Measure it on a model of `4` hidden layers of width `64` and a head. `memory_over_a_step`
         takes a step of AdamW and notes the bytes in memory after each operation; `peak` is the

@@ -130,7 +130,7 @@ def an_all_reduce_leaves_the_sum_everywhere() -> None:
             has values of all four colors. After the all-reduce all ranks have them.
         """)
     misbelief("A reduce changes nothing on the ranks that do not get the sum.", rf"""
-        It may overwrite their tensors. Only the rank in `dst` is promised a result. Here rank 1 had
+        It may overwrite their tensors. Only the rank in `dst` gets a result. Here rank 1 had
         {start[1]} before the reduce and {reduced[1]} after it, because partial sums pass through it
         on their way to rank 0.
     """)

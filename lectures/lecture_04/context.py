@@ -145,8 +145,8 @@ def keys_and_values_can_go_round() -> None:
     assert wire.to[next_rank] > 0.99 * wire.sent, \
         "More than 99 % of what a rank sends goes to the next rank."  # @hide
     misbelief("Attention over a sequence on several ranks is only an approximation.", r"""
-        It need not be. Ring attention computes the same mean in another order, so its results agree
-        with attention in one process, up to rounding.
+        It need not be. Ring attention computes the same mean in a different order, so its results
+        agree with attention in one process, up to rounding.
     """)
     question(r"""
         A sequence of `131072` tokens is shared by `16` ranks. Somebody shares it by `32` ranks. By

@@ -133,7 +133,8 @@ def the_router_decides_the_bytes() -> None:
         size, and the result comes back. So this token costs two messages of its size.
 
         Rank 0 sends the first of them, and rank 2 the second. But rank 0 does the same for others:
-        on average as many copies arrive at a rank as leave it, and it sends as many results back.
+        on average each rank receives the same number of copies as it sends, and it sends the same
+        number of results back.
 
         So the traffic follows the tokens and the number of experts for each. The size of the
         experts does not matter, because weights stay where they are.

@@ -200,9 +200,9 @@ def stages_hand_on_activations() -> None:
         wrong={"Gradients go back as well.": 16 * 8192 * 16384 * 2, "What passes inside a stage is not sent.": 2 * 2 * 16 * 8192 * 16384 * 2},
         hint="What goes to the next rank, and what to the rank before?",
         why=r"""
-            It sends the outputs for all `16 * 8192` tokens forward, and as many gradients backward:
-            `16384` values of `2` bytes for each token, twice. How many layers the stage has does
-            not matter.
+            It sends the outputs for all `16 * 8192` tokens forward, and the same number of
+            gradients backward: `16384` values of `2` bytes for each token, twice. How many layers
+            the stage has does not matter.
         """)
 
 

@@ -558,7 +558,7 @@ def a_sum_can_be_left_scattered() -> None:
         In [tensor parallelism](#a_block_needs_four_all_reduces) ranks share the matrices of a
         block, but not what lies between: after each part an all-reduce gives every rank all tokens.
         Then all ranks compute the same norms of the same tokens, and keep the same values for the
-        backward pass. Can that be shared, too?
+        backward pass. Can that be shared as well?
 
         Take a token for each rank. A norm looks at one token at a time, so rank 0 could normalize
         the first, rank 1 the second, and so on. For that, take the all-reduce apart into its

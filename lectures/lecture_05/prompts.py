@@ -33,8 +33,8 @@ def prompts_between_tokens() -> None:
 def chunks_of_a_prompt_share_steps() -> None:
     """A long prompt stops all other users, and in chunks it stops them less."""
     note(r"""
-        While a GPU decodes for many users, a long prompt arrives. Its prefill takes as long as many
-        decode steps. Do all users have to wait for it?
+        While a GPU decodes for many users, a long prompt arrives. Its prefill takes as long as a
+        number of decode steps. Do all users have to wait for it?
 
         By hand: a decode step takes $10$ ms and a prefill $100$ ms. If the whole prompt runs before
         the next step, each user waits $110$ ms for one token. Now cut the prompt into $10$ *chunks*
@@ -141,8 +141,8 @@ def chunks_of_a_prompt_share_steps() -> None:
         why="All tokens of the step share the time in which the weights are read. The users' tokens use `200` of the `295`.")
     question(r"""
         Without chunks, a prompt of `8192` tokens is prefilled in `133` ms between two decode steps
-        of `10` ms. Five such prompts arrive at once and run one after the other before the next
-        step. How long do the users wait for their next token, in ms?
+        of `10` ms. Five such prompts arrive at once and run in turn before the next step. How long
+        do the users wait for their next token, in ms?
     """, answer=5 * 133 + 10, check=sum([133] * 5 + [10]), unit="ms",
         hint="The users' next step comes after all prompts.",
         why="Each prefill delays all users. Chunks bound the wait: however many prompts arrive, each step has only so many tokens.")

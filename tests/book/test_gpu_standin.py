@@ -139,7 +139,7 @@ def test_a_card_that_is_too_small_gets_smaller_sizes_and_the_record_says_so(lect
     assert isinstance(width, model.Scalar)
     assert 64 <= int(str(width.number)) < 2048
     said = [p.text for section in record.sections for p in section.pieces if p.kind == "note"]
-    assert [text for text in said if f"This card has room for `{width.number}` only, not for `2048`." in text]
+    assert [text for text in said if f"This GPU has room for `{width.number}` only, not for `2048`." in text]
     (card,) = measured(record, "the_driver_knows_how_much_memory_there_is", "card")
     assert getattr(card, "text", "") == "None"  # nobody knows it: no peak, and no share of one
 

@@ -157,23 +157,3 @@ def test_both_arguments_of_newton_schulz_matter(repo: Path) -> None:
     rounds = [turn(g, n) for n in range(6)]
     assert [n for n in range(5) if torch.allclose(rounds[n], rounds[n + 1])] == []
     assert torch.allclose(turn(g), turn(3 * g), rtol=1e-4)  # the size of a gradient is divided out
-
-
-def test_every_argument_of_wander_changes_where_it_ends(repo: Path) -> None:
-    wander = part(repo, "schedule").wander
-    usual = {"rates": [0.1] * 5, "start": 1.0, "noise": 1.0}
-    other = {"rates": [0.2] * 5, "start": 2.0, "noise": 2.0}
-
-    def end(**changed: Any) -> float:
-        torch.manual_seed(0)
-        return float(wander(**usual | changed))
-
-    assert end() == end()
-    assert [key for key in usual if end(**{key: other[key]}) == end()] == []
-
-
-def test_both_arguments_of_settled_change_the_step(repo: Path) -> None:
-    settled = part(repo, "schedule").settled
-    assert settled(3) == settled(3, 0.9)
-    assert settled(1) == 1.0  # the first step is the rate
-    assert len({settled(2), settled(3), settled(3, 0.5)}) == 3

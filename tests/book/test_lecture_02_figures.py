@@ -8,34 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from matplotlib.colors import to_hex
-from matplotlib.patches import Ellipse, Polygon
 from matplotlib.patches import PathPatch as Lines
+from matplotlib.patches import Polygon
 from tests.book.test_lecture_02_arguments import part
 
 
 @pytest.fixture(scope="module")
 def figures(repo: Path) -> Any:
     return part(repo, "figures")
-
-
-def test_the_paths_drawn_are_the_optimizers_places_over_lines_of_one_loss(repo: Path, figures: Any) -> None:
-    bowl = part(repo, "bowl")
-    turn = torch.tensor([[0.0, -1.0], [1.0, 0.0]], dtype=torch.float64)  # a quarter of a turn
-    paths = {name: bowl.descend(name, turn) for name in bowl.WAYS}
-    (panel,) = figures.plot_paths({"turned": paths}, bowl.CURVES.tolist(), [90]).axes
-    drawn = {line.get_label(): line.get_xydata().tolist() for line in panel.lines[: len(paths)]}
-    assert drawn == {name: path.tolist() for name, path in paths.items()}
-    levels = []
-    for oval in panel.patches:
-        assert isinstance(oval, Ellipse)
-        points = oval.get_patch_transform().transform(np.asarray(oval.get_path().vertices)[0:25:3])
-        edge = turn.T @ torch.from_numpy(points).T
-        loss = (bowl.CURVES[:, None] * edge**2).sum(0)
-        assert torch.allclose(loss, loss[:1].expand_as(loss), rtol=1e-2)
-        levels.append(loss[0].item())
-    assert [round(a / b, 3) for a, b in pairwise(levels)] == [3.0] * (len(levels) - 1)
 
 
 def test_the_box_is_filled_as_far_as_multiplications_were_counted(figures: Any) -> None:

@@ -52,7 +52,7 @@ ASKED = [
     ("tokens per second", [f"{THREE}generating/#bandwidth_sets_the_pace"]),
     ("speculative decoding", [f"!{THREE}generating/#a_guess_is_cheap_to_check"]),
     ("mixture of experts", [f"!{THREE}later-models/#a_token_meets_a_few_of_many_experts"]),
-    ("tokenizer", [f"!{TWO}data-and-randomness/#text_becomes_a_row_of_integers"]),
+    ("tokenizer", [f"{TWO}data-and-randomness/#a_batch_is_inputs_and_their_next_tokens"]),
     ("seed", [f"!{TWO}data-and-randomness/"]),
     ("what is a tensor", [f"!{TWO}tensors/"]),
 ]  # fmt: skip
