@@ -129,6 +129,7 @@ class Log:
     events: list[Event] = field(default_factory=list)
     spans: list[tuple[int, int]] = field(default_factory=list)
     dropped: int = 0
+    full: bool = False  # whether a step came for which there was no room
     sizes: dict[int, dict[str, tuple[int, int]]] = field(default_factory=dict)  # base -> name -> size, line
     axes: dict[tuple[int, str], tuple[tuple[str, ...], Callable[[], object]]] = field(default_factory=dict)
 

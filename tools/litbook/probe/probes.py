@@ -116,6 +116,7 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
                 append(base + statement)
         else:
             dropped += 1
+            log.full = True
 
     def note(statement: int) -> None:
         """A statement runs for the first time in its section, and somebody wants to know."""
@@ -141,6 +142,7 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
             if spared is not None:
                 active[address] = spared
                 dropped += 1
+                log.full = True
                 return
             if paused:
                 active.pop(address, None)
@@ -262,6 +264,7 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
                 append(base + first)
         elif first >= 0:
             dropped += 1
+            log.full = True
 
     def began_with(first: int, address: int) -> None:
         """The step of an iteration's first statement, where no step of its loop comes before."""
@@ -275,6 +278,7 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
         base = base_of(address)
         if len(events) >= limit:
             dropped += 1
+            log.full = True
         elif base is not None:
             append(base + first)
 

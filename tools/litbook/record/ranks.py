@@ -133,6 +133,7 @@ def merge_entries(entries: Sequence[Section]) -> Section:
         errors=_errors([entry.errors for entry in own]),
         unreached=tuple(p for p in own[0].unreached if all(p in entry.unreached for entry in own)),
         seconds=max(entry.seconds for entry in own),
+        full=any(entry.full for entry in own),
         snapshots=tuple(snapshots),
     )
     shares = list[Share]()
