@@ -547,12 +547,13 @@ def test_stepping_marks_the_line_and_shows_calls_arguments_values_and_claims(
     assert reader.variables()["b"] == "6"
 
 
-SHOWN = """() => [[...document.querySelectorAll('.lbp-call')].map((call) => [call.querySelector('b').textContent,
+SHOWN = """(steps) => steps.map((step) => { const slider = document.querySelector('.lbp-top input');
+    slider.value = step + 1; slider.dispatchEvent(new Event('input')); return [[...document.querySelectorAll('.lbp-call')].map((call) => [call.querySelector('b').textContent,
     [...call.querySelectorAll('dl > div')].map((row) => [row.querySelector('dt').textContent,
         row.querySelector('dd').firstChild.textContent, row.querySelector('small') ? row.querySelector('small').textContent.trim() : ''])]),
     [...document.querySelectorAll('.lbp-memory')].map((memory) => [[...memory.querySelector('tr').querySelectorAll('td')].map((cell) => cell.textContent),
         [...memory.querySelectorAll('th[scope]')].map((name) => name.textContent),
-        memory.firstChild.nodeName === 'SMALL' ? memory.firstChild.textContent : ''])]"""
+        memory.firstChild.nodeName === 'SMALL' ? memory.firstChild.textContent : ''])]; })"""
 
 
 def test_the_panel_shows_what_the_data_says_and_no_more(
@@ -561,18 +562,18 @@ def test_the_panel_shows_what_the_data_says_and_no_more(
     """What `tests/unit/test_player_values.py` compares with plain Python is what a reader sees."""
     data = track(record(tmp_path, STEPPED, "lecture_96.py"))
     reader.open(small_address + "lectures/lecture_96/")
-    older = 0
-    for state in player_states(data):
-        calls, memories = reader.page.evaluate(SHOWN)
-        for frame, (name, rows) in zip(state.frames, calls, strict=True):
-            assert name == data["frames"][frame][0]
+    older, states = 0, player_states(data)[::-1]  # backwards: what is shown depends on the step alone
+    for state, (calls, memories) in zip(
+        states, reader.page.evaluate(SHOWN, [state.step for state in states]), strict=True
+    ):
+        for frame, (called, rows) in zip(state.frames, calls, strict=True):
+            assert called == data["frames"][frame][0]
             said = {name: (text, int(seen.rpartition(" ")[2] or 0)) for name, text, seen in rows}
             assert said == {name: told for (of, name), told in state.values.items() if of == frame}, state.step
             older += sum(1 for _, seen in said.values() if seen)
         told = [(cells, [name for _, name in names], seen) for cells, names, seen in state.memories]
         found = [(cells, names, int(seen.rpartition(" ")[2] or 0)) for cells, names, seen in memories]
         assert sorted(found) == sorted(told), state.step
-        reader.press("i")
     assert older > 100
 
 
