@@ -267,7 +267,7 @@ class _TrackBuilder:
         # (whether of a section, its key, statement) -> index
         self.line_of: dict[tuple[bool, str, int], int] = {}
         self.file_of: dict[int, int] = {}
-        self.latest: dict[tuple[int, int], _Known] = {}  # (frame, name) -> what is shown of it now
+        self.latest: dict[int, dict[int, _Known]] = {}  # frame -> name -> what is shown of it now
         self.pending: list[ValueRow] = []  # rows that come with the next step
         self.layout_lines: dict[int, set[int]] = {}  # file -> those that `_LAYOUT` finds
         self.ends: dict[tuple[int, int], int] = {}  # (frame, name) -> the step after which it is not known
@@ -316,16 +316,16 @@ class _TrackBuilder:
 
     def _forget(self, frame: int, names: Collection[str], at: int) -> None:
         """From a step on these names of a frame are not known, and no expression of constants that reads one."""
-        for key, known in self.latest.items() if names else ():
-            if key[0] == frame and (known.lasts or known.is_name) and not known.reads.isdisjoint(names):
-                self.ends.setdefault(key, at)
+        for name, known in self.latest.get(frame, {}).items() if names else ():
+            if (known.lasts or known.is_name) and not known.reads.isdisjoint(names):
+                self.ends.setdefault((frame, name), at)
 
     def _forget_layouts(self, entry: _Progress, at: int) -> None:
         """From a step on no tensor is known to have the shape and strides that it had."""
-        frames = {*entry.frame_of.values()}
-        for key, known in self.latest.items():
-            if known.tensor and key[0] in frames:
-                self.ends.setdefault(key, at)
+        for frame in entry.frame_of.values():
+            for name, known in self.latest.get(frame, {}).items():
+                if known.tensor:
+                    self.ends.setdefault((frame, name), at)
 
     def _layout_lines(self, file: int) -> set[int]:
         """The lines that may give a tensor another layout in place, of whatever name."""
@@ -340,7 +340,7 @@ class _TrackBuilder:
         self.pending.clear()
         for (frame, name), at in self.ends.items():
             self.track.values.append((at, frame, name, -1))
-            self.latest.pop((frame, name), None)
+            self.latest[frame].pop(name, None)
         self.ends.clear()
 
     def finish(self) -> Track:
@@ -531,13 +531,13 @@ class _TrackBuilder:
         of, steady = entry.frame_of[frame], entry.liveness[frame].steady
         key = of, self._index("names", formatting.plain_line(called))
         hidden = entry.is_hidden(frame)
-        at, before = len(self.track.steps) - 1 + hidden, self.latest.get(key)
+        known = self.latest.setdefault(of, {})
+        at, before = len(self.track.steps) - 1 + hidden, known.get(key[1])
         names = frozenset(reads or _NAMES.findall(called))
         lasts = kept is not None and is_constant(kept) and names <= steady
         if lasts and called not in names:  # of an expression all that it is made of must be known to last
-            held = [(of, self._index("names", name)) for name in names]
-            known = all(one in self.latest and self.latest[one].lasts and one not in self.ends for one in held)
-            lasts = known and bool(_OF_CONSTANTS.fullmatch(called))
+            held = [self._index("names", name) for name in names] if _OF_CONSTANTS.fullmatch(called) else [-1]
+            lasts = all(one in known and known[one].lasts and (of, one) not in self.ends for one in held)
         if hidden and not lasts:  # the next step that is shown may have changed it, and its own is not shown
             text = ""
         if not text:
@@ -552,7 +552,7 @@ class _TrackBuilder:
         ended = self.ends.pop(key, None)
         if ended is not None and ended < at:
             self.track.values.append((ended, *key, -1))
-        self.latest[key] = _Known(text, plain, lasts, names, called in names, isinstance(kept, Tensor))
+        known[key[1]] = _Known(text, plain, lasts, names, called in names, isinstance(kept, Tensor))
         index = self._index("texts", text, lasts)
         if not lasts and index not in self.passing:
             self.passing.add(index)

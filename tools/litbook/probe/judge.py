@@ -15,6 +15,7 @@ from typing import Any
 
 from litbook.i18n import gettext_noop
 from litbook.probe.asserts import Asserts
+from litbook.probe.always_true import no_truth, one_thing
 from litbook.probe.axes import axis_names, mismatch, remember
 from litbook.probe.messages import caption_of, names_in
 from litbook.probe.protocols import Recording
@@ -23,6 +24,7 @@ from litbook.probe.tracebacks import text_of
 from litbook.record import model
 from litbook.snapshot.snapshot import snapshot
 
+NO_TRUTH = -1  # under which a test's operands keep why it comes to none
 _RAISED = object()  # stands for a caption that could not be computed
 
 
@@ -44,6 +46,18 @@ class Judge(Recording):
     def operand(self, number: int, value: Any) -> Any:
         """One operand of the claim being evaluated, handed back as it came."""
         self.open_claims[-1][1][number] = value
+        return value
+
+    def test(self, number: int, value: Any) -> Any:
+        """What the test of the claim being evaluated comes to, handed back as it came: it has to be a truth."""
+        if type(value) is not bool and (what := no_truth(value)):
+            self.open_claims[-1][1][NO_TRUTH] = what
+        return value
+
+    def pair(self, part: int, side: int, value: Any) -> Any:
+        """One of two things that the test of a claim sets against each other, handed back as it came."""
+        if self.open_claims:
+            self.open_claims[-1][1][NO_TRUTH - 2 * part - side - 1] = value
         return value
 
     def leave_claims(self, first: int, last: int) -> None:
@@ -72,6 +86,10 @@ class Judge(Recording):
         """A claim holds or fails, in the function that is `frame`. The first time is kept, then a failure."""
         claim, judged, seen = self.lecture.claims[number], self.judgement(number), self.open_claims[-1][1]
         judged.count += 1
+        no_truth_is = str(seen.pop(NO_TRUTH, "")) if not failed else ""
+        failed = failed or bool(no_truth_is)
+        one = _one_thing_in({key: seen.pop(key) for key in [*seen] if key < 0})
+        judged.nothing = one if not failed and (judged.nothing or judged.count == 1) else ""
         if judged.count == 1 or (failed and not judged.failed):
             judged.failed = failed
             judged.caption = claim.caption if caption is None else caption_of(caption)
@@ -83,6 +101,8 @@ class Judge(Recording):
             if failed and all(map(_says_little, judged.operands)):  # then also what the claim names
                 told = {text for text, shot in zip(claim.operand_texts, judged.operands, strict=True) if shot}
                 judged.why = names_in(claim.node, frame, told)
+            if no_truth_is:
+                judged.why = no_truth_is
             self._tell(number, judged)
         self.open_claims.pop()  # last: `leave_claims` asks what an exception comes from
         if failed:
@@ -140,6 +160,12 @@ class Judge(Recording):
         if self.listener is not None:
             kept = SnapshotTable()
             self.listener.claim(claim_of(self.numbering, number, judged, "", kept.keep), kept.snapshots)
+
+
+def _one_thing_in(pairs: dict[int, object]) -> str:
+    """What two things are, of those that a test set against each other, where they are one."""
+    keys = (key for key in pairs if (NO_TRUTH - key) % 2 and key - 1 in pairs)
+    return next(filter(None, (one_thing(pairs[key], pairs[key - 1]) for key in keys)), "")
 
 
 def _says_little(operand: model.Snapshot | None) -> bool:

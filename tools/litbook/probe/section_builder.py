@@ -36,6 +36,7 @@ class JudgedClaim:
     failed: bool = False
     caption: str = ""
     why: str = ""
+    nothing: str = ""
     operands: list[model.Snapshot | None] = field(default_factory=list)
 
 
@@ -339,6 +340,7 @@ def claim_of(
         form=asked.form,
         measured=asked.measured,
         zero=asked.zero,
+        nothing=judged.nothing if kind == "holds" else "",
         operands=tuple(
             model.Operand(text, None if shown is None else keep(shown), is_address(node))
             for text, shown, node in zip(asked.operand_texts, seen, asked.operands, strict=False)
