@@ -546,7 +546,9 @@ class _ProbeWriter:
                 case ast.Starred():
                     new.value = tested(node.value, decides=False, comes=False)
         denied = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
-        if claim is not None and comes and not denied and not isinstance(node, ast.Constant | ast.BoolOp):
+        chained = isinstance(node, ast.Compare) and len(node.ops) > 1  # its truth would be asked twice
+        settled = denied or chained or isinstance(node, ast.Constant | ast.BoolOp)
+        if claim is not None and comes and not settled:
             new = self._call("test", node, claim, new)
         plain = isinstance(node, ast.Compare | ast.Constant)
         if not decides or plain or (isinstance(node, ast.BoolOp | ast.UnaryOp) and node not in operands):

@@ -52,11 +52,9 @@ def find_vacuous(record: Record) -> list[Finding]:
 
 def _why_vacuous(section: Section, claim: model.Claim) -> str:
     """Why a claim that held says nothing; "" where it says something."""
-    if claim.nothing:
-        return claim.nothing
     texts = tuple(side.text for side in claim.operands)
     shots = [None if side.value is None else section.snapshots[side.value] for side in claim.operands]
-    return next(why_nothing(claim.form, texts, shots, claim.count == 1), "")
+    return next(why_nothing(claim.form, texts, shots, claim.count == 1), claim.nothing)
 
 
 def _problem(
