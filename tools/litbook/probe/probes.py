@@ -38,14 +38,14 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from sys import _getframe
 from types import CodeType, FrameType
 from typing import Any
 
 from litbook.probe.asserts import Asserts
-from litbook.probe.events import CallEvent, Event, Log, LoopState
+from litbook.probe.events import CallEvent, Event, Log, LoopState, PieceEvent, add_output
 from litbook.probe.protocols import Recording
 from litbook.python.nodes import LoopNode
 from litbook.record import model
@@ -246,8 +246,11 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
             calls.pop(address, None)
         if count >= all_turns:  # the iteration before the last one goes
             before, last = state.before, state.last
+            gone = events[before:last] if log.printed else ()
             del events[before:last]
             dropped += last - before
+            if gone:
+                keep_output(gone, state)
             state.last = size = len(events)
         else:
             if count == 0:
@@ -265,6 +268,17 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
         elif first >= 0:
             dropped += 1
             log.full = True
+
+    def keep_output(gone: Sequence[Event], state: LoopState) -> None:
+        """What an iteration printed stays where the iteration goes: it is bounded for the whole section."""
+        printed = [event for event in gone if type(event) is PieceEvent and event.piece.kind == "output"]
+        if printed:
+            rest = events[state.before :]
+            del events[state.before :]
+            for event in printed:
+                add_output(events, event)
+            state.before = len(events)
+            events.extend(rest)
 
     def began_with(first: int, address: int) -> None:
         """The step of an iteration's first statement, where no step of its loop comes before."""
