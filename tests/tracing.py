@@ -85,7 +85,9 @@ def player_states(data: dict[str, Any]) -> list[State]:
                     one[:2] = step, cells
                 one[2][of, data["names"][name]] = reads
         for step, cells, names in found.values():
-            state.memories.append((cells, names, 0 if step == k else data["lines"][data["steps"][step][1]][0]))
+            state.memories.append(
+                (cells, names, 0 if step == k else data["lines"][data["steps"][step][1]][0])
+            )
         states.append(state)
     return states
 
@@ -98,7 +100,9 @@ class Loops:
 
     def __init__(self, text: str) -> None:
         tree = ast.parse(text)
-        self.ends = {n.lineno: n.end_lineno or 0 for n in ast.walk(tree) if isinstance(n, ast.For | ast.While)}
+        self.ends = {
+            n.lineno: n.end_lineno or 0 for n in ast.walk(tree) if isinstance(n, ast.For | ast.While)
+        }
         self.firsts = {n.lineno for n in ast.walk(tree) if isinstance(n, ast.stmt)}
         self.functions = {
             n.name: any(isinstance(i, ast.Yield | ast.YieldFrom) for i in ast.walk(n))
@@ -139,7 +143,9 @@ def _cells(value: object) -> list[str] | None:
     return [texts[i] for i in indices(shot)]
 
 
-def plain_moments(file: Path, wanted: dict[str, set[str]], units: set[str | None]) -> dict[Key, Moment]:
+def plain_moments(  # noqa: C901  one trace function, whose state is its closure
+    file: Path, wanted: dict[str, set[str]], units: set[str | None]
+) -> dict[Key, Moment]:
     """Run the lecture as ordinary Python; `wanted` are the expressions to look at, by function."""
     text = file.read_text(encoding="utf-8")
     loops, moments = Loops(text), dict[Key, Moment]()
@@ -286,7 +292,9 @@ class Comparison:
     older: int = 0
     cells: int = 0
     false: list[str] = field(default_factory=list)
-    told: set[tuple[Any, ...]] = field(default_factory=set)  # (step, frame, name, whether it is right or older)
+    told: set[tuple[Any, ...]] = field(
+        default_factory=set
+    )  # (step, frame, name, whether it is right or older)
     strange: list[str] = field(default_factory=list)  # steps that plain Python has not run
 
 
@@ -299,7 +307,10 @@ def compare(file: Path, made: model.Record) -> Comparison:
 
 
 def _compare_page(file: Path, made: model.Record, page: str, done: Comparison) -> None:
-    data, sections = track(made, page), {section.name for section in made.sections if section.kind != "module"}
+    data, sections = (
+        track(made, page),
+        {section.name for section in made.sections if section.kind != "module"},
+    )
     states = player_states(data)
     wanted: dict[str, set[str]] = defaultdict(set)
     for state in states:
@@ -317,10 +328,14 @@ def _compare_page(file: Path, made: model.Record, page: str, done: Comparison) -
             done.lost += 1
             done.strange.append(str(key))
             continue
-        truths = [{_bare(k, sections): v for k, v in side.items()} for side in (moment.before, moment.after) if side]
+        truths = [
+            {_bare(k, sections): v for k, v in side.items()} for side in (moment.before, moment.after) if side
+        ]
         line = data["lines"][data["steps"][state.step][1]][0]
 
-        def of_frame(of: int, chain: dict[int, Key] = chain, truths: list[Any] = truths) -> list[dict[str, Any]]:
+        def of_frame(
+            of: int, chain: dict[int, Key] = chain, truths: list[Any] = truths
+        ) -> list[dict[str, Any]]:
             return [side.get(_bare(chain[of], sections), {}) for side in truths]
 
         for (of, name), (shown, seen) in state.values.items():

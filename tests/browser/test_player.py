@@ -26,7 +26,7 @@ from tests.tracing import player_states, sums, track
 from litbook.html import page as pages
 from litbook.html import player
 from litbook.page.sitemap import LinkTarget
-from litbook.record import limits, model
+from litbook.record import limits
 from litbook.run.run import run
 from litbook.site.plugin import SCRIPTS
 
@@ -569,7 +569,9 @@ def test_the_panel_shows_what_the_data_says_and_no_more(
         for frame, (called, rows) in zip(state.frames, calls, strict=True):
             assert called == data["frames"][frame][0]
             said = {name: (text, int(seen.rpartition(" ")[2] or 0)) for name, text, seen in rows}
-            assert said == {name: told for (of, name), told in state.values.items() if of == frame}, state.step
+            assert said == {name: told for (of, name), told in state.values.items() if of == frame}, (
+                state.step
+            )
             older += sum(1 for _, seen in said.values() if seen)
         told = [(cells, [name for _, name in names], seen) for cells, names, seen in state.memories]
         found = [(cells, names, int(seen.rpartition(" ")[2] or 0)) for cells, names, seen in memories]

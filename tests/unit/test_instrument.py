@@ -40,7 +40,7 @@ HANDED_BACK = {
     "watch_elements": 2,
     "tolerance": 1,
     "side": 2,
-    "test": 1,
+    "test": 0,
     "pair": 2,
 }
 

@@ -12,9 +12,7 @@ from tests.tracing import compare, player_states, track
 from litbook.run.run import run
 
 
-@pytest.mark.parametrize(
-    ("name", "steps", "current"), [("stepped", 350, 900), ("stepped_parts", 700, 3000)]
-)
+@pytest.mark.parametrize(("name", "steps", "current"), [("stepped", 350, 900), ("stepped_parts", 700, 3000)])
 def test_no_value_that_is_shown_as_current_is_another(
     tmp_path: Path, name: str, steps: int, current: int
 ) -> None:
@@ -65,5 +63,7 @@ def test_what_a_hidden_line_gives_is_not_of_the_step_before(tmp_path: Path) -> N
 
 
 def test_the_sides_of_a_claim_that_runs_again_are_not_told(tmp_path: Path) -> None:
-    data = track(record(tmp_path, section("for i in range(4):\n    assert i * 2 == i + i, 'twice'\nassert i == 3")))
+    data = track(
+        record(tmp_path, section("for i in range(4):\n    assert i * 2 == i + i, 'twice'\nassert i == 3"))
+    )
     assert [claim[2] for claim in data["claims"]] == ["judged 4 times", "3 = 3"]

@@ -62,7 +62,9 @@ _NAMED = re.compile(
 
 
 _NAMES = re.compile(r"(?<![\w.])[^\W\d]\w*")
-_OF_CONSTANTS = re.compile(r"(?:[\w\s+*/%<>=!-]|(?<=\d)\.(?=\d))+")  # names and numbers, and no call, item or bracket
+_OF_CONSTANTS = re.compile(
+    r"(?:[\w\s+*/%<>=!-]|(?<=\d)\.(?=\d))+"
+)  # names and numbers, and no call, item or bracket
 # What gives a tensor another shape, other strides or another storage in its place.
 _LAYOUT = re.compile(
     r"\.(?:t|transpose|swapaxes|swapdims|squeeze|unsqueeze|resize|resize_as|set|as_strided)_\("
@@ -87,9 +89,13 @@ class Track:
     # (step, iteration from 1, of how many, the loop's last line)
     turns: list[ValueRow] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    passing: list[int] = field(default_factory=list)  # of the texts those that only their own step vouches for
+    passing: list[int] = field(
+        default_factory=list
+    )  # of the texts those that only their own step vouches for
     cells: list[list[str]] = field(default_factory=list)  # what storages held
-    reads: list[list[list[int]]] = field(default_factory=list)  # [elements of a storage in the order of a tensor, its last two sizes]
+    reads: list[list[list[int]]] = field(
+        default_factory=list
+    )  # [elements of a storage in the order of a tensor, its last two sizes]
     asked: list[int] = field(default_factory=list)  # of the names those inspected, or a claim's
     texts: list[str] = field(default_factory=list)
     claims: list[list[str]] = field(default_factory=list)  # [verdict, caption, both sides]
@@ -315,7 +321,7 @@ class _TrackBuilder:
                 self.track.remarks.append([at, text])
 
     def _forget(self, frame: int, names: Collection[str], at: int) -> None:
-        """From a step on these names of a frame are not known, and no expression of constants that reads one."""
+        """From a step on these names of a frame are not known, and no constant expression that reads one."""
         for name, known in self.latest.get(frame, {}).items() if names else ():
             if (known.lasts or known.is_name) and not known.reads.isdisjoint(names):
                 self.ends.setdefault((frame, name), at)
@@ -434,7 +440,7 @@ class _TrackBuilder:
     def _frame(self, entry: _Progress, frame: int) -> int:
         """The frame's own index, after that of its callers."""
         if frame not in entry.frame_of:
-            call, called = entry.section.frames[frame], entry.called[frame]
+            call = entry.section.frames[frame]
             parent, line = -1, 0
             if call.called and call.parent is not None:
                 parent, line = self._frame(entry, call.parent), entry.called[call.parent].first + call.line
@@ -444,7 +450,7 @@ class _TrackBuilder:
         return entry.frame_of[frame]
 
     def _resume(self, entry: _Progress, frame: int) -> None:
-        """A frame that had stopped goes on: what its names hold is not known, and perhaps not who asked it to."""
+        """A frame that had stopped goes on: what its names hold is not known, perhaps not who asked it."""
         *_rest, arguments, _file = self.track.frames[entry.frame_of[frame]]
         caller, parent, line = entry.section.frames[frame].parent, -1, 0
         if caller is not None and caller in entry.callers(entry.running) and caller in entry.last:

@@ -87,7 +87,7 @@ class _SectionRenderer:
                 where = _("printed by line {n}", n=lines[0]) if len(lines) == 1 else where
                 tall = len(printed) > TALL or printed.count("\n") > TALL / 80  # it scrolls, also by keys
                 shown = printed.removesuffix("\n")
-                shown = "\n" + shown if shown.startswith("\n") else shown  # of a `pre` the first line end is none
+                shown = "\n" + shown if shown.startswith("\n") else shown  # a `pre` drops one
                 screen = tag("pre", shown, tabindex="0" if tall else None)
                 return [tag("figure", tag("figcaption", where), screen, class_="lb-output")]
             case blocks.SpeakerNote():

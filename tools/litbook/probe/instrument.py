@@ -20,7 +20,7 @@ their line numbers.
     around an @stepover line   pause() ... finally: resume(); in its blocks: resume() ... finally: pause()
     a section's `name()`       section(function, name)
     a claim                    verdict(step(statement), claim(n), not test)   with operand(i, value) inside
-                         and test(n, value) around what the test comes to, pair(part, side, value)
+                         and test(value) around what the test comes to, pair(part, side, value)
                          around two things that it sets against each other
     one of more parts          step(statement); claim(n); if test: holds(n, caption) else: fails(n, caption)
     any other assert           assert test or false(statement), message(statement, message)
@@ -71,7 +71,8 @@ New = TypeVar("New", bound=LocatedNode)
 NAMES = (  # of the probes: the table above says what each is called with
     "step", "enter", "loop", "turn", "local", "watch", "clear", "miss", "pause", "resume", "section",
     "claim", "operand", "verdict", "holds", "fails", "axes", "skip_annotation", "check_annotation",
-    "reach", "false", "message", "truth", "watch_elements", "side", "tolerance", "leave_claims", "test", "pair",
+    "reach", "false", "message", "truth", "watch_elements", "side", "tolerance", "leave_claims", "test",
+    "pair",
 )  # fmt: skip
 TOGETHER = 64  # claims that share a `try`: each block takes much to compile, and so do many claims at once
 CAUGHT = ("Exception", "BaseException")
@@ -482,10 +483,10 @@ class _ProbeWriter:
             for keyword in call.keywords:
                 if keyword.arg in _TOLERANCES:
                     keyword.value = self._watch_tolerance(keyword.value, statement)
-        for node, places in pairs:  # what is said to be equal, or is taken from one another
-            part, new = next(self.parts), copies[id(node)]
-            for side, (name, at) in enumerate(places):
-                owner, name = (new.func, "value") if name == "func" else (new, name)
+        for set_against, places in pairs:  # what is said to be equal, or is taken from one another
+            part, new = next(self.parts), copies[id(set_against)]
+            for side, (field, at) in enumerate(places):
+                owner, name = (new.func, "value") if field == "func" else (new, field)
                 if at is None:
                     setattr(owner, name, self._call("pair", node, part, side, getattr(owner, name)))
                 else:
@@ -549,7 +550,7 @@ class _ProbeWriter:
         chained = isinstance(node, ast.Compare) and len(node.ops) > 1  # its truth would be asked twice
         settled = denied or chained or isinstance(node, ast.Constant | ast.BoolOp)
         if claim is not None and comes and not settled:
-            new = self._call("test", node, claim, new)
+            new = self._call("test", node, new)
         plain = isinstance(node, ast.Compare | ast.Constant)
         if not decides or plain or (isinstance(node, ast.BoolOp | ast.UnaryOp) and node not in operands):
             return new  # type: ignore[no-any-return]
@@ -576,7 +577,7 @@ class _ProbeWriter:
 
 
 def _pairs(test: ast.expr) -> Iterator[tuple[ast.expr, list[tuple[str, int | None]]]]:
-    """What in a test sets two things against each other, and where in it they are: a field, or an item of one."""
+    """What in a test sets two things against each other, and where they are: a field, or an item of one."""
     for node in ast.walk(test):
         sides, places = list[ast.expr](), list[tuple[str, int | None]]()
         match node:

@@ -14,14 +14,15 @@ from types import FrameType
 from typing import Any
 
 from litbook.i18n import gettext_noop
-from litbook.probe.asserts import Asserts
 from litbook.probe.always_true import no_truth, one_thing
+from litbook.probe.asserts import Asserts
 from litbook.probe.axes import axis_names, mismatch, remember
 from litbook.probe.messages import caption_of, names_in
 from litbook.probe.protocols import Recording
 from litbook.probe.section_builder import JudgedClaim, SectionBuilder, SnapshotTable, claim_of
 from litbook.probe.tracebacks import text_of
 from litbook.record import model
+from litbook.snapshot.containers import around_difference
 from litbook.snapshot.snapshot import snapshot
 
 NO_TRUTH = -1  # under which a test's operands keep why it comes to none
@@ -48,8 +49,8 @@ class Judge(Recording):
         self.open_claims[-1][1][number] = value
         return value
 
-    def test(self, number: int, value: Any) -> Any:
-        """What the test of the claim being evaluated comes to, handed back as it came: it has to be a truth."""
+    def test(self, value: Any) -> Any:
+        """What the test of the claim being evaluated comes to, handed back: it has to be a truth."""
         if type(value) is not bool and (what := no_truth(value)):
             self.open_claims[-1][1][NO_TRUTH] = what
         return value
@@ -97,6 +98,8 @@ class Judge(Recording):
                 self.asserts.equal(claim.statement, i, value, frame)
             storages = self._making_of(number).storages
             every = range(len(claim.operands))
+            sides = around_difference(*seen.values()) if len(seen) == 2 else None
+            seen = dict(zip(seen, sides, strict=True)) if sides else seen
             judged.operands = [snapshot(seen[i], storages) if i in seen else None for i in every]
             if failed and all(map(_says_little, judged.operands)):  # then also what the claim names
                 told = {text for text, shot in zip(claim.operand_texts, judged.operands, strict=True) if shot}

@@ -125,7 +125,7 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
         if statement in asserts.nodes:
             asserts.mark_reached(statement)
 
-    def enter(function: int, first: int, *arguments: object) -> None:  # noqa: C901, PLR0912  a call in it would cost a tenth
+    def enter(function: int, first: int, *arguments: object) -> None:  # noqa: C901, PLR0912, PLR0915  a call in it would cost a tenth
         """A call begins; `first` is the statement that it begins with, -1 where a probe says so."""
         nonlocal dropped
         if first >= 0 and first not in reached:

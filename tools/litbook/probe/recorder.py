@@ -182,7 +182,9 @@ class Recorder(Judge):
         frame, line = self.site(_getframe(1))
         if frame is None:  # of another thread: beside the line at which the lecture itself is
             frame, line = self.site(sys._current_frames().get(self._thread))
-            frame, line = (-1, self.lecture.functions[self.log.function].first) if frame is None else (frame, line)
+            frame, line = (
+                (-1, self.lecture.functions[self.log.function].first) if frame is None else (frame, line)
+            )
         if not text:
             return
         making = self.making(self.log.function)

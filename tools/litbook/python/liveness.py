@@ -1,13 +1,16 @@
 """The text of a function -> how long what its names hold can be relied on.
 
-In go the lines of one section or definition, as a record has them, counted from 0; out come the names whose values only the
-function's own statements exchange, and whether it may stop half-way. It knows no values.
+In go the lines of one section or definition, as a record has them, counted from 0; out come the names whose
+values only the function's own statements exchange, what each of these gives a value, and whether it may stop
+half-way. It knows no values.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from litbook.python.nodes import FunctionNode, first_line, own_nodes
@@ -22,7 +25,8 @@ class Liveness(NamedTuple):
     """
 
     steady: frozenset[str] = frozenset()
-    given: dict[int, frozenset[str]] = {}  # by the line of a statement: the names that its header gives a value, or deletes
+    # By the line of a statement: the names that its header gives a value, or deletes.
+    given: Mapping[int, frozenset[str]] = MappingProxyType({})
     suspends: bool = False  # it may stop half-way and go on later, as a generator or a coroutine does
 
 

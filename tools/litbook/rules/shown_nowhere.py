@@ -17,7 +17,10 @@ _LOOKS = ("describe", "head", "sample", "tail")  # what is asked of a frame to l
 def find_lost_output(code: str) -> tuple[str, str] | None:
     """What is lost, and the way out; None where nothing is."""
     if past := _prints_past(code):
-        return past, "take what it says and print that: subprocess.run(…, capture_output=True, text=True).stdout"
+        return (
+            past,
+            "take what it says and print that: subprocess.run(…, capture_output=True, text=True).stdout",
+        )
     if "=" in code or "@" in code:  # it assigns, compares, or says itself what to show
         return None
     try:
