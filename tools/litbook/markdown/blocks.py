@@ -213,7 +213,7 @@ class BlockReader(InlineReader):
             written = written[not written[0].strip() :]
             found, heads = len(written) - (not written[-1:] or not written[-1].strip()), len(rows[0].children)
             if row.map and found != heads:
-                refuse(self.env, "uneven-row", line.strip(), line.strip(), found, heads)
+                refuse(self.env, "uneven-row", line.strip(), line.strip(), str(found), str(heads))
         cells = [
             tuple(tree.TableCell(self.last, self.words(cell.children[0], cell=True)) for cell in row.children)
             for row in rows

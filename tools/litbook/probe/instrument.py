@@ -576,7 +576,7 @@ class _ProbeWriter:
         return _last_name(node)
 
 
-def _pairs(test: ast.expr) -> Iterator[tuple[ast.expr, list[tuple[str, int | None]]]]:
+def _pairs(test: ast.expr) -> Iterator[tuple[ast.AST, list[tuple[str, int | None]]]]:
     """What in a test sets two things against each other, and where they are: a field, or an item of one."""
     for node in ast.walk(test):
         sides, places = list[ast.expr](), list[tuple[str, int | None]]()
