@@ -21,11 +21,12 @@ import rjsmin
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.running import HEAD, SAMPLES, line_of, record, section, until
+from tests.tracing import player_states, sums, track
 
 from litbook.html import page as pages
 from litbook.html import player
 from litbook.page.sitemap import LinkTarget
-from litbook.record import limits, model
+from litbook.record import limits
 from litbook.run.run import run
 from litbook.site.plugin import SCRIPTS
 
@@ -45,15 +46,6 @@ rows = st.integers(1, 5).flatmap(
         st.lists(st.tuples(*[st.integers(-(2**29), 2**29)] * width), max_size=40),
     )
 )
-
-
-def sums(found: list[int], width: int) -> list[tuple[int, ...]]:
-    """The rows that `player.differences` made one list of, as the player adds them up."""
-    given_rows: list[tuple[int, ...]] = []
-    for at in range(0, len(found), width):
-        above = given_rows[-1] if given_rows else (0,) * width
-        given_rows.append(tuple(a + b for a, b in zip(above, found[at : at + width], strict=True)))
-    return given_rows
 
 
 @given(rows)
@@ -84,14 +76,6 @@ def test_a_step_to_the_next_line_takes_four_characters():
 
 
 # ------------------------------------------------------------------------------- out of a record
-
-
-def track(made: model.Record, page: str = "index.player.js") -> dict[str, Any]:
-    """The data of a page, with its rows added up."""
-    text = player.data(made)[page]
-    found: dict[str, Any] = json.loads(text[text.index("]=") + 2 :].rstrip(";\n"))
-    widths = {"steps": 2, "values": 4, "turns": 4}
-    return found | {name: sums(found[name], width) for name, width in widths.items()}
 
 
 def lines(data: dict[str, Any]) -> list[int]:
@@ -426,6 +410,7 @@ def small(small_address: str) -> Path:
     return SITES[small_address]
 
 
+STEPPED = (SAMPLES / "stepped.py").read_text(encoding="utf-8")
 RANKS = '''"""On ranks."""
 import torch.distributed as dist
 from litbook import note, requires
@@ -456,6 +441,7 @@ def _build(root: Path, address: str) -> None:
         "lecture_93": ENDING,
         "lecture_94": MEMORY,
         "lecture_95": RANKS,
+        "lecture_96": STEPPED,
     }.items():
         (root / "lectures" / f"{name}.py").write_text(text, encoding="utf-8")
     (root / "docs" / "index.md").write_text(
@@ -559,6 +545,38 @@ def test_stepping_marks_the_line_and_shows_calls_arguments_values_and_claims(
     reader.press("o")
     assert reader.line() == 'b = double(3, 4, k="v")', "over the call"
     assert reader.variables()["b"] == "6"
+
+
+SHOWN = """(steps) => steps.map((step) => { const slider = document.querySelector('.lbp-top input');
+    slider.value = step + 1; slider.dispatchEvent(new Event('input')); return [[...document.querySelectorAll('.lbp-call')].map((call) => [call.querySelector('b').textContent,
+    [...call.querySelectorAll('dl > div')].map((row) => [row.querySelector('dt').textContent,
+        row.querySelector('dd').firstChild.textContent, row.querySelector('small') ? row.querySelector('small').textContent.trim() : ''])]),
+    [...document.querySelectorAll('.lbp-memory')].map((memory) => [[...memory.querySelector('tr').querySelectorAll('td')].map((cell) => cell.textContent),
+        [...memory.querySelectorAll('th[scope]')].map((name) => name.textContent),
+        memory.firstChild.nodeName === 'SMALL' ? memory.firstChild.textContent : ''])]; })"""
+
+
+def test_the_panel_shows_what_the_data_says_and_no_more(
+    reader: Reader, small_address: str, tmp_path: Path
+) -> None:
+    """What `tests/unit/test_player_values.py` compares with plain Python is what a reader sees."""
+    data = track(record(tmp_path, STEPPED, "lecture_96.py"))
+    reader.open(small_address + "lectures/lecture_96/")
+    older, states = 0, player_states(data)[::-1]  # backwards: what is shown depends on the step alone
+    for state, (calls, memories) in zip(
+        states, reader.page.evaluate(SHOWN, [state.step for state in states]), strict=True
+    ):
+        for frame, (called, rows) in zip(state.frames, calls, strict=True):
+            assert called == data["frames"][frame][0]
+            said = {name: (text, int(seen.rpartition(" ")[2] or 0)) for name, text, seen in rows}
+            assert said == {name: told for (of, name), told in state.values.items() if of == frame}, (
+                state.step
+            )
+            older += sum(1 for _, seen in said.values() if seen)
+        told = [(cells, [name for _, name in names], seen) for cells, names, seen in state.memories]
+        found = [(cells, names, int(seen.rpartition(" ")[2] or 0)) for cells, names, seen in memories]
+        assert sorted(found) == sorted(told), state.step
+    assert older > 100
 
 
 def test_folded_iterations_and_cleared_values_are_told(reader: Reader, small_address: str) -> None:

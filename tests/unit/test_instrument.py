@@ -40,6 +40,8 @@ HANDED_BACK = {
     "watch_elements": 2,
     "tolerance": 1,
     "side": 2,
+    "test": 0,
+    "pair": 2,
 }
 
 

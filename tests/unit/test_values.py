@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.running import examples
+from tests.running import examples, one, record, section
 
+from litbook.markdown import grammar
 from litbook.record import model
 from litbook.record.model import Claim, Mapping, Opaque, Operand, Scalar, Sequence, Tensor
+from litbook.rules import run as rules_run
 from litbook.values import cards, formatting, units
 
 
@@ -242,3 +246,73 @@ def test_two_floats_that_differ_in_a_late_digit_are_told_apart_wherever_they_are
 )
 def test_what_is_empty_says_what_it_is(empty, text):
     assert formatting.line(empty) == text
+
+
+KINDS = """
+import collections, decimal, torch
+class Bad(Exception): pass
+class L(list): pass
+"""
+TOLD = {
+    "range(3) != (0, 1, 2)": "range(3) != (0, 1, 2)",
+    "range(0, 10, 3) != [0, 3, 6, 9]": "range(0, 10, 3) != [0, 3, 6, 9]",
+    "collections.deque([1]) != (1,)": "deque([1]) != (1,)",
+    "[ValueError(1)] != [1]": "[ValueError: 1] != [1]",
+    "Bad('1') != 1": "1 (lecture_sample.Bad) != 1 (int)",
+    "{1: 2} != {'1': 2}": "{1 2} != {'1' 2}",
+    "{None: 1} != {'None': 1}": "{None 1} != {'None' 1}",
+    "{int: 1} != {'int': 1}": "{int 1} != {'int' 1}",
+    "{'a': 1}.keys() != ('a',)": "dict_keys(['a']) != ('a',)",
+    "{'a': 1}.values() != [1]": "dict_values([1]) != [1]",
+    "frozenset({1}) != (1,)": "frozenset({1}) != (1,)",
+    "L([1]) != (1,)": "L([1]) != (1,)",
+    "list(range(100)) != list(range(99)) + [0]": "[… 96 alike, 96, 97, 98, 99] != [… 96 alike, 96, 97, 98, 0]",
+    "list(range(300)) != list(range(299))": "[… 296 alike, 296, 297, 298, 299] != [… 296 alike, 296, 297, 298]",
+}
+
+
+@pytest.mark.parametrize(("test", "told"), TOLD.items())
+def test_values_keep_their_type_and_long_ones_are_cut_around_their_difference(
+    tmp_path: Path, test: str, told: str
+) -> None:
+    made = record(tmp_path, section(f"assert {test}", KINDS))
+    [claim] = one(made).claims
+    assert claim.verdict == "holds"
+    assert formatting.claim(claim, one(made).snapshots) == told
+
+
+@pytest.mark.parametrize("at", [250, 700, 4000])
+def test_two_long_texts_are_cut_where_they_differ(tmp_path: Path, at: int) -> None:
+    made = record(tmp_path, section(f"assert 'x' * {at} + 'a' + 'z' * 400 != 'x' * {at} + 'b' + 'z' * 400"))
+    a, b = formatting.sides(one(made).claims[0], one(made).snapshots)
+    assert "xaz" in a and "xbz" in b and len(a) <= 200 >= len(b)
+
+
+UNITS = {
+    "n = 2 * 10**9\nm = n  # @inspect m as GB": "m is shown as 2,000,000,000 GB: nothing converted it",
+    "t = 0.002\nu = t  # @inspect u as ms": "u is shown as 0.002 ms: nothing converted it",
+    "n = 312 * 10**12\nk = n  # @inspect k as TFLOP/s": "k is shown as 312e12 TFLOP/s: nothing converted it",
+    "n = 2 * 10**9  # @inspect n * 2 as MB": "n * 2 is shown as 4,000,000,000 MB: nothing converted it",
+    "n = 2 * 10**9\ngb = n / 1e9  # @inspect gb as GB": "",
+    "n = 2 * 10**9  # @inspect n as B": "",
+    "n = 312  # @inspect n as TFLOP/s": "",
+    "n = 10**9  # @inspect n as tokens": "",
+}
+
+
+@pytest.mark.parametrize(("body", "told"), UNITS.items())
+def test_a_unit_with_a_prefix_at_a_number_that_was_not_converted_is_found(
+    tmp_path: Path, body: str, told: str
+) -> None:
+    found = [finding.what for finding in rules_run.unconverted_units(record(tmp_path, section(body)))]
+    assert [re.sub(r"shown as 3\S+ T", "shown as 312e12 T", what) for what in found] == [told] * bool(told)
+
+
+@pytest.mark.parametrize(
+    ("row", "refused"),
+    [("| Bayes | $P(A | B)$ |", 3), ("| one |", 1), ("a | `b|c`", 3), ("text behind it", 1), ("| a | b |", 0), (r"| a | $P(A \| B)$ |", 0), ("a | b", 0)],
+)  # fmt: skip
+def test_a_row_that_does_not_fit_its_head_is_refused(row: str, refused: int) -> None:
+    note = grammar.read(f"| head | other |\n|---|---|\n| x | y |\n{row}")
+    told = [refusal.what for refusal in note.refusals]
+    assert told == [f"the row {row} has {refused} cells under a head of 2"] * bool(refused)

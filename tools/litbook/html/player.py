@@ -8,14 +8,20 @@ adds them up.
 A step is a statement that has just run. A value that a caller took after a call returned would belong to the
 last line of the helper; so the caller's line is inserted as one more step there. Where steps are missing, a
 remark says so: a section that did not run in this build, calls and iterations that were only counted.
+
+No value is shown as what a name holds unless that is known. What no object can become (a number, a text, a
+dtype) is known until the name is given another value, is deleted, or a fold of a loop that does so lies
+between. What can be changed in place (`Track.passing`) is known in the step that looked at it, and is said
+afterwards with the line that it was seen at. A generator's frame is told anew each time that it goes on.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -26,9 +32,21 @@ from litbook.page import margin, sitemap
 from litbook.page.sitemap import LinkTarget, Sitemap
 from litbook.page.timeline import Moment, moments
 from litbook.page.view import error_origin, gather, recorded_sections
+from litbook.python import liveness
+from litbook.python.nodes import lines_of
 from litbook.record.device_kinds import needs
 from litbook.record.limits import CALLS, STEPS
-from litbook.record.model import Local, Record, Section, Statement, Tensor, Value
+from litbook.record.model import (
+    Definition,
+    Local,
+    Record,
+    Section,
+    Snapshot,
+    Statement,
+    Tensor,
+    Value,
+    is_constant,
+)
 from litbook.record.ranks import of_rank
 from litbook.values import formatting
 from litbook.values.drawable import has_storage, indices
@@ -40,6 +58,17 @@ ValueRow = tuple[int, ...]
 # A side of a claim that is a name, or what is asked of one: `x`, `x.stride()`, `x[0]`.
 _NAMED = re.compile(
     r"(?!(?:True|False|None)\b)[A-Za-z_][\w.]*(?:\(\)|\[[\w:, -]{1,12}\])*(?:\.\w+(?:\(\))?)?"
+)
+
+
+_NAMES = re.compile(r"(?<![\w.])[^\W\d]\w*")
+_OF_CONSTANTS = re.compile(
+    r"(?:[\w\s+*/%<>=!-]|(?<=\d)\.(?=\d))+"
+)  # names and numbers, and no call, item or bracket
+# What gives a tensor another shape, other strides or another storage in its place.
+_LAYOUT = re.compile(
+    r"\.(?:t|transpose|swapaxes|swapdims|squeeze|unsqueeze|resize|resize_as|set|as_strided)_\("
+    r"|\.(?:data|shape|strides|dtype)\s*=[^=]|\.resize\(|swap_tensors"
 )
 
 
@@ -55,12 +84,18 @@ class Track:
     )  # (first, last, claim or -1) of each statement that ran
     steps: list[ValueRow] = field(default_factory=list)  # (frame, line)
     values: list[ValueRow] = field(default_factory=list)  # (step, frame, name, text or -1 where cleared)
-    # [of which row of `values`, storage, elements of it in the order of the tensor, all of its elements,
-    # the last two sizes of its shape]
-    memories: list[list[object]] = field(default_factory=list)
+    # (of which row of `values`, storage read as one dtype, index into `reads`, into `cells`)
+    memories: list[ValueRow] = field(default_factory=list)
     # (step, iteration from 1, of how many, the loop's last line)
     turns: list[ValueRow] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    passing: list[int] = field(
+        default_factory=list
+    )  # of the texts those that only their own step vouches for
+    cells: list[list[str]] = field(default_factory=list)  # what storages held
+    reads: list[list[list[int]]] = field(
+        default_factory=list
+    )  # [elements of a storage in the order of a tensor, its last two sizes]
     asked: list[int] = field(default_factory=list)  # of the names those inspected, or a claim's
     texts: list[str] = field(default_factory=list)
     claims: list[list[str]] = field(default_factory=list)  # [verdict, caption, both sides]
@@ -128,7 +163,7 @@ def host(book: Sitemap, page: str) -> Html:
 def script(page: str, track: Track) -> str:
     """The track as a script that registers it under the page's name."""
     plain = {
-        name: differences(value) if name in ("steps", "values", "turns") else value
+        name: differences(value) if name in ("steps", "values", "turns", "memories") else value
         for name, value in vars(track).items()
     }
     text = json.dumps(plain, separators=(",", ":")).replace("<", "\\u003c")
@@ -161,8 +196,8 @@ def _is_shown(record: Record, section: Section, frame: int, statement: int) -> b
 class _Progress:
     """One section's part of a track."""
 
-    def __init__(self, record: Record, section: Section) -> None:
-        self.section = section
+    def __init__(self, book: Sitemap, section: Section) -> None:
+        record, self.section = book.record, section
         self.called = [record.callee(section, frame) for frame in range(len(section.frames))]
         self.claims = {claim.line: claim for claim in section.claims}
         # By step: the iteration that begins there, of how many, and how many were folded right before it. A
@@ -171,19 +206,59 @@ class _Progress:
         for i, (frame, statement) in enumerate(section.steps):
             headers.get((frame, self.statement(frame, statement).first), []).append(i)
         self.turns: dict[int, tuple[int, int, int]] = {}
+        counts = dict.fromkeys(headers, 0)
+        for loop in section.loops:
+            counts[loop.frame, loop.line] += max(1, len(loop.kept))
+        # Where a header's steps are not those of all iterations, none can be told from another.
+        self.uncounted = {step for at, steps in headers.items() if len(steps) != counts[at] for step in steps}
         for loop in section.loops:
             steps = headers[loop.frame, loop.line]
             for before, turn, step in zip((-1, *loop.kept), loop.kept, steps, strict=False):
-                self.turns[step] = turn, loop.count, turn - before - 1
+                if step not in self.uncounted:
+                    self.turns[step] = turn, loop.count, turn - before - 1
             del steps[: max(1, len(loop.kept))]
+        # By frame, which names only its own steps exchange, and whether it stops half-way.
+        facts = {called.key: _liveness(record, called) for called in self.called}
+        self.liveness = [facts[called.key] for called in self.called]
         self.frame_of: dict[int, int] = {}
-        self.last: dict[int, int] = {}  # frame -> the statement that ran there last
+        self.last: dict[int, int] = {}  # frame -> the statement that ran there last, of those that are shown
+        self.told: set[tuple[int, int, int, str]] = set()  # values, where some steps were not kept
+        self.here: dict[int, int] = {}  # frame -> the statement that ran there last, shown or not
+        self.running = -1  # the frame of the last step
         self.end = 0  # the last step of the track that is the section's
         self.calls: dict[int, dict[tuple[int, int], int]] = {}  # frame -> (line, called) -> calls from there
 
     def statement(self, frame: int, number: int) -> Statement:
         """What ran at a step."""
         return self.called[frame].statements[number]
+
+    def is_hidden(self, frame: int) -> bool:
+        """Whether no page shows the statement that ran last in a frame."""
+        called = self.called[frame]
+        return frame in self.here and (called.hidden or called.statements[self.here[frame]].kind == "hidden")
+
+    def callers(self, frame: int) -> Iterator[int]:
+        """The frame, the one that called it, and so on."""
+        at: int | None = frame
+        while at is not None and at >= 0:
+            yield at
+            at = self.section.frames[at].parent
+
+    def bound_in(self, frame: int, loop: Statement) -> set[str]:
+        """The names to which statements of a loop, or its header, give another value."""
+        given, lines = self.liveness[frame].given, loop.line_range
+        return {name for line, names in given.items() if line in lines for name in names}
+
+    def is_of_step(self, value: Value) -> bool:
+        """Whether a value was taken after the step that it is told at, where some steps were not kept."""
+        if not self.section.full:
+            return True
+        told = value.step, value.frame, value.line, value.text
+        if value.frame not in self.here or told in self.told:
+            return False
+        self.told.add(told)
+        ran = self.statement(value.frame, self.here[value.frame])
+        return ran.first <= value.line <= ran.last
 
 
 class _TrackBuilder:
@@ -193,12 +268,16 @@ class _TrackBuilder:
         self.book, self.page, self.record = book, page, book.record
         self.track = Track()
         self.entries: dict[str, _Progress] = {}
-        self.storages: dict[tuple[str, int], int] = {}  # (section, its storage) -> storage
-        self.index_of: dict[tuple[str, str], int] = {}  # ("names" or "texts", what) -> index
+        self.storages: dict[tuple[str, int, str], int] = {}  # (section, its storage, dtype) -> storage
+        self.index_of: dict[tuple[object, ...], int] = {}  # (list of the track, what stands in it) -> index
         # (whether of a section, its key, statement) -> index
         self.line_of: dict[tuple[bool, str, int], int] = {}
         self.file_of: dict[int, int] = {}
-        self.latest: dict[tuple[int, int], int] = {}  # (frame, name) -> the text that it has now
+        self.latest: dict[int, dict[int, _Known]] = {}  # frame -> name -> what is shown of it now
+        self.pending: list[ValueRow] = []  # rows that come with the next step
+        self.layout_lines: dict[int, set[int]] = {}  # file -> those that `_LAYOUT` finds
+        self.ends: dict[tuple[int, int], int] = {}  # (frame, name) -> the step after which it is not known
+        self.passing: set[int] = set()
         self.places: list[tuple[int, int, int]] = []  # of each of the track's lines: file, first, last
         self._file(book.file[page])
 
@@ -206,29 +285,76 @@ class _TrackBuilder:
         """The next moment of one of the page's sections."""
         section, step, value = moment
         if section.key not in self.entries:
-            self.entries[section.key] = _Progress(self.record, section)
+            self.entries[section.key] = _Progress(self.book, section)
         entry = self.entries[section.key]
-        if isinstance(value, Local):  # a local name that has another value than before
+        if isinstance(value, Local):  # a local name that was looked at
             if self._is_in(entry, value.frame):
                 self._add_shown_value(entry, value.frame, value.name, value.value)
         elif value is not None:
             self._value(entry, value)
-        elif _is_shown(self.record, section, *section.steps[step]):
-            self._step(entry, *section.steps[step])
-            if step in entry.turns:  # an iteration begins, perhaps after some that were folded
-                entry.calls.pop(section.steps[step][0], None)
-                turn, count, folded = entry.turns[step]
-                at = len(self.track.steps) - 1
-                frame, number = section.steps[step]
-                loop, first = entry.statement(frame, number), entry.called[frame].first
-                self.track.turns.append((at, turn + 1, count, first + max(loop.last, loop.end)))
-                if folded:
-                    text = ngettext("… {n} iteration folded", "… {n} iterations folded", folded)
-                    self.track.remarks.append([at, text])
+        else:
+            self._take_step(entry, step)
+
+    def _take_step(self, entry: _Progress, step: int) -> None:
+        """A statement runs: it is a step of the track, or hidden; and some names are not known any more."""
+        frame, number = entry.section.steps[step]
+        statement, called = entry.statement(frame, number), entry.called[frame]
+        if hidden := not _is_shown(self.record, entry.section, frame, number):
+            entry.here[frame], entry.running = number, frame
+        else:
+            self._step(entry, frame, number)
+        if frame not in entry.frame_of:
+            return
+        at = len(self.track.steps) - 1 + hidden
+        turn, count, folded = entry.turns.get(step, (0, 0, 0))
+        names = {*entry.liveness[frame].given.get(statement.first, statement.binds)}
+        if folded or step in entry.uncounted or (turn and entry.section.full):
+            names |= entry.bound_in(frame, statement)
+        self._forget(entry.frame_of[frame], names, at)
+        if statement.first + called.first in self._layout_lines(called.file):
+            self._forget_layouts(entry, at)
+        if not hidden and step in entry.turns:  # an iteration begins, perhaps after some that were folded
+            entry.calls.pop(frame, None)
+            self.track.turns.append((at, turn + 1, count, called.first + max(statement.last, statement.end)))
+            if folded:
+                text = ngettext("… {n} iteration folded", "… {n} iterations folded", folded)
+                self.track.remarks.append([at, text])
+
+    def _forget(self, frame: int, names: Collection[str], at: int) -> None:
+        """From a step on these names of a frame are not known, and no constant expression that reads one."""
+        for name, known in self.latest.get(frame, {}).items() if names else ():
+            if (known.lasts or known.is_name) and not known.reads.isdisjoint(names):
+                self.ends.setdefault((frame, name), at)
+
+    def _forget_layouts(self, entry: _Progress, at: int) -> None:
+        """From a step on no tensor is known to have the shape and strides that it had."""
+        for frame in entry.frame_of.values():
+            for name, known in self.latest.get(frame, {}).items():
+                if known.tensor:
+                    self.ends.setdefault((frame, name), at)
+
+    def _layout_lines(self, file: int) -> set[int]:
+        """The lines that may give a tensor another layout in place, of whatever name."""
+        if file not in self.layout_lines:
+            lines = enumerate(lines_of(self.record.sources[file].text), 1)
+            self.layout_lines[file] = {number for number, line in lines if _LAYOUT.search(line)}
+        return self.layout_lines[file]
+
+    def _end_values(self) -> None:
+        """Before the next step: what hidden lines left comes with it, and what is not known any more goes."""
+        self.track.values += self.pending
+        self.pending.clear()
+        for (frame, name), at in self.ends.items():
+            self.track.values.append((at, frame, name, -1))
+            self.latest[frame].pop(name, None)
+        self.ends.clear()
 
     def finish(self) -> Track:
         """The track, when all moments were taken."""
         track = self.track
+        self.pending.clear()
+        self.ends = {key: at for key, at in self.ends.items() if at < len(track.steps)}
+        self._end_values()
         for entry in self.entries.values():
             section = entry.section
             kept = len(section.steps) + len(section.frames) + len(section.values)
@@ -260,8 +386,13 @@ class _TrackBuilder:
 
     def _step(self, entry: _Progress, frame: int, number: int) -> None:
         """A statement that has run."""
-        entry.last[frame] = number
+        self._end_values()
         section, track = entry.section, self.track
+        goes_on = frame in entry.frame_of and entry.liveness[frame].suspends
+        if goes_on and frame not in entry.callers(entry.running):
+            self._resume(entry, frame)
+        entry.last[frame] = entry.here[frame] = number
+        entry.running = frame
         if frame not in entry.frame_of:
             self._count(entry, frame)
             self._frame(entry, frame)
@@ -309,15 +440,28 @@ class _TrackBuilder:
     def _frame(self, entry: _Progress, frame: int) -> int:
         """The frame's own index, after that of its callers."""
         if frame not in entry.frame_of:
-            call, called = entry.section.frames[frame], entry.called[frame]
+            call = entry.section.frames[frame]
             parent, line = -1, 0
             if call.called and call.parent is not None:
                 parent, line = self._frame(entry, call.parent), entry.called[call.parent].first + call.line
             texts = ((name, formatting.line(entry.section.snapshots[at])) for name, at in call.arguments)
-            arguments = [[name, self._index("texts", text)] for name, text in texts]
-            entry.frame_of[frame] = len(self.track.frames)
-            self.track.frames.append([called.name, parent, line, arguments, self._file(called.file)])
+            arguments = [[name, self._index("texts", text, True)] for name, text in texts]
+            self._add_frame(entry, frame, parent, line, arguments)
         return entry.frame_of[frame]
+
+    def _resume(self, entry: _Progress, frame: int) -> None:
+        """A frame that had stopped goes on: what its names hold is not known, perhaps not who asked it."""
+        *_rest, arguments, _file = self.track.frames[entry.frame_of[frame]]
+        caller, parent, line = entry.section.frames[frame].parent, -1, 0
+        if caller is not None and caller in entry.callers(entry.running) and caller in entry.last:
+            parent = entry.frame_of[caller]
+            line = entry.called[caller].first + entry.statement(caller, entry.last[caller]).first
+        self._add_frame(entry, frame, parent, line, arguments)
+
+    def _add_frame(self, entry: _Progress, frame: int, parent: int, line: int, arguments: object) -> None:
+        called = entry.called[frame]
+        entry.frame_of[frame] = len(self.track.frames)
+        self.track.frames.append([called.name, parent, line, arguments, self._file(called.file)])
 
     def _file(self, file: int) -> int:
         if file not in self.file_of:
@@ -340,45 +484,90 @@ class _TrackBuilder:
             track.lines.append((first, last, -1 if claim is None else len(track.claims)))
             if claim is not None:
                 caption = formatting.plain_line(re.sub(r"[`*]", "", margin.caption(claim)) or claim.text)
-                track.claims.append(
-                    [claim.verdict, caption, margin.side_values(claim, entry.section.snapshots)]
-                )
+                sides = margin.side_values(claim, entry.section.snapshots)
+                if claim.count > 1:  # they are those of one time, and the line's step is told at each
+                    sides = _("judged {n} times", n=claim.count)
+                track.claims.append([claim.verdict, caption, sides])
         return self.line_of[key]
 
     def _is_in(self, entry: _Progress, frame: int) -> bool:
         """Whether anything is shown of a frame; if so it is the one of the last step from now on."""
         steps = self.track.steps
-        if frame in entry.last and (not steps or steps[-1][0] != entry.frame_of[frame]):
-            self._step(entry, frame, entry.last[frame])
+        if frame in entry.last and not entry.is_hidden(frame):  # else the step that is shown came before
+            if not steps or steps[-1][0] != entry.frame_of[frame]:
+                self._step(entry, frame, entry.last[frame])
         return frame in entry.last
 
     def _value(self, entry: _Progress, value: Value) -> None:
         """A value that was inspected, where anything is shown of its frame."""
-        frame, steps = value.frame, self.track.steps
-        if not self._is_in(entry, frame):
+        if not entry.is_of_step(value) or not self._is_in(entry, value.frame):
             return
-        name, index = self._asked_name(value.text), -1
-        if value.kind != "clear":
-            text = "✗ " + (value.error or _("no value"))
-            if not value.error and value.value is not None:
-                kept = entry.section.snapshots[value.value]
-                self.latest[entry.frame_of[frame], name] = self._index("texts", formatting.line(kept))
-                text = formatting.line(kept, value.unit)
-                text += " · " + _("measured") if value.kind == "measure" else ""
-            index = self._index("texts", text)
-        self._memory(entry, value.value)
-        self.track.values.append((len(steps) - 1, entry.frame_of[frame], name, index))
+        self._asked_name(value.text)
+        if value.kind == "clear" or value.error or value.value is None:
+            text = "" if value.kind == "clear" else "✗ " + (value.error or _("no value"))
+            self._add_value(entry, value.frame, value.text, text)
+            return
+        kept = entry.section.snapshots[value.value]
+        text = formatting.line(kept, value.unit)
+        text += " · " + _("measured") if value.kind == "measure" else ""
+        self._add_value(entry, value.frame, value.text, text, kept, value.reads)
 
     def _add_shown_value(self, entry: _Progress, frame: int, text: str, value: int | None) -> None:
-        """A value that the step which has just been told looked at, unless it is shown already."""
-        at = entry.frame_of[frame], self._index("names", formatting.plain_line(text))
-        index = -1
-        if value is not None:
-            index = self._index("texts", formatting.line(entry.section.snapshots[value]))
-        if self.latest.get(at, -1) != index:
-            self._memory(entry, value)
-            self.track.values.append((len(self.track.steps) - 1, *at, index))
-            self.latest[at] = index
+        """A value that the step which has just been told looked at."""
+        if value is None:
+            self._add_value(entry, frame, text, "")
+        else:
+            kept = entry.section.snapshots[value]
+            self._add_value(entry, frame, text, formatting.line(kept), kept, again=True)
+
+    def _add_value(
+        self,
+        entry: _Progress,
+        frame: int,
+        called: str,
+        text: str,
+        kept: Snapshot | None = None,
+        reads: Collection[str] = (),
+        again: bool = False,
+    ) -> None:
+        """What a name or expression of a frame is from now on; nothing is known of it where there is no text.
+
+        A value that was looked at `again`, and is what is shown, stays as it is shown: perhaps in a unit.
+        """
+        of, steady = entry.frame_of[frame], entry.liveness[frame].steady
+        key = of, self._index("names", formatting.plain_line(called))
+        hidden = entry.is_hidden(frame)
+        known = self.latest.setdefault(of, {})
+        at, before = len(self.track.steps) - 1 + hidden, known.get(key[1])
+        names = frozenset(reads or _NAMES.findall(called))
+        lasts = kept is not None and is_constant(kept) and names <= steady
+        if lasts and called not in names:  # of an expression all that it is made of must be known to last
+            held = [self._index("names", name) for name in names] if _OF_CONSTANTS.fullmatch(called) else [-1]
+            lasts = all(one in known and known[one].lasts and (of, one) not in self.ends for one in held)
+        if hidden and not lasts:  # the next step that is shown may have changed it, and its own is not shown
+            text = ""
+        if not text:
+            if before is not None:
+                self.ends.setdefault(key, at)
+            return
+        plain = text if kept is None else formatting.line(kept)
+        if again and before is not None and before.plain == plain:
+            if before.lasts and lasts and key not in self.ends:
+                return
+            text = before.text
+        ended = self.ends.pop(key, None)
+        if ended is not None and ended < at:
+            self.track.values.append((ended, *key, -1))
+        known[key[1]] = _Known(text, plain, lasts, names, called in names, isinstance(kept, Tensor))
+        index = self._index("texts", text, lasts)
+        if not lasts and index not in self.passing:
+            self.passing.add(index)
+            self.track.passing.append(index)
+        if hidden:
+            self.pending.append((at, *key, index))
+        else:
+            self._memory(entry, kept)
+            self.track.values.append((at, *key, index))
 
     def _asked_name(self, text: str) -> int:
         """The index of a name or expression that somebody asked for: it stands above other local names."""
@@ -387,21 +576,41 @@ class _TrackBuilder:
             self.track.asked.append(name)
         return name
 
-    def _memory(self, entry: _Progress, value: int | None) -> None:
-        """The storage under a small tensor, which the next row of values shows."""
-        shown = None if value is None else entry.section.snapshots[value]
+    def _memory(self, entry: _Progress, shown: Snapshot | None) -> None:
+        """The storage under a small tensor, read as its dtype, which the next row of values shows."""
         if isinstance(shown, Tensor) and shown.storage is not None and has_storage(shown):
-            at = self.storages.setdefault((entry.section.key, shown.storage), len(self.storages))
+            of = entry.section.key, shown.storage, shown.dtype
+            at = self.storages.setdefault(of, len(self.storages))
             texts = [formatting.number(number).removesuffix(".0") for number in shown.memory or ()]
-            row = len(self.track.values)
-            self.track.memories.append([row, at, indices(shown), texts, [*shown.shape][-2:]])
+            reads = self._index("reads", [indices(shown), [*shown.shape][-2:]])
+            self.track.memories.append((len(self.track.values), at, reads, self._index("cells", texts)))
 
-    def _index(self, kind: str, text: str) -> int:
-        table: list[str] = getattr(self.track, kind)
-        at = self.index_of.setdefault((kind, text), len(table))
+    def _index(self, kind: str, what: object, *more: object) -> int:
+        """Where in a list of the track something stands, each once; `more` tells apart what looks alike."""
+        table: list[object] = getattr(self.track, kind)
+        at = self.index_of.setdefault((kind, str(what), *more), len(table))
         if at == len(table):
-            table.append(text)
+            table.append(what)
         return at
+
+
+class _Known(NamedTuple):
+    """What is shown of a name or expression."""
+
+    text: str
+    plain: str  # the same without a unit
+    lasts: bool  # it is constant, and only steps of its own frame give the name another value
+    reads: frozenset[str]  # the names in it
+    is_name: bool
+    tensor: bool
+
+
+def _liveness(record: Record, called: Section | Definition) -> liveness.Liveness:
+    """Which of a function's names only its own statements exchange."""
+    if called.kind in ("module", "class"):  # whose names anybody may set
+        return liveness.Liveness()
+    lines = lines_of(record.sources[called.file].text)[called.first - 1 : called.last]
+    return liveness.of_function("\n".join(lines))
 
 
 def _lines(entry: LinkTarget) -> Iterator[tuple[int, int]]:

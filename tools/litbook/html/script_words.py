@@ -55,6 +55,7 @@ PLAYER = margin.WORDS | {
     "error": gettext_noop("Error: {text}"),
     "changed": gettext_noop("Changed: {values}."),
     "new": gettext_noop("changed"),
+    "seen": gettext_noop("as of {place}"),
     "memory": gettext_noop("memory"),
     "inside": gettext_noop("In {name}."),
     "calls": gettext_noop("… {n} more calls"),

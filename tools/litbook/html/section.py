@@ -86,7 +86,9 @@ class _SectionRenderer:
                 where = _("printed by lines {first} to {last}", first=lines[0], last=lines[-1])
                 where = _("printed by line {n}", n=lines[0]) if len(lines) == 1 else where
                 tall = len(printed) > TALL or printed.count("\n") > TALL / 80  # it scrolls, also by keys
-                screen = tag("pre", printed.rstrip("\n"), tabindex="0" if tall else None)
+                shown = printed.removesuffix("\n")
+                shown = "\n" + shown if shown.startswith("\n") else shown  # a `pre` drops one
+                screen = tag("pre", shown, tabindex="0" if tall else None)
                 return [tag("figure", tag("figcaption", where), screen, class_="lb-output")]
             case blocks.SpeakerNote():
                 return []

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from markdown_it.parser_block import RuleFuncBlockType
 from markdown_it.ruler import RuleOptionsType, Ruler
 from markdown_it.rules_block import StateBlock, reference
+from markdown_it.rules_block.table import escapedSplit
 from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 from msgspec.structs import replace
@@ -206,6 +207,13 @@ class BlockReader(InlineReader):
     def table(self, at: int, node: SyntaxTreeNode) -> tree.Table:
         """A table; each of its cells is placed behind the one before."""
         rows = [row for part in node.children for row in part.children]
+        for row in rows[1:]:
+            line = self.text[self.lines[row.map[0]] :].partition("\n")[0] if row.map else ""
+            written = escapedSplit(line.lstrip(" \t>").rstrip())
+            written = written[not written[0].strip() :]
+            found, heads = len(written) - (not written[-1:] or not written[-1].strip()), len(rows[0].children)
+            if row.map and found != heads:
+                refuse(self.env, "uneven-row", line.strip(), line.strip(), str(found), str(heads))
         cells = [
             tuple(tree.TableCell(self.last, self.words(cell.children[0], cell=True)) for cell in row.children)
             for row in rows

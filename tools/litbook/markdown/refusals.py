@@ -64,6 +64,11 @@ KINDS = tuple(
             "give each column of the head its |---| below it",
         ),
         (
+            "uneven-row",
+            "the row {0} has {1} cells under a head of {2}",
+            "within a cell write \\| for |, in a formula \\mid; before a line that is no row leave one empty",
+        ),
+        (
             "empty-box",
             "the box {!r} is empty: nothing below it is indented",
             "indent its text by four spaces",

@@ -80,7 +80,7 @@ class SectionOutputs:
         if things:
             blocks.append(forms.OutputShelf(tuple(things)))
         of_ranks = [piece for rank in evidence.rank_views for piece in rank.pieces]
-        printed = [p for p in of_ranks if p.kind == "output" and mine(p.line) and p.text.strip()]
+        printed = [p for p in of_ranks if p.kind == "output" and mine(p.line)]
         if printed:
             blocks.append(
                 forms.PrintedOutput(
@@ -92,11 +92,7 @@ class SectionOutputs:
     def _printed_text(self, mine: Callable[[int], bool]) -> str:
         """What these lines printed; what not every rank printed alike stands behind the rank's name."""
         texts = [
-            "".join(
-                p.text if p.text.endswith("\n") else p.text + "\n"
-                for p in rank.pieces
-                if p.kind == "output" and mine(p.line) and p.text.strip()
-            )
+            "".join(p.text for p in rank.pieces if p.kind == "output" and mine(p.line))
             for rank in self.evidence.rank_views
         ]
         if len(set(texts)) == 1:

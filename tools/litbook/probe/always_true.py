@@ -6,6 +6,7 @@ text says that no other could stand there: `d.get("f")` may be None another time
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import functools
 import inspect
@@ -16,7 +17,10 @@ import sys
 import types
 from typing import Any
 
+from litbook.record.model import is_constant
 from litbook.snapshot import libraries
+from litbook.snapshot.safe_types import name_of
+from litbook.snapshot.snapshot import glimpse
 
 FUNCTION, METHOD = "a function, which is not called", "a method, which is not called"
 TAKEN = "an iterator, from which nothing was taken"
@@ -136,3 +140,60 @@ def function_in(value: Any) -> str:
 def is_boundless(tolerance: Any) -> bool:
     """Whether everything is within this tolerance."""
     return isinstance(tolerance, numbers.Real) and math.isinf(tolerance)
+
+
+# ---------------------------------------------------------------------------- claims
+
+
+def no_truth(value: Any) -> str:
+    """What the test of a claim comes to, and the way out, where that is neither true nor false; else "".
+
+    Truths are Python's `bool`, NumPy's, and a tensor or array of one.
+    """
+    kind, torch, numpy = type(value), libraries.torch(), libraries.numpy()
+    if kind is bool or (numpy is not None and kind is numpy.bool_):
+        return ""
+    with contextlib.suppress(Exception):
+        if torch is not None and issubclass(kind, torch.Tensor):
+            with torch.without_observers():
+                if torch.dtype(value) is torch.module.bool and torch.base.numel(value) == 1:
+                    return ""
+        elif libraries.is_array(kind) and value.dtype == bool and value.size == 1:
+            return ""
+    if kind in (list, tuple, set, frozenset, dict, str, bytes):
+        way_out = "ask it something: all(…), len(x) > 0, x == …"
+    elif hasattr(kind, "__next__"):
+        way_out = "nothing was taken from it: all(…), any(…), sum(…) == … of Python's own take what it gives"
+    elif isinstance(value, numbers.Number):
+        way_out = "compare it: x == 0, x > 0"
+    else:
+        way_out = "ask it something: x is not None, x.all(), x == …"
+    name = name_of(kind).removeprefix("collections.")
+    return f"the test is neither true nor false: it is of type {name}\n{way_out}"
+
+
+def one_thing(a: Any, b: Any) -> str:
+    """What two things are that a claim sets against each other, where they are one; "" where they are two.
+
+    Then it holds whatever became of it: `before = w; w.add_(1); assert torch.equal(before, w)`. What cannot
+    change is asked for its value: of 3 and "x" nobody means more.
+    """
+    if a is b:
+        return "" if is_constant(glimpse(a)) else "both sides are one object"
+    where = _written_memory(a)
+    return "both sides are the same memory" if where and where == _written_memory(b) else ""
+
+
+def _written_memory(value: Any) -> tuple[object, ...]:
+    """Where the elements of a tensor lie, and in which order; nothing where none was ever written in place.
+
+    Of views of what stays as it was a claim says that both lead to the same elements, and so it does of one.
+    """
+    kind, torch = type(value), libraries.torch()
+    with contextlib.suppress(Exception):
+        if torch is not None and issubclass(kind, torch.Tensor) and torch.is_plain(kind):
+            with torch.without_observers():
+                base = torch.base
+                if base.numel(value) > 1 and base._version.__get__(value) and base.data_ptr(value):
+                    return base.data_ptr(value), torch.dtype(value), *torch.shape(value), *base.stride(value)
+    return ()

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import inspect
 import mmap
 import os
 import sys
 import threading
+import types
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -84,6 +86,7 @@ class Asserts:
         self._sides: dict[int, dict[int, Any]] = {}  # of those that are no claims, operands as they were once
         self._again = set[int]()  # see `side`
         self._odd: dict[int, dict[int, str]] = {}  # of an assert, why each part of it says nothing
+        self._handed: dict[int, tuple[Any, str]] = {}  # see `watch_elements`
         self._before = set[int]()  # in a fork: ids of the frames in which the parent's asserts go on
         self._process, self._thread = os.getpid, threading.get_ident  # a lecture may replace them
         self._home_process, self._home_thread = os.getpid(), threading.get_ident()
@@ -174,6 +177,9 @@ class Asserts:
 
     def truth(self, statement: int, part: int, value: object, named: str) -> object:
         """What decides an assert, handed back as it came. It is `named` so where it comes from."""
+        iterator = self._handed.pop(statement, None)
+        if iterator is not None and inspect.getgeneratorstate(iterator[0]) == inspect.GEN_CREATED:
+            self.cannot_fail(statement, f"{iterator[1]}(…) took nothing from the generator", _getframe(1))
         kind, sure = ("", False) if type(value) is bool else always_true(value, named)
         if kind and sure:
             self.cannot_fail(statement, f"it asserts {kind}", _getframe(1))
@@ -190,6 +196,8 @@ class Asserts:
         if named not in ITERATED or not hasattr(type(value), "__next__"):
             uncalled = function_in(value) if named.rpartition(".")[2] in ("all", "any") else ""
             self._note(statement, part, why if is_empty(value) else uncalled and f"it asserts {uncalled}")
+            if type(value) is types.GeneratorType and not named.startswith("."):
+                self._handed[statement] = value, named  # to who may not know what to do with it: `np.all`
             return value
         self._odd.setdefault(statement, {}).setdefault(part, why)  # until it gives something
         return map(partial(self._take_element, statement, part), value)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from litbook.record import model
 from litbook.record.limits import SPARK
 from litbook.snapshot.storages import Storages
@@ -109,6 +111,16 @@ class LoopState:
         series.add(self.count - 1, value)
 
 
+def add_output(events: list[Event], printed: PieceEvent) -> None:
+    """Add printed text: what one line printed in a row is one piece."""
+    if events and isinstance(events[-1], PieceEvent):
+        before, piece = events[-1].piece, printed.piece
+        if before.kind == "output" and (before.frame, before.line) == (piece.frame, piece.line):
+            events[-1] = PieceEvent(replace(before, text=before.text + piece.text))
+            return
+    events.append(printed)
+
+
 Event = Step | ValueEvent | LocalEvent | CallEvent | MissedWatch | PieceEvent | LoopState
 
 
@@ -129,6 +141,8 @@ class Log:
     events: list[Event] = field(default_factory=list)
     spans: list[tuple[int, int]] = field(default_factory=list)
     dropped: int = 0
+    printed: bool = False  # whether a line of it has
+    full: bool = False  # whether a step came for which there was no room
     sizes: dict[int, dict[str, tuple[int, int]]] = field(default_factory=dict)  # base -> name -> size, line
     axes: dict[tuple[int, str], tuple[tuple[str, ...], Callable[[], object]]] = field(default_factory=dict)
 

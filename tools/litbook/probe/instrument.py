@@ -20,6 +20,8 @@ their line numbers.
     around an @stepover line   pause() ... finally: resume(); in its blocks: resume() ... finally: pause()
     a section's `name()`       section(function, name)
     a claim                    verdict(step(statement), claim(n), not test)   with operand(i, value) inside
+                         and test(value) around what the test comes to, pair(part, side, value)
+                         around two things that it sets against each other
     one of more parts          step(statement); claim(n); if test: holds(n, caption) else: fails(n, caption)
     any other assert           assert test or false(statement), message(statement, message)
                                with side(statement, n, value) inside
@@ -41,7 +43,7 @@ import copy
 import secrets
 import types
 import warnings
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from functools import partial
 from itertools import count, groupby
 from typing import Any, TypeVar
@@ -73,7 +75,8 @@ New = TypeVar("New", bound=LocatedNode)
 NAMES = (  # of the probes: the table above says what each is called with
     "step", "enter", "loop", "turn", "local", "watch", "clear", "miss", "pause", "resume", "section",
     "claim", "operand", "verdict", "holds", "fails", "axes", "skip_annotation", "check_annotation",
-    "reach", "false", "message", "truth", "watch_elements", "side", "tolerance", "leave_claims",
+    "reach", "false", "message", "truth", "watch_elements", "side", "tolerance", "leave_claims", "test",
+    "pair",
 )  # fmt: skip
 TOGETHER = 64  # claims that share a `try`: each block takes much to compile, and so do many claims at once
 CAUGHT = ("Exception", "BaseException")
@@ -85,6 +88,7 @@ _LOOKING = (
 )  # fmt: skip
 # Python's own functions whose result is true, whatever they are asked.
 _SAYS = ("str", "repr", "ascii", "format", "bin", "oct", "hex", "id", "hash", "dir", "globals")
+_EQUAL = ("equal", "equals", "close", "eq", "zip")  # ends of names of calls that set two things side by side
 _TOLERANCES = ("atol", "rtol", "abs_tol", "rel_tol", "abs", "rel")
 
 
@@ -503,7 +507,8 @@ class _ProbeWriter:
         for call in (node for node in ast.walk(test) if isinstance(node, ast.Call)):
             tolerates = any(keyword.arg in _TOLERANCES for keyword in call.keywords)
             calls += [call] if tolerates or _last_name(call.func) in (*_LOOKING, *_CLOSE) else []
-        if calls:
+        pairs = [*_pairs(test)] if claim is not None else []
+        if calls or pairs:
             test = copy.deepcopy(test, copies)
         for call in (copies[id(call)] for call in calls):
             named = _last_name(call.func)
@@ -522,6 +527,15 @@ class _ProbeWriter:
                     keyword.value = self._watch_tolerance(
                         keyword.value, statement, relative=keyword.arg.startswith("r")
                     )
+        for set_against, places in pairs:  # what is said to be equal, or is taken from one another
+            part, new = next(self.parts), copies[id(set_against)]
+            for side, (field, at) in enumerate(places):
+                owner, name = (new.func, "value") if field == "func" else (new, field)
+                if at is None:
+                    setattr(owner, name, self._call("pair", node, part, side, getattr(owner, name)))
+                else:
+                    several = getattr(owner, name)
+                    several[at] = self._call("pair", node, part, side, several[at])
         numbers = {copies.get(id(operand), operand): i for i, operand in enumerate(operands)}
         return self._watch_operands(test, statement, numbers, claim)
 
@@ -543,10 +557,12 @@ class _ProbeWriter:
         operands: dict[ast.expr, int],
         claim: int | None,
         decides: bool = True,
+        comes: bool = True,
     ) -> ast.expr:
         """A copy of the test in which every operand hands its value over, then on; of a `claim`, or of none.
 
-        So does what `decides`, as its truth is that of the test: of some values that is always the same.
+        So does what `decides`, as its truth is that of the test: of some values that is always the same. And
+        of a claim so does what the test `comes` to: that has to be a truth.
         """
         tested = partial(self._watch_operands, statement=statement, operands=operands, claim=claim)
         new: Any = copy.copy(node)
@@ -558,20 +574,29 @@ class _ProbeWriter:
         else:
             match node:
                 case ast.Compare():
-                    new.left = tested(node.left, decides=False)
-                    new.comparators = [tested(side, decides=False) for side in node.comparators]
+                    new.left = tested(node.left, decides=False, comes=False)
+                    new.comparators = [tested(side, decides=False, comes=False) for side in node.comparators]
                 case ast.BoolOp():
-                    new.values = [tested(value, decides=decides) for value in node.values]
+                    ends = [*[isinstance(node.op, ast.Or)] * (len(node.values) - 1), True]
+                    new.values = [
+                        tested(value, decides=decides, comes=comes and end)
+                        for value, end in zip(node.values, ends, strict=True)
+                    ]
                 case ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), inner)):
                     new.operand = copy.copy(node.operand)
-                    new.operand.operand = tested(inner, decides=decides)
+                    new.operand.operand = tested(inner, decides=decides, comes=False)
                 case ast.UnaryOp():
-                    new.operand = tested(node.operand, decides=False)
+                    new.operand = tested(node.operand, decides=False, comes=False)
                 case ast.Call():
                     asked = isinstance(node.func, ast.Name) and node.func.id == "bool"
-                    new.args = [tested(argument, decides=decides and asked) for argument in node.args]
+                    new.args = [tested(one, decides=decides and asked, comes=False) for one in node.args]
                 case ast.Starred():
-                    new.value = tested(node.value, decides=False)
+                    new.value = tested(node.value, decides=False, comes=False)
+        denied = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+        chained = isinstance(node, ast.Compare) and len(node.ops) > 1  # its truth would be asked twice
+        settled = denied or chained or isinstance(node, ast.Constant | ast.BoolOp)
+        if claim is not None and comes and not settled:
+            new = self._call("test", node, new)
         plain = isinstance(node, ast.Compare | ast.Constant)
         if not decides or plain or (isinstance(node, ast.BoolOp | ast.UnaryOp) and node not in operands):
             return new  # type: ignore[no-any-return]
@@ -595,6 +620,23 @@ class _ProbeWriter:
                 if isinstance(meant, ast.FunctionDef) and name not in local:
                     return _returned_name(meant) or _last_name(node)
         return _last_name(node)
+
+
+def _pairs(test: ast.expr) -> Iterator[tuple[ast.AST, list[tuple[str, int | None]]]]:
+    """What in a test sets two things against each other, and where they are: a field, or an item of one."""
+    for node in ast.walk(test):
+        sides, places = list[ast.expr](), list[tuple[str, int | None]]()
+        match node:
+            case ast.Compare(left, [ast.Eq() | ast.NotEq() | ast.LtE() | ast.GtE()], [right]):
+                sides, places = [left, right], [("left", None), ("comparators", 0)]
+            case ast.BinOp(left, ast.Sub(), right):
+                sides, places = [left, right], [("left", None), ("right", None)]
+            case ast.Call(func, [left, right, *_]) if _last_name(func).endswith(_EQUAL):
+                sides, places = [left, right], [("args", 0), ("args", 1)]
+            case ast.Call(ast.Attribute(left, name), [right]) if name.endswith(_EQUAL):
+                sides, places = [left, right], [("func", None), ("args", 0)]
+        if sides and not any(isinstance(side, ast.Constant | ast.Starred) for side in sides):
+            yield node, places
 
 
 def _last_name(node: ast.expr) -> str:

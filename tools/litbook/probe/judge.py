@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 from litbook.i18n import gettext_noop
+from litbook.probe.always_true import no_truth, one_thing
 from litbook.probe.asserts import Asserts
 from litbook.probe.axes import axis_names, mismatch, remember
 from litbook.probe.messages import caption_of, names_in
@@ -21,8 +22,10 @@ from litbook.probe.protocols import Recording
 from litbook.probe.section_builder import JudgedClaim, SectionBuilder, SnapshotTable, claim_of
 from litbook.probe.tracebacks import text_of
 from litbook.record import model
+from litbook.snapshot.containers import around_difference
 from litbook.snapshot.snapshot import snapshot
 
+NO_TRUTH = -1  # under which a test's operands keep why it comes to none
 _RAISED = object()  # stands for a caption that could not be computed
 
 
@@ -44,6 +47,18 @@ class Judge(Recording):
     def operand(self, number: int, value: Any) -> Any:
         """One operand of the claim being evaluated, handed back as it came."""
         self.open_claims[-1][1][number] = value
+        return value
+
+    def test(self, value: Any) -> Any:
+        """What the test of the claim being evaluated comes to, handed back: it has to be a truth."""
+        if type(value) is not bool and (what := no_truth(value)):
+            self.open_claims[-1][1][NO_TRUTH] = what
+        return value
+
+    def pair(self, part: int, side: int, value: Any) -> Any:
+        """One of two things that the test of a claim sets against each other, handed back as it came."""
+        if self.open_claims:
+            self.open_claims[-1][1][NO_TRUTH - 2 * part - side - 1] = value
         return value
 
     def leave_claims(self, first: int, last: int) -> None:
@@ -72,6 +87,10 @@ class Judge(Recording):
         """A claim holds or fails, in the function that is `frame`. The first time is kept, then a failure."""
         claim, judged, seen = self.lecture.claims[number], self.judgement(number), self.open_claims[-1][1]
         judged.count += 1
+        no_truth_is = str(seen.pop(NO_TRUTH, "")) if not failed else ""
+        failed = failed or bool(no_truth_is)
+        one = _one_thing_in({key: seen.pop(key) for key in [*seen] if key < 0})
+        judged.nothing = one if not failed and (judged.nothing or judged.count == 1) else ""
         if judged.count == 1 or (failed and not judged.failed):
             judged.failed = failed
             judged.caption = claim.caption if caption is None else caption_of(caption)
@@ -79,10 +98,14 @@ class Judge(Recording):
                 self.asserts.equal(claim.statement, i, value, frame)
             storages = self._making_of(number).storages
             every = range(len(claim.operands))
+            sides = around_difference(*seen.values()) if len(seen) == 2 else None
+            seen = dict(zip(seen, sides, strict=True)) if sides else seen
             judged.operands = [snapshot(seen[i], storages) if i in seen else None for i in every]
             if failed and all(map(_says_little, judged.operands)):  # then also what the claim names
                 told = {text for text, shot in zip(claim.operand_texts, judged.operands, strict=True) if shot}
                 judged.why = names_in(claim.node, frame, told)
+            if no_truth_is:
+                judged.why = no_truth_is
             self._tell(number, judged)
         self.open_claims.pop()  # last: `leave_claims` asks what an exception comes from
         if failed:
@@ -140,6 +163,12 @@ class Judge(Recording):
         if self.listener is not None:
             kept = SnapshotTable()
             self.listener.claim(claim_of(self.numbering, number, judged, "", kept.keep), kept.snapshots)
+
+
+def _one_thing_in(pairs: dict[int, object]) -> str:
+    """What two things are, of those that a test set against each other, where they are one."""
+    keys = (key for key in pairs if (NO_TRUTH - key) % 2 and key - 1 in pairs)
+    return next(filter(None, (one_thing(pairs[key], pairs[key - 1]) for key in keys)), "")
 
 
 def _says_little(operand: model.Snapshot | None) -> bool:

@@ -38,14 +38,14 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from sys import _getframe
 from types import CodeType, FrameType
 from typing import Any
 
 from litbook.probe.asserts import Asserts
-from litbook.probe.events import CallEvent, Event, Log, LoopState
+from litbook.probe.events import CallEvent, Event, Log, LoopState, PieceEvent, add_output
 from litbook.probe.protocols import Recording
 from litbook.python.nodes import LoopNode
 from litbook.record import model
@@ -116,6 +116,7 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
                 append(base + statement)
         else:
             dropped += 1
+            log.full = True
 
     def note(statement: int) -> None:
         """A statement runs for the first time in its section, and somebody wants to know."""
@@ -124,7 +125,7 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
         if statement in asserts.nodes:
             asserts.mark_reached(statement)
 
-    def enter(function: int, first: int, *arguments: object) -> None:  # noqa: C901, PLR0912  a call in it would cost a tenth
+    def enter(function: int, first: int, *arguments: object) -> None:  # noqa: C901, PLR0912, PLR0915  a call in it would cost a tenth
         """A call begins; `first` is the statement that it begins with, -1 where a probe says so."""
         nonlocal dropped
         if first >= 0 and first not in reached:
@@ -141,6 +142,7 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
             if spared is not None:
                 active[address] = spared
                 dropped += 1
+                log.full = True
                 return
             if paused:
                 active.pop(address, None)
@@ -244,8 +246,11 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
             calls.pop(address, None)
         if count >= all_turns:  # the iteration before the last one goes
             before, last = state.before, state.last
+            gone = events[before:last] if log.printed else ()
             del events[before:last]
             dropped += last - before
+            if gone:
+                keep_output(gone, state)
             state.last = size = len(events)
         else:
             if count == 0:
@@ -262,6 +267,18 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
                 append(base + first)
         elif first >= 0:
             dropped += 1
+            log.full = True
+
+    def keep_output(gone: Sequence[Event], state: LoopState) -> None:
+        """What an iteration printed stays where the iteration goes: it is bounded for the whole section."""
+        printed = [event for event in gone if type(event) is PieceEvent and event.piece.kind == "output"]
+        if printed:
+            rest = events[state.before :]
+            del events[state.before :]
+            for event in printed:
+                add_output(events, event)
+            state.before = len(events)
+            events.extend(rest)
 
     def began_with(first: int, address: int) -> None:
         """The step of an iteration's first statement, where no step of its loop comes before."""
@@ -275,6 +292,7 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
         base = base_of(address)
         if len(events) >= limit:
             dropped += 1
+            log.full = True
         elif base is not None:
             append(base + first)
 

@@ -15,6 +15,7 @@ import ast
 import contextlib
 import itertools
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -31,7 +32,7 @@ from litbook.lecture.model import Lecture
 from litbook.probe import tracebacks
 from litbook.probe.asserts import Asserts
 from litbook.probe.axes import axes_annotation
-from litbook.probe.events import FirstIterations, Log, MissedWatch, PieceEvent
+from litbook.probe.events import FirstIterations, Log, MissedWatch, PieceEvent, add_output
 from litbook.probe.holes import with_holes
 from litbook.probe.judge import Judge
 from litbook.probe.messages import cut_message
@@ -50,6 +51,7 @@ class Recorder(Judge):
 
     def __init__(self, lecture: Lecture, listener: Listener | None = None) -> None:
         self.lecture, self.listener = lecture, listener
+        self._thread = threading.get_ident()
         self.numbering = RecordKeys(lecture)
         self.active = {}
         self.functions: list[int] = []  # frame -> its function
@@ -201,22 +203,23 @@ class Recorder(Judge):
     def output(self, text: str) -> None:
         """Printed text. Consecutive prints of one line are one piece; the amount is bounded."""
         frame, line = self.site(_getframe(1))
-        if frame is None or not text:
+        if frame is None:  # of another thread: beside the line at which the lecture itself is
+            frame, line = self.site(sys._current_frames().get(self._thread))
+            frame, line = (
+                (-1, self.lecture.functions[self.log.function].first) if frame is None else (frame, line)
+            )
+        if not text:
             return
-        making, events = self.making(self.log.function), self.log.events
+        making = self.making(self.log.function)
+        self.log.printed = True
         used = making.printed
         making.printed = used + len(text)
         if used >= OUTPUT:
             return
         if used + len(text) > OUTPUT:
             text = text[: OUTPUT - used] + "\n… more was printed; it is cut here\n"
-        printed = piece = model.Piece("output", 0, frame, self._line(line), text)
-        if events and isinstance(events[-1], PieceEvent):
-            last = events[-1].piece
-            if (last.kind, last.frame, last.line) == ("output", frame, piece.line):
-                printed = model.Piece("output", 0, frame, piece.line, last.text + text)
-                events.pop()
-        events.append(PieceEvent(printed))
+        piece = model.Piece("output", 0, frame, self._line(line), text)
+        add_output(self.log.events, PieceEvent(piece))
         if self.listener is not None:
             self.listener.piece(piece)
 

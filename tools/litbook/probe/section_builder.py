@@ -37,6 +37,7 @@ class JudgedClaim:
     failed: bool = False
     caption: str = ""
     why: str = ""
+    nothing: str = ""
     operands: list[model.Snapshot | None] = field(default_factory=list)
 
 
@@ -75,6 +76,7 @@ class SectionBuilder:
         self._logs: list[Log] = []  # of its calls
         self._entered: set[int] = set()  # functions, in calls of which no log is kept
         self._dropped = 0
+        self._full = False
         self._kept = SnapshotTable()
         self._frames: list[model.Frame] = []
         self._steps: list[tuple[int, int]] = []
@@ -239,13 +241,14 @@ class SectionBuilder:
             self._touched[frame] = names | touches, statement in self.numbering.loop_around
 
     def _take_local(self, log: Log, base: int, name: str, value: object) -> None:
-        """A local name that a line has touched: kept where it is not what it was."""
+        """A local name that a line has touched: kept where it is not what it was, or might have become so."""
         frame = self._frame_of(log, base // self.numbering.scale)
         if frame is None:
             return
         shown = self._kept.keep(as_snapshot(value))
         self._touched.get(frame, ({}, False))[0].pop(name, None)
-        if self._local.get((frame, name)) != shown:
+        constant = model.is_constant(self._kept.snapshots[shown])
+        if self._local.get((frame, name)) != shown or not constant:
             self._local[frame, name] = shown
             self._locals.append(model.Local(self._step, frame, name, shown))
 
@@ -257,6 +260,7 @@ class SectionBuilder:
         self.reached = self.all_reached()
         for log in self._logs:
             self._dropped += log.dropped
+            self._full |= log.full
             for event in log.events:
                 self._take(log, event)
             for first, end in log.spans:
@@ -304,6 +308,7 @@ class SectionBuilder:
             frames=tuple(self._frames),
             steps=tuple(self._steps),
             dropped=self._dropped,
+            full=self._full,
             unreached=numbering.unreached_statements(entered, self.reached),
             pieces=tuple(self._pieces),
             values=tuple(self._values),
@@ -345,6 +350,7 @@ def claim_of(
         form=asked.form,
         measured=asked.measured,
         zero=asked.zero,
+        nothing=judged.nothing if kind == "holds" else "",
         operands=tuple(
             model.Operand(text, None if shown is None else keep(shown), is_address(node))
             for text, shown, node in zip(asked.operand_texts, seen, asked.operands, strict=False)

@@ -127,6 +127,26 @@ class Opaque(SnapshotBase, frozen=True):
 
 Snapshot = Scalar | Sequence | Mapping | Tensor | Opaque
 
+# Types of which no object is ever another value than it was, as a snapshot names them.
+_CONSTANT_SEQUENCES = ("tuple", "frozenset", "range", "torch.Size")
+_CONSTANT_MAPPINGS = ("torch.finfo", "torch.iinfo")
+_CONSTANT_OPAQUES = ("type", "module", "function", "method", "builtin_function_or_method")
+
+
+def is_constant(snapshot: Snapshot) -> bool:
+    """Whether what was looked at will always look so: a number, a text, a dtype, a tuple of such."""
+    match snapshot:
+        case Scalar():  # of numpy's two the fields can be set
+            changes = ("bytearray", "numpy.void", "numpy.record")
+            return snapshot.type not in changes and not snapshot.text.startswith("bytearray(")
+        case Sequence():
+            return snapshot.type in _CONSTANT_SEQUENCES and all(map(is_constant, snapshot.items))
+        case Mapping():
+            return snapshot.type in _CONSTANT_MAPPINGS
+        case Opaque():
+            return snapshot.type in _CONSTANT_OPAQUES and not snapshot.why
+    return False
+
 
 # ---------------------------------------------------------------------------- where it ran
 
@@ -423,6 +443,7 @@ class Claim(JsonObject, frozen=True):
     why: str = ""  # for a failed annotation, or a claim on a device that is not here
     measured: bool = False  # it mentions what its section measures: two runs agree on its verdict alone
     zero: bool = False  # its author says that zero, or nothing, is the point
+    nothing: str = ""  # why it holds and says nothing, where only the run could see that
 
 
 class Assert(JsonObject, frozen=True):
@@ -521,6 +542,7 @@ class Section(JsonObject, frozen=True, dict=True):
     frames: tuple[Frame, ...] = ()
     steps: tuple[tuple[int, int], ...] = ()  # (frame, statement of what it calls), in order of execution
     dropped: int = 0  # steps that ran but were folded away or over the budget
+    full: bool = False  # once at least steps were over the budget: some may be missing anywhere after that
     unreached: tuple[tuple[int, int], ...] = ()  # (as `Frame.called`, statement): never reached
     pieces: tuple[Piece, ...] = ()
     values: tuple[Value, ...] = ()

@@ -134,6 +134,7 @@ def merge_entries(entries: Sequence[Section]) -> Section:
         unreached=tuple(p for p in own[0].unreached if all(p in entry.unreached for entry in own)),
         seconds=max(entry.seconds for entry in own),
         wordings=tuple(dict.fromkeys(said for entry in own for said in entry.wordings)),
+        full=any(entry.full for entry in own),
         snapshots=tuple(snapshots),
     )
     shares = list[Share]()

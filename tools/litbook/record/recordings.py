@@ -303,7 +303,7 @@ def _trim_section(section: model.Section) -> model.Section:
     """A section as a recording holds it; on each rank, where it ran on several."""
     if section.shares:
         return ranks.merge_entries([_trim_section(rank) for rank in ranks.ranks_of(section)])
-    kept = replace(section, locals=(), wordings=())
+    kept = replace(section, locals=(), wordings=(), full=False)
     if not _is_whole(section):  # without what pages have of their own
         kept = replace(
             kept,

@@ -200,6 +200,7 @@ register(
     Rule("raised", _failures),
     Rule("recorded-failure", lambda subject: recorded.failed(subject.runs)),
     Rule("large-picture", lambda subject: run.large_pictures(subject.record), "warn"),
+    Rule("unconverted-unit", lambda subject: run.unconverted_units(subject.record)),
     Rule("shown-nowhere", lambda subject: run.shown_nowhere(subject.record), "warn"),
     Rule("uncalled", _find_uncalled, "warn"),
     Rule("leans", lambda subject: leaning.find_leaning(subject.lecture), "warn", reads="text"),

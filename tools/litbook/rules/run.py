@@ -12,9 +12,11 @@ from dataclasses import replace
 from litbook.finding import Finding, Place
 from litbook.page.view import error_origin, view_of_run
 from litbook.record.limits import LARGE_IMAGE
-from litbook.record.model import Claim, Record, Scalar, Section
+from litbook.record.model import Claim, Record, Scalar, Section, Tensor
 from litbook.rules.shown_nowhere import find_lost_output
 from litbook.values import formatting
+
+_PREFIXED = re.compile(r"(k|K|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|m|µ|u|n)(B|FLOPs?|FLOP/s|FLOPS|B/s|s|Hz|W|bit|bits)")
 
 
 def failures(record: Record) -> list[Finding]:
@@ -75,10 +77,41 @@ def large_pictures(record: Record) -> Iterator[Finding]:
         path, its = record.sources[section.file].path, view_of_run(record, section)
         for piece in its.pieces if its.calls else ():
             size = len(piece.data.partition(",")[2].rstrip("=")) * 3 // 4
+            drawn = len(piece.data.encode()) if piece.kind == "figure" else 0
+            if drawn > LARGE_IMAGE:
+                what = f"a figure of {drawn:,} bytes: {piece.alt[:60]}"
+                way_out = "draw what has many points as pixels: scatter(…, rasterized=True), or draw fewer"
+                yield Finding("large-picture", what, Place(path, piece.line, 0), way_out)
             if piece.kind == "image" and size > LARGE_IMAGE:
                 what = f"a picture of {size:,} bytes: {piece.alt[:60]}"
                 way_out = "every reader loads it: fewer pixels, JPEG or WebP take less"
                 yield Finding("large-picture", what, Place(path, piece.line, 0), way_out)
+
+
+def unconverted_units(record: Record) -> Iterator[Finding]:
+    """Values with a prefix in their unit, and a number that no conversion has made for it."""
+    for section in record.sections:
+        source, its = record.sources[section.file], view_of_run(record, section)
+        texts, told = source.text.split("\n"), set[tuple[int, str]]()
+        for value in its.values:
+            shown, match = its.snapshot_of(value), _PREFIXED.fullmatch(value.unit or "")
+            number = shown.number if isinstance(shown, Scalar) else None
+            if isinstance(shown, Tensor) and len(shown.values) == 1:
+                number = shown.values[0]
+            if match is None or isinstance(number, str | bool | None) or not number:
+                continue
+            code = texts[value.line - 1].partition("@")[0] + value.text
+            made = bool(re.search(r"[*/]|<<|>>|convert|to_|_to", code))  # on this line, at least
+            small = match[1] in "mµun"
+            beyond = (1e-6, 1e-2) if small else (1e6, 1e4)
+            wrong = abs(number) < beyond[not made] if small else abs(number) >= beyond[not made]
+            if wrong and (value.line, value.text) not in told:
+                told.add((value.line, value.text))
+                what = (
+                    f"{value.text} is shown as {formatting.number(number, value.unit)}: nothing converted it"
+                )
+                way_out = f"name the plain unit, which chooses a prefix: as {match[2]}; or convert it before"
+                yield Finding("unconverted-unit", what, Place(source.path, value.line, 0), way_out)
 
 
 def shown_nowhere(record: Record) -> Iterator[Finding]:

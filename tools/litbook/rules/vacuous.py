@@ -19,6 +19,10 @@ from litbook.rules.tautology import SAME, expression, why_same
 
 WAY_OUT = "claim also that there was something to see; where zero is the point, say so: # @allow vacuous: WHY"
 WAY_OUT_SAME = "claim something that can be false; where this is the point, say so: # @allow vacuous: WHY"
+WAY_OUT_ONE = (
+    "keep a copy of what was before: x.clone(), copy.deepcopy(x); that both are one is claimed by"
+    " a is b, or a.data_ptr() == b.data_ptr()"
+)
 WAY_OUT_THERE = "call it, or claim that it is there: … is not None"
 NAN = "it compares with nan, which equals nothing and has no order"
 _EQUAL = ("==", "is", "<=", ">=")  # what holds between a thing and itself
@@ -53,7 +57,7 @@ def _why_vacuous(section: Section, claim: model.Claim) -> str:
     """Why a claim that held says nothing; "" where it says something."""
     texts = tuple(side.text for side in claim.operands)
     shots = [None if side.value is None else section.snapshots[side.value] for side in claim.operands]
-    return next(why_nothing(claim.form, texts, shots, claim.count == 1), "")
+    return next(why_nothing(claim.form, texts, shots, claim.count == 1), claim.nothing)
 
 
 def _problem(
@@ -63,7 +67,8 @@ def _problem(
     text = source.text.split("\n")[number - 1]
     place = Place(source.path, number, len(text) - len(text.lstrip()) + 1, text)
     there = WAY_OUT_THERE if why.startswith("it asserts") else WAY_OUT
-    way_out = WAY_OUT_SAME if why == SAME else there
+    one = why.startswith(("both sides are one", "both sides are the same"))
+    way_out = WAY_OUT_SAME if why == SAME else WAY_OUT_ONE if one else there
     return Finding("vacuous", f"this {kind} says nothing: {why}", place, way_out)
 
 

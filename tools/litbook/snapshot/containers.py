@@ -15,7 +15,7 @@ import types
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from litbook.record.limits import ITEMS, SORTED_SET
+from litbook.record.limits import ITEMS, ONE_TEXT, SORTED_SET
 from litbook.snapshot.safe_types import dict_of, is_one_of, static_attribute
 from litbook.snapshot.scalars import FieldName
 
@@ -68,6 +68,44 @@ def contents(value: Any, kind: type) -> Contents | None:
     if any(kind is view for view in _VIEWS):
         return Contents(len(value), _first(iter(value)))
     return None
+
+
+class Omitted:
+    """What stands in a shortened list for items that are left out."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return f"… {self.text}"
+
+
+def around_difference(a: Any, b: Any) -> tuple[Any, Any] | None:
+    """Two lists, tuples or texts that are long and differ late, each from shortly before that place on.
+
+    None for all else. Only numbers and texts are compared with one another: nothing foreign runs.
+    """
+    kind = type(a)
+    if kind is not type(b) or (kind is not list and kind is not tuple and kind is not str):
+        return None
+    most, before = (ONE_TEXT, 40) if kind is str else (ITEMS, 3)
+    if max(len(a), len(b)) <= most:
+        return None
+    plain = (int, float, str, bool)
+    at = 0
+    for x, y in zip(a, b, strict=False):
+        if x is not y and (type(x) not in plain or type(y) not in plain or x != y):
+            break
+        at += 1
+    if at < most or (at == len(a) == len(b)):
+        return None
+    start = at - before
+    if kind is str:
+        return f"… {start:,} alike …{a[start:]}", f"… {start:,} alike …{b[start:]}"
+    end = start + ITEMS - 2
+    rests = [[Omitted(f"{len(of) - end:,} more")] if len(of) > end else [] for of in (a, b)]
+    head = Omitted(f"{start:,} alike")
+    return kind([head, *a[start:end], *rests[0]]), kind([head, *b[start:end], *rests[1]])
 
 
 def attributes(value: Any, kind: type) -> Contents | None:

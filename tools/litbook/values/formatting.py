@@ -18,6 +18,7 @@ from litbook.record import model
 from litbook.record.model import Claim, Mapping, Number, Opaque, Scalar, Sequence, Snapshot, Tensor
 from litbook.values import floats, units
 
+_RAISED = ("Error", "Exception", "Warning", "Exit", "Interrupt", "StopIteration")  # ends of names
 MOST = 5000  # characters of a text that are looked at: more than a record has of a value
 WIDEST = 200  # characters of one line; what is longer ends in an ellipsis
 SHORT_SIDE = 32  # characters up to which a claim shows all numbers of a tensor
@@ -77,11 +78,41 @@ def sides(claim: Claim, snapshots: SequenceOf[Snapshot]) -> list[str]:
     # Where shortening hides a difference, every digit stands there: `0.30000000000000004 != 0.3`.
     alike = len({text for text, side in zip(texts, there, strict=True) if side is not None})
     if alike == len(there) - there.count(None):
-        return texts
+        return _told_apart(texts, claim, there)
     exact = [None if side is None else _exact(side) for side in there]
     hides = alike < len({side for side in exact if side is not None})
-    return [
+    texts = [
         digits if hides and digits is not None else text for text, digits in zip(texts, exact, strict=True)
+    ]
+    return _told_apart(texts, claim, there)
+
+
+def _told_apart(texts: list[str], claim: Claim, there: SequenceOf[Snapshot | None]) -> list[str]:
+    """The sides of a claim that says that they differ, or of one that fails; with their types if need be.
+
+    Of two long ones that differ in the middle, what is around the place.
+    """
+    differs = claim.verdict == "fails" or any(word in " ".join(claim.form) for word in ("!=", "not"))
+    if len(texts) != 2 or not differs or None in there:
+        return texts
+    a, b = texts
+    if len(a) >= WIDEST <= len(b):
+        whole = [_line(side, None) for side in there if side is not None]
+        return _around_difference(*whole) if whole[0] != whole[1] else texts
+    kinds = [side.dtype if isinstance(side, Tensor) else side.type for side in there if side is not None]
+    if a == b and kinds[0] != kinds[1]:
+        return [f"{text} ({_visible(kind)})" for text, kind in zip(texts, kinds, strict=True)]
+    return [_exact(side, True) for side in there if side is not None] if a == b else texts
+
+
+def _around_difference(a: str, b: str) -> list[str]:
+    """Two long texts, each cut to what is around the first sign that differs."""
+    at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    start = max(0, at - WIDEST // 2)
+    cut = [text[start : start + WIDEST - 2] for text in (a, b)]
+    return [
+        f"{'…' * (start > 0)}{part}{'…' * (start + len(part) < len(text))}"
+        for part, text in zip(cut, (a, b), strict=True)
     ]
 
 
@@ -169,6 +200,9 @@ def _line(snapshot: Snapshot, unit: str | None) -> str:
             return measured or _pairs(snapshot, [part_line(item, unit) for item in snapshot.items])
         case Opaque():
             text = _visible(snapshot.text) + ("…" if snapshot.cut else "") or _visible(snapshot.type)
+            name = snapshot.type.rpartition(".")[2]
+            if name.endswith(_RAISED) and snapshot.text and not snapshot.text.startswith(name):
+                text = f"{_visible(name)}: {text}"  # of an exception the record has what it says
             return f"{text} ({_visible(snapshot.why)})" if snapshot.why else text
 
 
@@ -181,14 +215,36 @@ def _enclose(sequence: Sequence, items: list[str]) -> str:
     """The items in the brackets of their kind, with how many there are beyond them."""
     if sequence.length > len(items):
         items = [*items, _("… {n} in all", n=count(sequence.length))]
-    name = sequence.type.rpartition(".")[2]
-    if name in ("set", "frozenset", "deque") and not sequence.length:
-        return f"{name}()"  # {} is an empty dict
-    if name in ("list", "set", "frozenset"):
-        opening, closing = "[]" if name == "list" else "{}"
-        return opening + ", ".join(items) + closing
-    comma = "," if sequence.length == 1 else ""
-    return "(" + ", ".join(items) + comma + ")"
+    name, inside = sequence.type.rpartition(".")[2], ", ".join(items)
+    match sequence.type:
+        case "list":
+            return f"[{inside}]"
+        case "tuple" | "torch.Size":  # these two are equal where they hold the same
+            return f"({inside}{',' if sequence.length == 1 else ''})"
+        case "range":
+            return _range(sequence)
+        case "set" | "frozenset" if not sequence.length:
+            return f"{name}()"  # {} is an empty dict
+        case "set":
+            return f"{{{inside}}}"
+        case "frozenset":
+            return f"frozenset({{{inside}}})"
+    return (
+        f"{_visible(name)}([{inside}])" if sequence.length else f"{_visible(name)}()"
+    )  # a kind of its own: of a deque, of a dict's keys
+
+
+def _range(sequence: Sequence) -> str:
+    """A range as one writes it: the one with these numbers that ends right behind them."""
+    numbers = [item.number for item in sequence.items if isinstance(item, Scalar)]
+    whole = [n for n in numbers if isinstance(n, int)]
+    if len(whole) < len(sequence.items) or (sequence.length and not whole):
+        return f"range({', '.join(map(str, numbers))}, …)"
+    start = whole[0] if whole else 0
+    step = whole[1] - start if len(whole) > 1 else 1
+    ends = [start + step * (sequence.length - 1) + (1 if step > 0 else -1)] if sequence.length else [0]
+    ends = [start, *ends] if start or step != 1 else ends
+    return f"range({', '.join(map(str, [*ends, step] if step != 1 else ends))})"
 
 
 def part_line(item: Snapshot, unit: str | None = None) -> str:
@@ -218,8 +274,9 @@ def measurement(snapshot: Snapshot, unit: str | None = None) -> str:
     return f"{seconds} · {varied} · {_line(fields['repeats'], None)} × {method}"
 
 
-def _pairs(mapping: Mapping, items: list[str]) -> str:
-    pairs = [f"{_key(k)} {item}" for k, item in zip(mapping.keys, items, strict=False)]
+def _pairs(mapping: Mapping, items: list[str], quoted: bool = False) -> str:
+    keys = [_line(k, None) if quoted else _key(k) for k in mapping.keys]
+    pairs = [f"{key} {item}" for key, item in zip(keys, items, strict=False)]
     if mapping.length > len(pairs):
         pairs.append(_("… {n} in all", n=count(mapping.length)))
     name = _visible(mapping.type.rpartition(".")[2])
@@ -233,7 +290,7 @@ def _key(key: Snapshot) -> str:
     """A key without the quotes that its repr has, where it is a plain word."""
     text = _line(key, None)
     bare = text[1:-1] if len(text) > 2 and text[0] == text[-1] in "'\"" else text
-    return bare if bare.replace("_", "a").isalnum() else text
+    return bare if bare.isidentifier() and bare not in ("True", "False", "None") else text
 
 
 # ---------------------------------------------------------------------------- text
@@ -251,14 +308,14 @@ def _visible(text: str) -> str:
     return "".join(signs.get(c) or spell(c) for c in text[:MOST]) + text[MOST:][:1]
 
 
-def _exact(snapshot: Snapshot) -> str:
-    """The snapshot with every digit that the record has."""
+def _exact(snapshot: Snapshot, quoted: bool = False) -> str:
+    """The snapshot with every digit that the record has, and keys that are texts `quoted`."""
     if isinstance(snapshot, Scalar):
         return _visible(snapshot.text) + ("…" if snapshot.cut else "")
     if isinstance(snapshot, Sequence):
-        return _enclose(snapshot, [_exact(item) for item in snapshot.items])
+        return _enclose(snapshot, [_exact(item, quoted) for item in snapshot.items])
     if isinstance(snapshot, Mapping):
-        return _pairs(snapshot, [_exact(item) for item in snapshot.items])
+        return _pairs(snapshot, [_exact(item, quoted) for item in snapshot.items], quoted)
     if isinstance(snapshot, Tensor) and snapshot.values:
         return _beginning(snapshot, _numbers(snapshot)) if snapshot.shape else str(snapshot.values[0])
     return line(snapshot)

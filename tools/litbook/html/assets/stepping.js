@@ -33,7 +33,7 @@ window.litbookStepping = (shared) => {
       if (!names.has(name)) names.set(name, []);
       names.get(name).push([step, text, i / 4]);
     }
-    const turns = rows(data.turns, 4);
+    const turns = rows(data.turns, 4), passing = new Set(data.passing);
     for (let i = 0; i < turns.length; i += 4) turned.set(turns[i], turns.subarray(i + 1, i + 4));
     const asked = new Set(data.asked), changing = new Set(), shown = new Set(); // the steps that change a value; one that was asked for
     for (const names of vars) for (const [name, list] of names || []) list.forEach(([step, text], i) => {
@@ -46,7 +46,7 @@ window.litbookStepping = (shared) => {
     const depth = [];
     data.frames.forEach(([, parent], i) => { depth[i] = parent < 0 ? 0 : depth[parent] + 1; });
     const it = {
-      count, vars, values, data, news, asked, shown,
+      count, vars, values, memories: rows(data.memories, 4), data, news, asked, shown,
       frame: (k) => steps[2 * k],
       turns(k) { // of each loop that step k is in: iteration, of how many; the outer one first
         const f = steps[2 * k], [line] = data.lines[steps[2 * k + 1]], found = [], heads = new Set();
@@ -71,6 +71,7 @@ window.litbookStepping = (shared) => {
       line: (k) => data.lines[steps[2 * k + 1]],
       id: (f, line) => `${data.files[data.frames[f][4]][0]}L${line}`,
       named: (f, line) => [data.files[data.frames[f][4]][1], say("line", { n: line })].filter((it) => it).join(", "),
+      seen: (k) => say("seen", { place: it.named(it.frame(k), it.line(k)[0]) }), // where it was as it is told
       down: (k) => it.id(root[k], edge[k]), // how far down the page the section has come
       stack(k) {
         const found = [];
@@ -87,7 +88,8 @@ window.litbookStepping = (shared) => {
         const [step, text, row] = list[low - 1];
         let before = low - 2;
         while (before >= 0 && list[before][0] === step) before--;
-        return { text, step, row, changed: step === k && (before < 0 || list[before][1] !== text) };
+        // What can be changed in place was so at its own step: nobody has looked since.
+        return { text, step, row, old: step < k && passing.has(text), changed: step === k && (before < 0 || list[before][1] !== text) };
       },
     };
     for (let k = 0; k < count; k++) { // for the progressive reveal
@@ -254,8 +256,9 @@ window.litbookStepping = (shared) => {
         if (!found) continue;
         if (found.changed) changes.push(`${data.names[nth]} = ${data.texts[found.text].slice(0, 120)}`);
         const text = found.changed && covered(k) ? "?" : data.texts[found.text];
-        rows.push([found.step, h("div", [found.changed && "lbp-new", it.asked.has(nth) && "lbp-asked"].filter(Boolean).join(" ") || null, h("dt", {}, data.names[nth]),
-          h("dd", {}, text, found.changed ? h("span", "lbp-said", ` ${words.new}`) : null)), it.asked.has(nth)]);
+        const seen = found.old && h("small", {}, ` ${it.seen(found.step)}`);
+        rows.push([found.step, h("div", [found.changed && "lbp-new", found.old && "lbp-old", it.asked.has(nth) && "lbp-asked"].filter(Boolean).join(" ") || null, h("dt", {}, data.names[nth]),
+          h("dd", {}, text, seen, found.changed ? h("span", "lbp-said", ` ${words.new}`) : null)), it.asked.has(nth)]);
       }
       rows.sort((a, b) => b[2] - a[2]); // what was asked for first, and each as it came
       const most = 60, fresh = rows.length > most ? [...rows].sort((a, b) => b[0] - a[0]).slice(0, most) : rows;
