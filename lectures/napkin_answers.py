@@ -466,13 +466,13 @@ def recipe_changes(q: Question) -> list[Change]:
         adapters = recipe.frozen > 0
         smaller = recipe_bytes(recipe) < recipe_bytes(recipe_of(q)) and recipe.parameter == 2 and recipe.warning == ""
         if adapters and q.job == "finetune" and recipe_of(q).frozen == 0:
-            loss = "trains adapters alone: the model's weights stay as they are"
-            changes.append(Change(recipe.name, replace(q, recipe=recipe.key), False, f"{loss}, in 4 bits, and dequantizing them is not counted" if recipe.key == "qlora" else loss))
+            loss = "trains adapters alone, beside frozen weights"
+            changes.append(Change(recipe.name, replace(q, recipe=recipe.key), False, f"{loss} of 4 bits (dequantizing these is not counted)" if recipe.key == "qlora" else loss))
         elif smaller and not adapters and recipe_of(q).frozen == 0:
             loss = "trains with another optimizer" if has(["adafactor", "muon"], recipe.key) else "rounds more of what training keeps"
             changes.append(Change(recipe.name, replace(q, recipe=recipe.key), False, loss))
         elif recipe.key == "qlora" and q.recipe == "lora":
-            changes.append(Change(recipe.name, replace(q, recipe="qlora"), False, "rounds the frozen weights to 4 bits"))
+            changes.append(Change(recipe.name, replace(q, recipe="qlora"), False, "rounds the frozen weights to 4 bits (dequantizing these is not counted)"))
     if q.context >= 2048:
         half = math.floor(q.context / 2)
         changes.append(Change(f"sequences of {whole_text(half)} tokens", replace(q, context=float(half)), False, "sees half of the context"))
@@ -502,6 +502,14 @@ def more_changes(q: Question, s: Shape, device: Device) -> list[Change]:
     return [*memory_changes(q, s), *recipe_changes(q)]
 
 
+def same_question(one: Question, other: Question) -> bool:
+    """Whether two questions ask the same."""
+    for field in FIELDS:
+        if vars(one)[field.name] != vars(other)[field.name]:
+            return False
+    return True
+
+
 def cost_of(change: Change, s: Shape, device: Device) -> float:
     """By what a change is judged, in the order of prices: the time of training, or of a token."""
     if change.question.job == "serve":
@@ -519,7 +527,8 @@ def cheapest_changes(q: Question, s: Shape, device: Device) -> list[Change]:
     if len(found) == 0:
         for one in first:
             for two in more_changes(one.question, s, device):
-                if fits(two.question, s, device):
+                known = [c for c in found if same_question(c.question, two.question)]  # the same two in the other order
+                if len(known) == 0 and fits(two.question, s, device):
                     loss = f"{one.loss} and {two.loss}" if one.loss != "" and two.loss != "" else one.loss + two.loss
                     found.append(Change(f"{one.words}, and {two.words}", two.question, one.same and two.same, loss))
     ranked = sorted_by(found, lambda c: cost_of(c, s, device))

@@ -66,7 +66,7 @@ def test_a_32b_on_four_gpus_does_not_fit_and_nine_is_the_first_number_that_does(
         (
             (
                 "LoRA: bfloat16 weights frozen, adapters by AdamW: about 7.6 hours, 30 GPU-hours, 61 at 2 an hour; 29.62 GB of 72 GB;"
-                " but it trains adapters alone: the model's weights stay as they are"
+                " but it trains adapters alone, beside frozen weights"
             ),
             {"recipe": "lora"},
         ),
@@ -320,11 +320,12 @@ def test_the_first_number_fits_and_one_fewer_does_not_and_each_change_fits(
     else:
         found = answers.cheapest_changes(q, s, device)
         assert len(found) <= 2 and all(answers.fits(it.question, s, device) for it in found)
-        assert len({it.words for it in found}) == len(found)
+        offers = [answers.offer_of(it, q, s, device).fields for it in found]
+        assert len({it.words for it in found}) == len({tuple(sorted(it.items())) for it in offers}) == len(found)
         costs = [answers.cost_of(it, s, device) for it in found]
         assert costs == sorted(costs), "the cheaper one comes first"
-        for it in found:
-            typed = {"job": "finetune", **answers.offer_of(it, q, s, device).fields}
+        for it, fields in zip(found, offers, strict=True):
+            typed = {"job": "finetune", **fields}
             read = answers.read_question(typed)
             assert read.wrong == {} and all(
                 getattr(read.question, name) == getattr(it.question, name) for name in typed
