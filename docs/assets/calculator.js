@@ -109,6 +109,7 @@ function sentences(id, texts) {
 
 /** A change that would fit goes into the fields; the first of them is shown. */
 function apply(texts) {
+  keepNow();
   for (const [name, text] of Object.entries(texts)) fields[name].value = text;
   const first = fields[Object.keys(texts)[0]], closed = first.closest("details:not([open])");
   if (closed) closed.open = true;
@@ -249,6 +250,13 @@ function remember() {
   kept = typing;
 }
 
+/** What is typed goes into the address at once, and what comes next has a step of its own. */
+function keepNow() {
+  clearTimeout(pause);
+  remember();
+  typing = kept = null;
+}
+
 form.addEventListener("input", ({ target }) => {
   if (target.id === "lb-config") return take(target.value);
   if (target === fields.job) turnTo(target.value);
@@ -263,9 +271,7 @@ form.addEventListener("input", ({ target }) => {
 });
 form.addEventListener("change", ({ target }) => {
   if (!target.name) return;
-  clearTimeout(pause);
-  remember();
-  typing = kept = null;
+  keepNow();
 });
 form.addEventListener("submit", (event) => event.preventDefault());
 form.addEventListener("reset", (event) => {
