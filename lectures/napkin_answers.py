@@ -947,7 +947,7 @@ def in_words(change: Change, s: Shape, device: Device) -> str:
         step, busy = step_of(q, s, device, q.users), busy_step(q, s, device, q.users)
         price = busy / q.users * q.devices * q.price / 3600 * 1e6
         return (
-            f"{change.words}: {short_in(price, 2)} for a million output tokens, TPOT at least {seconds(step)},"
+            f"{change.words}: price {short_in(price, 2)} for a million output tokens, TPOT at least {seconds(step)},"
             f" {words(sequences_that_fit(q, s, device))} requests fit{loss}")
     plan = plan_of(q, s, device)
     hours = plan.seconds * q.devices / 3600
@@ -955,7 +955,7 @@ def in_words(change: Change, s: Shape, device: Device) -> str:
     host = f", {size(plan.host)} in host memory" if plan.host > 0 else ""
     waits = f"; {seconds(plan.waiting, 2)} of it wait for the host at {microbatches(q)} in a step, less with more of them" if plan.waiting > 0 else ""
     return (
-        f"{change.words}: about {seconds(plan.seconds, 2)}, {words(rough(hours))} GPU-hours, {words(rough(hours * q.price))} at {short(q.price)}"
+        f"{change.words}: about {seconds(plan.seconds, 2)}, {words(rough(hours))} GPU-hours, price {words(rough(hours * q.price))} at {short(q.price)}"
         f" an hour{waits}; {size(plan.need)} of {size(plan.room)}{host}{warning}{loss}")
 
 
@@ -1032,7 +1032,7 @@ def answer(q: Question, s: Shape, device: Device, left_out: list[str]) -> Answer
         hours = plan.seconds * q.devices / 3600
         text = (
             f"{have} About {seconds(plan.seconds, 2)} ({run[0].remark}), {words(rough(hours))} GPU-hours,"
-            f" {words(rough(hours * q.price))} at {short(q.price)} an hour.")
+            f" price {words(rough(hours * q.price))} at {short(q.price)} an hour.")
         unfused = unfused_bytes(q, s)
         if plan.need + unfused > plan.room:
             text += (

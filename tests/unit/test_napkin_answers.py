@@ -65,14 +65,14 @@ def test_a_32b_on_four_gpus_does_not_fit_and_nine_is_the_first_number_that_does(
     assert [(it.text, it.fields) for it in found.changes] == [
         (
             (
-                "LoRA: bfloat16 weights frozen, adapters by AdamW: about 7.6 hours, 30 GPU-hours, 61 at 2 an hour; 29.62 GB of 72 GB;"
+                "LoRA: bfloat16 weights frozen, adapters by AdamW: about 7.6 hours, 30 GPU-hours, price 61 at 2 an hour; 29.62 GB of 72 GB;"
                 " but it trains adapters alone, beside frozen weights"
             ),
             {"recipe": "lora"},
         ),
         (
             (
-                "offload the optimizer's state to host memory: about 16 hours, 64 GPU-hours, 130 at 2 an hour; 6.3 hours of it wait for the"
+                "offload the optimizer's state to host memory: about 16 hours, 64 GPU-hours, price 130 at 2 an hour; 6.3 hours of it wait for the"
                 " host at 1 microbatch in a step, less with more of them; 45.47 GB of 72 GB, 393.2 GB in host memory"
             ),
             {"offload": "yes"},
@@ -321,7 +321,9 @@ def test_the_first_number_fits_and_one_fewer_does_not_and_each_change_fits(
         found = answers.cheapest_changes(q, s, device)
         assert len(found) <= 2 and all(answers.fits(it.question, s, device) for it in found)
         offers = [answers.offer_of(it, q, s, device).fields for it in found]
-        assert len({it.words for it in found}) == len({tuple(sorted(it.items())) for it in offers}) == len(found)
+        assert (
+            len({it.words for it in found}) == len({tuple(sorted(it.items())) for it in offers}) == len(found)
+        )
         costs = [answers.cost_of(it, s, device) for it in found]
         assert costs == sorted(costs), "the cheaper one comes first"
         for it, fields in zip(found, offers, strict=True):
