@@ -13,11 +13,13 @@ from typing import Any
 import napkin as nk
 from napkin import RECIPES, Recipe, Shape
 from napkin_native import get, has, sorted_by
-from napkin_text import flop, read_number, seconds, share, short, size, things, whole_text, words
+from napkin_text import flop, read_number, rough, seconds, share, short, short_in, size, things, whole_text, words
 
 MOST_DEVICES = 10_000_000
 MFU_LOW = 0.3
 MFU_HIGH = 0.5  # the span that is shown beside the MFU asked for
+HOPPER = ["H100 SXM", "H200", "H800 SXM"]  # what the first assumptions on price, MFU and power are of
+HOPPER_WATTS = 700
 
 
 @dataclass(frozen=True)
@@ -59,15 +61,15 @@ RECIPE_CHOICES = [[r.key, r.name] for r in RECIPES]
 FIELDS = [
     Field("devices", "GPUs", "how many", "count", ["1024", "8", "1"], "pfs", "pfs", 1, MOST_DEVICES),
     Field("tokens", "Training tokens", "such as 15T or 200M", "count", ["15T", "200M", "1"], "pf", "pf", 1, 1e18),
-    Field("context", "Tokens of a sequence", "the context", "count", ["8192", "8192", "1"], "pf", "pf", 1, 1e9),
+    Field("context", "Tokens of a sequence", "the context; 8k is 8,192", "length", ["8192", "8192", "1"], "pf", "pf", 1, 1e9),
     Field("recipe", "Recipe", "what training keeps", "choice", ["adamw-mixed"], "pf", "pf", choices=RECIPE_CHOICES),
     Field("recompute", "Activations", "what the backward pass finds", "choice", ["full"], "pf", "pf", choices=CHOICES["recompute"]),
     Field("precision", "Weights", "their format in memory", "choice", ["bfloat16"], "s", "s", choices=CHOICES["precision"]),
     Field("users", "Concurrent requests", "users at the same time", "count", ["16"], "s", "s", 1, 1e7),
-    Field("prompt", "Tokens of a prompt", "of each request", "count", ["2048"], "s", "s", 1, 1e8),
-    Field("output", "Tokens of the output", "of each request", "count", ["512"], "s", "s", 1, 1e8),
+    Field("prompt", "Tokens of a prompt", "of each request; 2k is 2,048", "length", ["2048"], "s", "s", 1, 1e8),
+    Field("output", "Tokens of the output", "of each request", "length", ["512"], "s", "s", 1, 1e8),
     Field("parameters", "Parameters", "empty: those of the shape; a number of your own overrides them", "count", [""], "pfs", "", 1, 1e15),
-    Field("mfu", "MFU", "before recomputation, of the peak; Llama 3 reached 0.38 to 0.43", "share", ["0.4"], "pfs", "", 0.0001, 1, False),
+    Field("mfu", "MFU", "before recomputation, of the peak; Llama 3 reached 0.38 to 0.43 on H100s", "share", ["0.4"], "pfs", "", 0.0001, 1, False),
     Field("format", "Format of the matmuls", "sets the peak", "choice", ["bfloat16"], "pf", choices=CHOICES["format"]),
     Field("reserve", "Memory kept free", "for buffers, fragments and the driver: an assumption", "share", ["10 %"], "pfs", "", 0, 0.9, False),
     Field("sequences", "Sequences on each GPU", "of a microbatch", "count", ["1"], "pf", "", 1, 1e6),
@@ -76,12 +78,12 @@ FIELDS = [
     Field("zero", "What data parallelism shards", "among the GPUs that hold copies", "choice", ["3"], "pf", choices=CHOICES["zero"]),
     Field("tensor", "Ranks of tensor parallelism", "share each matmul", "count", ["1"], "pf", "", 1, 1e4),
     Field("stages", "Stages of the pipeline", "each has some of the layers", "count", ["1"], "pf", "", 1, 1e4),
-    Field("microbatches", "Microbatches in a step", "their gradients add up", "count", ["1"], "pf", "", 1, 1e6),
+    Field("microbatches", "Microbatches in a step", "their gradients add up; offloaded state waits once a step", "count", ["1"], "pf", "", 1, 1e6),
     Field("within", "Done within, in days", "asks the other way round: how many GPUs?", "days", ["30", "1", "1"], "pf", "", 0.001, 1e6, False),
     Field("cache", "Elements of the KV cache", "their format", "choice", ["2"], "s", choices=CHOICES["cache"]),
     Field("limit", "Limit of TPOT, in ms", "the longest wait for a token", "ms", ["50"], "s", "", 0.01, 1e6, False),
     Field("price", "Price of a GPU-hour", "an example; any currency", "money", ["2"], "pfs", "", 0, 1e4, False),
-    Field("watts", "Power of a GPU, in watts", "700: what an H100 SXM may draw", "watts", ["700"], "pf", "", 1, 1e5, False),
+    Field("watts", "Power of a GPU, in watts", "empty: 700 for H100, H200 and H800 SXM; type it for others", "watts", [""], "pf", "", 1, 1e5, False),
     Field("node", "GPUs in a node", "whole nodes are what one rents", "count", ["8"], "pf", "", 1, 1e4),
     Field("inside", "Link in a node, in GB/s", "one direction; 450: NVLink of an H100 SXM", "link", ["450"], "pfs", "", 0.001, 1e6, False),
     Field("between", "Link between nodes, in GB/s", "one direction, for each GPU; 50: 400 Gbit/s", "link", ["50"], "pf", "", 0.001, 1e6, False),
@@ -119,7 +121,7 @@ class Question:
     cache: str = "2"
     limit: float = 50
     price: float = 2
-    watts: float = 700
+    watts: float = 0  # 0: what the device may draw, where that is known
     node: float = 8
     inside: float = 450
     between: float = 50
@@ -161,13 +163,21 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Offer:
+    """A change that would make it fit: what comes out of it and is given up, and the fields to change."""
+
+    text: str
+    fields: dict[str, str]
+
+
+@dataclass(frozen=True)
 class Answer:
     """The verdict, what would fit, what to mind, and all rows."""
 
     fits: bool
     title: str
     text: str
-    changes: list[str]
+    changes: list[Offer]
     warnings: list[str]
     rows: list[Row]
 
@@ -234,7 +244,9 @@ def read_question(texts: dict[str, str]) -> Asked:
                 wrong[field.name] = f"“{text[0:24]}” is not one of {', '.join(known)}."
         elif text.strip() != "" or default_of(field, job) != "":
             example = default_of(field, job)
-            read = read_number(text, field.kind, "32B" if example == "" else example)
+            if example == "":
+                example = "700" if field.name == "watts" else "32B"
+            read = read_number(text, field.kind, example)
             problem = read.wrong if read.wrong != "" else wrong_number(field, text, read.value)
             if problem != "":
                 wrong[field.name] = problem
@@ -359,6 +371,14 @@ def gathered_bytes(q: Question, s: Shape) -> float:
     return nk.gathered_parameters(s) * width / q.tensor
 
 
+def unfused_bytes(q: Question, s: Shape) -> float:
+    """Bytes that a loss which is not fused holds on each device beside the softmax.
+
+    16-bit logits, and gradients in both formats: 2 + 2 + 4 bytes of each logit, twice those of the softmax.
+    """
+    return 2 * nk.logits_bytes(s.vocabulary, q.sequences * q.context) / q.tensor
+
+
 def plan_of(q: Question, s: Shape, device: Device) -> Plan:
     """What each device keeps, and how long training takes."""
     tokens = q.sequences * q.context
@@ -412,29 +432,30 @@ def first_that_fits(q: Question, s: Shape, device: Device) -> float:
 
 @dataclass(frozen=True)
 class Change:
-    """A question with something changed, in words, and whether it trains in the same way."""
+    """A question with something changed, in words, whether it trains in the same way, and what it gives up."""
 
     words: str
     question: Question
     same: bool
+    loss: str = ""
 
 
 def memory_changes(q: Question, s: Shape) -> list[Change]:
     """What one may change that leaves the results of training the same, but for rounding."""
     changes: list[Change] = []
     if q.recompute == "none":
-        changes.append(Change("recompute norms and elementwise steps", replace(q, recompute="selective"), True))
+        changes.append(Change("recompute norms and elementwise steps", replace(q, recompute="selective"), True, "computes these twice"))
     if q.recompute != "full":
-        changes.append(Change("recompute whole layers", replace(q, recompute="full"), True))
+        changes.append(Change("recompute whole layers", replace(q, recompute="full"), True, "computes layers twice"))
     if not offloaded(q):
         changes.append(Change("offload the optimizer's state to host memory", replace(q, offload="yes"), True))
     if q.zero != "3":
-        changes.append(Change("shard weights, gradients and state (ZeRO 3, FSDP)", replace(q, zero="3"), True))
+        changes.append(Change("shard weights, gradients and state (ZeRO 3, FSDP)", replace(q, zero="3"), True, "sends weights for each microbatch"))
     if q.sequences > 1:
-        changes.append(Change("one sequence on each GPU", replace(q, sequences=1.0), True))
+        changes.append(Change("one sequence on each GPU", replace(q, sequences=1.0), True, "has smaller matmuls"))
     for ranks in [2.0, 4.0, 8.0]:
         if ranks > q.tensor and q.devices % (ranks * q.stages) == 0 and divides(s, ranks) == "":
-            changes.append(Change(f"tensor parallelism over {words(ranks)} GPUs", replace(q, tensor=ranks), True))
+            changes.append(Change(f"tensor parallelism over {words(ranks)} GPUs", replace(q, tensor=ranks), True, "sends activations in each layer"))
     return changes
 
 
@@ -445,14 +466,16 @@ def recipe_changes(q: Question) -> list[Change]:
         adapters = recipe.frozen > 0
         smaller = recipe_bytes(recipe) < recipe_bytes(recipe_of(q)) and recipe.parameter == 2 and recipe.warning == ""
         if adapters and q.job == "finetune" and recipe_of(q).frozen == 0:
-            changes.append(Change(recipe.name, replace(q, recipe=recipe.key), False))
+            loss = "trains adapters alone, beside frozen weights"
+            changes.append(Change(recipe.name, replace(q, recipe=recipe.key), False, f"{loss} of 4 bits (dequantizing these is not counted)" if recipe.key == "qlora" else loss))
         elif smaller and not adapters and recipe_of(q).frozen == 0:
-            changes.append(Change(recipe.name, replace(q, recipe=recipe.key), False))
+            loss = "trains with another optimizer" if has(["adafactor", "muon"], recipe.key) else "rounds more of what training keeps"
+            changes.append(Change(recipe.name, replace(q, recipe=recipe.key), False, loss))
         elif recipe.key == "qlora" and q.recipe == "lora":
-            changes.append(Change(recipe.name, replace(q, recipe="qlora"), False))
+            changes.append(Change(recipe.name, replace(q, recipe="qlora"), False, "rounds the frozen weights to 4 bits (dequantizing these is not counted)"))
     if q.context >= 2048:
         half = math.floor(q.context / 2)
-        changes.append(Change(f"sequences of {whole_text(half)} tokens", replace(q, context=float(half)), False))
+        changes.append(Change(f"sequences of {whole_text(half)} tokens", replace(q, context=float(half)), False, "sees half of the context"))
     return changes
 
 
@@ -460,15 +483,15 @@ def serving_changes(q: Question, s: Shape, device: Device) -> list[Change]:
     """What one may change in serving."""
     changes: list[Change] = []
     if q.precision == "bfloat16":
-        changes.append(Change("weights of 8 bits in the layers", replace(q, precision="float8"), False))
+        changes.append(Change("weights of 8 bits in the layers", replace(q, precision="float8"), False, "rounds weights"))
     if q.precision == "bfloat16" or q.precision == "float8":
-        changes.append(Change("weights of 4 bits in the layers", replace(q, precision="mxfp4"), False))
+        changes.append(Change("weights of 4 bits in the layers", replace(q, precision="mxfp4"), False, "rounds weights"))
     if q.cache == "2":
-        changes.append(Change("a KV cache of 8 bits", replace(q, cache="1"), False))
+        changes.append(Change("a KV cache of 8 bits", replace(q, cache="1"), False, "rounds keys and values"))
     most = sequences_that_fit(q, s, device)
     if most >= 1 and most < q.users:
         changes.append(Change(
-            f"{things(most, 'request')} at the same time, and the others wait", replace(q, users=float(most)), True))
+            f"{things(most, 'request')} at the same time, and the others wait", replace(q, users=float(most)), True, "lets requests wait"))
     return changes
 
 
@@ -479,15 +502,23 @@ def more_changes(q: Question, s: Shape, device: Device) -> list[Change]:
     return [*memory_changes(q, s), *recipe_changes(q)]
 
 
+def same_question(one: Question, other: Question) -> bool:
+    """Whether two questions ask the same."""
+    for field in FIELDS:
+        if vars(one)[field.name] != vars(other)[field.name]:
+            return False
+    return True
+
+
 def cost_of(change: Change, s: Shape, device: Device) -> float:
-    """By what a change is judged: the time of training, or of a token."""
+    """By what a change is judged, in the order of prices: the time of training, or of a token."""
     if change.question.job == "serve":
-        return step_of(change.question, s, device, change.question.users)
+        return busy_step(change.question, s, device, change.question.users) / change.question.users
     return plan_of(change.question, s, device).seconds
 
 
 def cheapest_changes(q: Question, s: Shape, device: Device) -> list[Change]:
-    """At most two changes after which it fits, the fastest of those that leave the training as it is and of the others.
+    """At most two changes after which it fits, cheapest first: of those that leave the training as it is, and of the others.
 
     One step each where that is enough, else two.
     """
@@ -496,13 +527,15 @@ def cheapest_changes(q: Question, s: Shape, device: Device) -> list[Change]:
     if len(found) == 0:
         for one in first:
             for two in more_changes(one.question, s, device):
-                if fits(two.question, s, device):
-                    found.append(Change(f"{one.words}, and {two.words}", two.question, one.same and two.same))
+                known = [c for c in found if same_question(c.question, two.question)]  # the same two in the other order
+                if len(known) == 0 and fits(two.question, s, device):
+                    loss = f"{one.loss} and {two.loss}" if one.loss != "" and two.loss != "" else one.loss + two.loss
+                    found.append(Change(f"{one.words}, and {two.words}", two.question, one.same and two.same, loss))
     ranked = sorted_by(found, lambda c: cost_of(c, s, device))
     same = [c for c in ranked if c.same]
     other = [c for c in ranked if not c.same]
     if len(same) > 0 and len(other) > 0:
-        return [same[0], other[0]]
+        return sorted_by([same[0], other[0]], lambda c: cost_of(c, s, device))
     return ranked[0:2]
 
 
@@ -526,37 +559,56 @@ def middle_bytes(q: Question, s: Shape) -> float:
     return nk.cache_bytes(s, q.prompt + q.output / 2, int(q.cache)) * nk.cache_copies(s, q.devices)
 
 
+def weights_of_step(q: Question, s: Shape, batch: float) -> float:
+    """Bytes of weights that a step of so many tokens reads, on all GPUs together."""
+    return nk.weights_read(s, q.precision, batch) * weight_scale(q, s)
+
+
+def flops_of_token(q: Question, s: Shape) -> float:
+    """FLOPs to decode one token, half of the output behind it."""
+    weights = nk.decoding_flops(s, 0)
+    return weights * weight_scale(q, s) + nk.decoding_flops(s, q.prompt + q.output / 2) - weights
+
+
 def step_of(q: Question, s: Shape, device: Device, batch: float, chunk: float = 0) -> float:
     """Least seconds of a step that gives each of `batch` requests a token, half of the output behind it.
 
     The step also prefills `chunk` tokens of each request's prompt.
     """
-    read = nk.weights_read(s, q.precision, batch) * weight_scale(q, s)
-    weights = nk.decoding_flops(s, 0)
-    flops = weights * weight_scale(q, s) + nk.decoding_flops(s, q.prompt + q.output / 2) - weights
-    flops += nk.prefill_flops(s, q.prompt) * weight_scale(q, s) * chunk / q.prompt
+    flops = flops_of_token(q, s) + nk.prefill_flops(s, q.prompt) * weight_scale(q, s) * chunk / q.prompt
     step = nk.decoding_seconds(
-        read, flops, middle_bytes(q, s), batch, q.devices * device.bandwidth, q.devices * peak_of(q, device))
+        weights_of_step(q, s, batch), flops, middle_bytes(q, s), batch, q.devices * device.bandwidth, q.devices * peak_of(q, device))
     return step + nk.all_reduce_seconds(s, batch * (1 + chunk), q.devices, q.inside * 1e9)
+
+
+def busy_step(q: Question, s: Shape, device: Device, batch: float) -> float:
+    """Least seconds of a step when prompts of later requests share the steps, in chunks: what throughput and price follow from."""
+    return step_of(q, s, device, batch, q.prompt / q.output)
+
+
+def pace(q: Question, s: Shape, device: Device, batch: float, latency: float, count: int) -> list[str]:
+    """TPOT, tokens/s of each request, and of all, with so many seconds of latency in a step, in so many digits."""
+    step, busy = step_of(q, s, device, batch) + latency, busy_step(q, s, device, batch) + latency
+    return [seconds(step, count), short_in(1 / step, count), short_in(batch / busy, count)]
 
 
 def prefill_of(q: Question, s: Shape, device: Device) -> float:
     """Least seconds to prefill the prompt of one request."""
     flops = nk.prefill_flops(s, q.prompt) * weight_scale(q, s)
     computing = flops / (q.devices * peak_of(q, device))
-    reading = nk.weights_read(s, q.precision, q.prompt) * weight_scale(q, s) / (q.devices * device.bandwidth)
+    reading = weights_of_step(q, s, q.prompt) / (q.devices * device.bandwidth)
     return max(computing, reading) + nk.all_reduce_seconds(s, q.prompt, q.devices, q.inside * 1e9)
 
 
-def batch_at_limit(q: Question, s: Shape, device: Device) -> float:
+def batch_at_limit(q: Question, s: Shape, device: Device, latency: float = 0) -> float:
     """The most requests in a step that keeps the limit of TPOT and fits; 0 where one alone does not."""
-    most = sequences_that_fit(q, s, device)
-    if most < 1 or step_of(q, s, device, 1) > q.limit / 1000:
+    most, limit = sequences_that_fit(q, s, device), q.limit / 1000 - latency
+    if most < 1 or step_of(q, s, device, 1) > limit:
         return 0
     low, high = 1.0, most + 1.0
     while high - low > 1:
         middle = math.floor((low + high) / 2)
-        if step_of(q, s, device, middle) <= q.limit / 1000:
+        if step_of(q, s, device, middle) <= limit:
             low = middle
         else:
             high = middle
@@ -588,31 +640,51 @@ def model_rows(q: Question, s: Shape) -> list[Row]:
     ]
 
 
+def divided(text: str, ranks: float) -> str:
+    """A term, divided among ranks."""
+    return f"{text} ÷ {words(ranks)}" if ranks > 1 else text
+
+
+def state_formula(q: Question, s: Shape) -> str:
+    """`state_bytes` with the numbers put in."""
+    recipe, share_of, zero = recipe_of(q), q.tensor * q.stages, int(q.zero)
+    ranks = q.devices / share_of
+    per = recipe.parameter + recipe.gradient if offloaded(q) else recipe_bytes(recipe)
+    shared = 2 * (per - nk.state_on_rank(1, per, recipe.parameter, recipe.gradient, zero, 2))
+    kept, each, among = per - shared, f"{per} B", share_of
+    if kept == 0:
+        among = q.devices
+    elif kept < per and ranks > 1:
+        each = f"({short(kept)} + {short(shared)} ÷ {words(ranks)}) B"
+    text = divided(f"{words(trained_parameters(q, s))} × {each}", among)
+    if recipe.frozen > 0:
+        frozen = divided(size(nk.frozen_bytes(s, recipe.frozen) * weight_scale(q, s)), q.devices if zero == 3 else share_of)
+        text = f"{frozen} of frozen weights + {text}"
+    return text
+
+
 def fit_rows(q: Question, s: Shape, device: Device, plan: Plan) -> list[Row]:
     """What each device keeps in training."""
-    recipe, trained, per = recipe_of(q), trained_parameters(q, s), recipe_bytes(recipe_of(q))
+    recipe, trained = recipe_of(q), trained_parameters(q, s)
     ranks = q.devices / (q.tensor * q.stages)
     kept = "all" if q.recompute == "none" else "inputs of layers" if q.recompute == "full" else "results of matmuls"
-    what = f"{words(trained)} × {per} B"
-    if recipe.frozen > 0:
-        frozen = nk.frozen_bytes(s, recipe.frozen) * weight_scale(q, s)
-        what = f"{size(frozen)} frozen, and adapters {words(trained)} × {per} B"
-    if offloaded(q):
-        what += f", without {recipe.master + recipe.state} B each in host memory"
     among = f"ZeRO {q.zero} among {things(ranks, 'rank')}" if q.zero != "0" else "whole on each rank"
     if q.tensor * q.stages > 1:
         among += f", each of {words(q.tensor * q.stages)} GPUs"
+    if offloaded(q):
+        among += f"; {recipe.master + recipe.state} B of each parameter are in host memory"
     gathered = gathered_bytes(q, s)
+    unfused = unfused_bytes(q, s)
     free = "weights that are gathered at once" if gathered > device.memory * q.reserve else "for buffers and fragments"
     rows = [
         Row("fit", "need", "Memory needed on each GPU", plan.need, size(plan.need), f"of {size(plan.room)}",
             f"{size(plan.state)} + {size(plan.activations)} + {size(plan.logits)}", "fit"),
-        Row("fit", "state", "Weights, gradients, optimizer", plan.state, size(plan.state), among, what, recipe.section),
+        Row("fit", "state", "Weights, gradients, optimizer", plan.state, size(plan.state), among, state_formula(q, s), recipe.section),
         Row("fit", "activations", "Activations", plan.activations, size(plan.activations), f"kept: {kept}",
             f"{words(q.sequences)} × {words(q.context)} tokens, {s.layers} layers of width {s.width}",
             "recompute" if q.recompute == "full" else "activations"),
-        Row("fit", "logits", "Softmax of the logits", plan.logits, size(plan.logits), "float32",
-            f"4 B × {words(s.vocabulary)} × {words(q.sequences * q.context)} tokens", "logits"),
+        Row("fit", "logits", "Softmax of the logits", plan.logits, size(plan.logits), f"one copy in float32; a loss that is not fused holds {size(unfused)} more",
+            divided(f"4 B × {words(s.vocabulary)} × {words(q.sequences * q.context)} tokens", q.tensor), "logits"),
         Row("fit", "free", "Kept free", device.memory - plan.room, size(device.memory - plan.room), free,
             f"{share(q.reserve)} of {size(device.memory)}, or {size(gathered)} of gathered weights", "fit"),
     ]
@@ -620,6 +692,11 @@ def fit_rows(q: Question, s: Shape, device: Device, plan: Plan) -> list[Row]:
         rows.append(Row("fit", "host", "In host memory, in all", plan.host, size(plan.host), "of all nodes together",
                         f"{recipe.master + recipe.state} B × {words(trained)}", "state"))
     return rows
+
+
+def power_of(q: Question, device: Device) -> float:
+    """The watts of a device: those that are typed, or 700; 0 where neither is known."""
+    return q.watts if q.watts > 0 else HOPPER_WATTS if has(HOPPER, device.name) else 0
 
 
 def run_rows(q: Question, s: Shape, device: Device, plan: Plan) -> list[Row]:
@@ -639,16 +716,16 @@ def run_rows(q: Question, s: Shape, device: Device, plan: Plan) -> list[Row]:
     offload = f" + {seconds(plan.waiting)}" if plan.waiting > 0 else ""
     again = executed - needed
     mfu = q.mfu * needed / executed
-    return [
+    watts = power_of(q, device)
+    rows = [
         Row("run", "time", "Training time", plan.seconds, seconds(plan.seconds),
-            f"{seconds(high)} to {seconds(low)} at {short(MFU_HIGH)} to {short(MFU_LOW)} of the peak{waits}",
+            f"{seconds(high, 2)} to {seconds(low, 2)} at {short(MFU_HIGH)} to {short(MFU_LOW)} of the peak{waits}",
             f"{words(q.tokens)} tokens × {flop(executed)} ÷ ({words(q.devices)} × {flop(peak)}/s × {short(q.mfu)}){offload}", "days", "estimate"),
         Row("run", "hours", "GPU-hours", hours, words(hours), "time × GPUs", f"{seconds(plan.seconds)} × {words(q.devices)}", "hours", "estimate"),
         Row("run", "price", "Price", hours * q.price, words(hours * q.price), f"at {short(q.price)} a GPU-hour",
             f"{short(hours)} × {short(q.price)}", "hours", "estimate"),
-        Row("run", "energy", "Energy of the GPUs", hours * q.watts, f"{words(hours * q.watts / 1000)} kWh",
-            f"at {short(q.watts)} W each" + (", an H100 SXM's" if q.watts == 700 and device.name != "H100 SXM" else ""),
-            f"{short(hours)} h × {short(q.watts)} W", "watts", "estimate"),
+        Row("run", "energy", "Energy of the GPUs", hours * watts, f"{words(hours * watts / 1000)} kWh", f"at {short(watts)} W each",
+            f"{short(hours)} h × {short(watts)} W", "watts", "estimate"),
         Row("run", "flops", "FLOPs per token of training", needed, flop(needed), f"attention {share(attention / needed)}",
             f"{factor} × {words(active)}{more} + {flop(attention)} of attention", "frozen" if adapters > 0 else "training"),
         Row("run", "again", "Recomputed per token", again, flop(again), f"{share(again / needed)} more",
@@ -660,6 +737,7 @@ def run_rows(q: Question, s: Shape, device: Device, plan: Plan) -> list[Row]:
         Row("run", "within", "GPUs to be done in time", by, words(by), f"within {seconds(q.within * nk.DAY)}, memory apart",
             f"{flop(work)} ÷ ({seconds(q.within * nk.DAY)} × {flop(peak)}/s × {short(q.mfu)})", "days", "estimate"),
     ]
+    return [row for row in rows if row.key != "energy" or watts > 0]
 
 
 def step_seconds(q: Question, s: Shape, device: Device) -> float:
@@ -693,11 +771,10 @@ def traffic_rows(q: Question, s: Shape, device: Device) -> list[Row]:
         sent, link = state_traffic(q, s), f"{short(q.inside)} GB/s in a node"
         if q.devices > q.node:
             link = f"{short(q.between)} GB/s between nodes"
-        many = "1 microbatch" if q.microbatches == 1 else f"{words(q.microbatches)} microbatches"
         rows.append(Row(
             "traffic", "sent-state", "Sent for weights and gradients", sent, size(sent),
             f"{seconds(traffic_seconds(q, s))} at {link}; arithmetic {seconds(step_seconds(q, s, device))}",
-            f"ZeRO {q.zero}, {many}, {things(ranks, 'rank')}", "sharded"))
+            f"ZeRO {q.zero}, {microbatches(q)}, {things(ranks, 'rank')}", "sharded"))
     if q.tensor > 1:
         sent = nk.sent_for_matmuls(tokens, s.width, s.layers / q.stages, q.tensor, q.recompute)
         time = sent / (q.inside * 1e9)
@@ -736,23 +813,34 @@ def serve_rows(q: Question, s: Shape, device: Device) -> list[Row]:
     """How fast a service answers, and for what price."""
     batch = min(q.users, sequences_that_fit(q, s, device))
     step, first = step_of(q, s, device, batch), prefill_of(q, s, device)
-    mixed = step_of(q, s, device, batch, q.prompt / q.output)  # the prompts of later requests share the steps, in chunks
+    mixed = busy_step(q, s, device, batch)
     total, most = batch / mixed, batch_at_limit(q, s, device)
     hourly = q.devices * q.price / 3600
-    price_in, price_out = first / q.prompt * hourly * 1e6, step / batch * hourly * 1e6
-    alone = step_of(q, s, device, 1)
+    price_in, price_out = first / q.prompt * hourly * 1e6, hourly / total * 1e6
+    alone, link = step_of(q, s, device, 1), nk.all_reduce_seconds(s, 1, q.devices, q.inside * 1e9)
+    on_link = f" + {seconds(link * batch)} on the link" if link > 0 else ""
+    first_on_link = f" + {seconds(link * q.prompt)} on the link" if link > 0 else ""
+    of_all = f"({words(q.devices)} × {size(device.bandwidth)}/s)"
+    peak = f"({words(q.devices)} × {flop(peak_of(q, device))}/s)"
     flops = nk.prefill_flops(s, q.prompt) * weight_scale(q, s)
-    read = nk.weights_read(s, q.precision, batch) * weight_scale(q, s)
+    read, prompt_read = weights_of_step(q, s, batch), weights_of_step(q, s, q.prompt)
+    each, cached = flops_of_token(q, s), f"{words(batch)} × {size(middle_bytes(q, s))} of cache"
+    tpot_formula = f"({size(read)} of weights + {cached}) ÷ {of_all}"
+    if batch * each / peak_of(q, device) > read / device.bandwidth:
+        tpot_formula = f"{words(batch)} × {flop(each)} ÷ {peak} + {cached} ÷ {of_all}"
+    ttft_formula = f"{flop(flops)} ÷ {peak}"
+    if prompt_read / device.bandwidth > flops / peak_of(q, device):
+        ttft_formula = f"{size(prompt_read)} of weights ÷ {of_all}"
     slower = max(flops / (q.devices * peak_of(q, device) * q.mfu), first)
     limited = step_of(q, s, device, most) if most > 0 else 0
     together = f"; if {words(batch)} arrive together, the last waits {seconds(batch * first)}" if batch > 1 else ""
     latency = nk.all_reduce_latency(s, q.devices)
+    slow = batch / (mixed + latency)
     waits: list[Row] = [
         Row("serve", "ttft", "Time to first token (TTFT)", first, seconds(first),
             f"nobody waiting; at {short(q.mfu)} of the peak {seconds(slower)}{together}",
-            f"{flop(flops)} ÷ ({words(q.devices)} × {flop(peak_of(q, device))}/s)", "prefill", "lower bound"),
-        Row("serve", "tpot", "Time per output token (TPOT)", step, seconds(step), f"in a batch of {words(batch)}",
-            f"({size(read)} of weights + {words(batch)} × {size(middle_bytes(q, s))} of cache) ÷ ({words(q.devices)} × {size(device.bandwidth)}/s)",
+            ttft_formula + first_on_link, "prefill", "lower bound"),
+        Row("serve", "tpot", "Time per output token (TPOT)", step, seconds(step), f"in a batch of {words(batch)}, while no prompt is prefilled", tpot_formula + on_link,
             "touched" if s.experts > 1 else "shared", "lower bound"),
     ]
     if latency > 0:
@@ -760,22 +848,32 @@ def serve_rows(q: Question, s: Shape, device: Device) -> list[Row]:
             "serve", "latency", "TPOT with latency of all-reduces", step + latency, seconds(step + latency),
             f"{seconds(nk.ALL_REDUCE)} each, as measured on eight A100s",
             f"{seconds(step)} + 2 × {s.layers} layers × {seconds(nk.ALL_REDUCE)}", "floor", "estimate"))
+    if batch > 1:
+        waits.append(Row(
+            "serve", "each", f"Tokens/s for each of the {words(batch)} users", 1 / step, short(1 / step),
+            "while no prompt is prefilled" + about(short_in(1 / (step + latency), 3), latency), f"1 ÷ {seconds(step)}", "decoding", "upper bound"))
     return [
         *waits,
-        Row("serve", "alone", "Tokens/s of one request alone", 1 / alone, short(1 / alone), "batch of 1",
+        Row("serve", "alone", "Tokens/s of one request alone", 1 / alone, short(1 / alone), "batch of 1" + about(short_in(1 / (alone + latency), 3), latency),
             f"1 ÷ {seconds(alone)}", "decoding", "upper bound"),
-        Row("serve", "total", "Total throughput, output tokens/s", total, short(total), f"{words(batch)} at a time, prompts prefilled in the same steps",
+        Row("serve", "total", "Total throughput, output tokens/s", total, short(total), f"{words(batch)} at a time, prompts prefilled in the same steps" + about(short_in(slow, 3), latency),
             f"{words(batch)} ÷ {seconds(mixed)}, a step with {short(q.prompt / q.output)} prompt tokens for each output token", "chunks", "upper bound"),
-        Row("serve", "requests", "Requests per minute", total * 60 / q.output, short(total * 60 / q.output), f"of {words(q.output)} output tokens",
+        Row("serve", "requests", "Requests per minute", total * 60 / q.output, short(total * 60 / q.output), f"of {words(q.output)} output tokens" + about(short_in(slow * 60 / q.output, 3), latency),
             f"60 × {short(total)} ÷ {words(q.output)}", "chunks", "upper bound"),
         Row("serve", "limit", "Batch at the limit of TPOT", most, words(most),
-            f"{seconds(limited)} of {short(q.limit)} ms" if most > 0 else "one request alone takes longer",
+            (f"{seconds(limited)} of {short(q.limit)} ms" if most > 0 else "one request alone takes longer")
+            + about(words(batch_at_limit(q, s, device, latency)), latency),
             f"the largest that fits with TPOT up to {short(q.limit)} ms", "limit", "upper bound"),
-        Row("serve", "price-in", "Price of a million prompt tokens", price_in, short(price_in), f"at {short(q.price)} a GPU-hour, prefilled on their own",
+        Row("serve", "price-in", "Price of a million prompt tokens", price_in, short(price_in), "prefilled alone; the price of output tokens contains it",
             f"{seconds(first)} ÷ {words(q.prompt)} × {words(q.devices)} × {short(q.price)} an hour × 1 million", "bill", "lower bound"),
-        Row("serve", "price-out", "Price of a million output tokens", price_out, short(price_out), f"in a batch of {words(batch)}",
-            f"{seconds(step)} ÷ {words(batch)} × {words(q.devices)} × {short(q.price)} an hour × 1 million", "bill", "lower bound"),
+        Row("serve", "price-out", "Price of a million output tokens", price_out, short(price_out), "with their prompts, at the total throughput" + about(short_in(hourly / slow * 1e6, 3), latency),
+            f"{words(q.devices)} × {short(q.price)} an hour ÷ 3,600 ÷ {short(total)} tokens/s × 1 million", "bill", "lower bound"),
     ]
+
+
+def about(text: str, latency: float) -> str:
+    """An estimate beside a bound; empty where nothing is sent."""
+    return f"; about {text} with latency of all-reduces" if latency > 0 else ""
 
 
 def spread(q: Question) -> bool:
@@ -812,6 +910,23 @@ def warnings_of(q: Question, s: Shape, device: Device, left_out: list[str]) -> l
             " than the link in a node says.")
     if device.name != "H100 SXM" and device.name != "H200" and q.inside == 450 and spread(q):
         warnings.append(f"The link in a node, 450 GB/s, is NVLink of an H100 SXM: give that of your {device.name}.")
+    if not has(HOPPER, device.name):
+        taken: list[str] = []
+        if q.price == 2:
+            taken.append("the price of 2 an hour")
+        if q.job != "serve" and q.mfu == 0.4:
+            taken.append("the MFU of 0.4 (Llama 3's)")
+        if len(taken) > 0:
+            warnings.append(f"Assumed as for an H100: {', '.join(taken)}. Give those of your {device.name}.")
+        if q.job != "serve" and q.watts == 0:
+            warnings.append(f"No energy is given, because the power of your {device.name} is not known here: type it.")
+    if q.job != "serve" and offloaded(q):
+        plan, often = plan_of(q, s, device), plan_of(replace(q, microbatches=q.microbatches * 8), s, device)
+        warnings.append(
+            f"Offloaded state waits for the host once a step: {seconds(plan.waiting, 2)} of {seconds(plan.seconds, 2)} at {microbatches(q)} of"
+            f" {words(step_tokens(q))} tokens in all. With eight times as many microbatches it would be {seconds(often.seconds, 2)}.")
+    if q.job != "serve" and q.recipe == "qlora":
+        warnings.append("QLoRA dequantizes each weight at every use. That is not counted, so its hours are LoRA's, and too few.")
     if q.job == "finetune" and recipe_of(q).frozen > 0 and s.experts > 1:
         warnings.append("Adapters are counted for attention and shared FFNs, not for routed experts.")
     for part in left_out:
@@ -819,16 +934,39 @@ def warnings_of(q: Question, s: Shape, device: Device, left_out: list[str]) -> l
     return warnings
 
 
+def microbatches(q: Question) -> str:
+    """The microbatches of a step, in words."""
+    return "1 microbatch" if q.microbatches == 1 else f"{words(q.microbatches)} microbatches"
+
+
 def in_words(change: Change, s: Shape, device: Device) -> str:
-    """A change and what comes out of it."""
+    """A change, its price, what comes out of it, and what it gives up."""
     q = change.question
+    loss = f"; but it {change.loss}" if change.loss != "" else ""
     if q.job == "serve":
-        step = step_of(q, s, device, q.users)
-        return f"{change.words}: TPOT at least {seconds(step)}, {words(sequences_that_fit(q, s, device))} requests fit"
+        step, busy = step_of(q, s, device, q.users), busy_step(q, s, device, q.users)
+        price = busy / q.users * q.devices * q.price / 3600 * 1e6
+        return (
+            f"{change.words}: price {short_in(price, 2)} for a million output tokens, TPOT at least {seconds(step)},"
+            f" {words(sequences_that_fit(q, s, device))} requests fit{loss}")
     plan = plan_of(q, s, device)
+    hours = plan.seconds * q.devices / 3600
     warning = f"; {recipe_of(q).warning}" if recipe_of(q).warning != "" else ""
     host = f", {size(plan.host)} in host memory" if plan.host > 0 else ""
-    return f"{change.words}: {size(plan.need)} of {size(plan.room)}{host}, about {seconds(plan.seconds)}{warning}"
+    waits = f"; {seconds(plan.waiting, 2)} of it wait for the host at {microbatches(q)} in a step, less with more of them" if plan.waiting > 0 else ""
+    return (
+        f"{change.words}: about {seconds(plan.seconds, 2)}, {words(rough(hours))} GPU-hours, price {words(rough(hours * q.price))} at {short(q.price)}"
+        f" an hour{waits}; {size(plan.need)} of {size(plan.room)}{host}{warning}{loss}")
+
+
+def offer_of(change: Change, q: Question, s: Shape, device: Device) -> Offer:
+    """A change in words, and the fields that it changes."""
+    fields: dict[str, str] = {}
+    for field in FIELDS:
+        before, after = vars(q)[field.name], vars(change.question)[field.name]
+        if before != after:
+            fields[field.name] = after if field.choices is not None else whole_text(after)
+    return Offer(in_words(change, s, device), fields)
 
 
 def how_many(q: Question, s: Shape, device: Device) -> str:
@@ -841,17 +979,17 @@ def how_many(q: Question, s: Shape, device: Device) -> str:
     nodes = math.ceil(first / q.node)
     whole = nodes * q.node
     fits_too = whole % (q.tensor * q.stages) == 0 and fits(replace(q, devices=float(whole)), s, device)
-    in_nodes = f"; in whole nodes of {words(q.node)}, {words(whole)}" if fits_too and whole != first else ""
+    in_nodes = f"; in whole nodes of {words(q.node)}, {words(whole)}" if fits_too and whole != first and first > q.node else ""
     return f"The first number of GPUs that fits is {words(first)}{in_nodes}."
 
 
 def largest_part(plan: Plan) -> str:
     """What needs most of a device's memory, in a sentence."""
     if plan.state >= max(plan.activations, plan.logits):
-        return f"Most of it, {size(plan.state)}, is weights, gradients and optimizer."
+        return f"What breaks first is the state: weights, gradients and optimizer, {size(plan.state)}."
     if plan.activations >= plan.logits:
-        return f"Most of it, {size(plan.activations)}, is activations."
-    return f"Most of it, {size(plan.logits)}, is the softmax of the logits."
+        return f"What breaks first are the activations, {size(plan.activations)}."
+    return f"What breaks first is the softmax of the logits, {size(plan.logits)}."
 
 
 def text_of(rows: list[Row], key: str) -> str:
@@ -866,7 +1004,7 @@ def answer(q: Question, s: Shape, device: Device, left_out: list[str]) -> Answer
     """The whole answer to a question that `check` has nothing against."""
     warnings = warnings_of(q, s, device, left_out)
     right = fits(q, s, device)
-    changes = [] if right else [in_words(c, s, device) for c in cheapest_changes(q, s, device)]
+    changes = [] if right else [offer_of(c, q, s, device) for c in cheapest_changes(q, s, device)]
     if q.job == "serve":
         most = sequences_that_fit(q, s, device)
         rows = serve_fit_rows(q, s, device)
@@ -875,21 +1013,31 @@ def answer(q: Question, s: Shape, device: Device, left_out: list[str]) -> Answer
         have = f"{size(rows[0].value)} of {size(nk.room(device.memory, q.reserve, 0) * q.devices)} on {things(q.devices, device.name)}."
         have = have.replace(f"{device.name}s", device.name)
         if right:
-            latency = f" (about {text_of(rows, 'latency')} with the latency of all-reduces)" if q.devices > 1 else ""
+            latency, bound = nk.all_reduce_latency(s, q.devices), pace(q, s, device, q.users, 0, 4)
+            found = pace(q, s, device, q.users, latency, 3)
+            later = f"; with the latency of all-reduces about {found[0]}, {found[1]} and {found[2]}" if latency > 0 else ""
             text = (
-                f"{have} TTFT at least {text_of(rows, 'ttft')}, TPOT at least {text_of(rows, 'tpot')}{latency},"
-                f" {text_of(rows, 'total')} tokens/s in all at most.")
+                f"{have} TTFT at least {text_of(rows, 'ttft')}. TPOT at least {bound[0]}, tokens/s at most {bound[1]} for each"
+                f" of {things(q.users, 'user')} and {bound[2]} in all{later}.")
             return Answer(True, "It fits.", text, changes, warnings, [*rows, *model_rows(q, s)])
         why = "The weights alone do not fit." if most < 0 else f"Beside the weights {words(most)} of {words(q.users)} requests fit."
         return Answer(False, "It does not fit.", f"{have} {why} {how_many(q, s, device)}", changes, warnings, [*rows, *model_rows(q, s)])
     plan = plan_of(q, s, device)
-    have = f"{size(plan.need)} of {size(plan.room)} on each {device.name}."
+    have = f"{size(plan.need)} of {size(plan.room)} on each {device.name}, with {things(q.sequences, 'sequence')} of {words(q.context)} tokens."
     rows = fit_rows(q, s, device, plan)
     if right:
         run, traffic = run_rows(q, s, device, plan), traffic_rows(q, s, device)
         slow = traffic_seconds(q, s)
         computing = step_seconds(q, s, device)
-        text = f"{have} About {run[0].text} ({run[0].remark}), {run[1].text} GPU-hours, {run[2].text} at {short(q.price)} an hour."
+        hours = plan.seconds * q.devices / 3600
+        text = (
+            f"{have} About {seconds(plan.seconds, 2)} ({run[0].remark}), {words(rough(hours))} GPU-hours,"
+            f" price {words(rough(hours * q.price))} at {short(q.price)} an hour.")
+        unfused = unfused_bytes(q, s)
+        if plan.need + unfused > plan.room:
+            text += (
+                f" This needs a fused loss: a plain one, as in Hugging Face's models, also holds 16-bit logits and gradients, {size(unfused)}"
+                " more, and then it does not fit.")
         if slow > computing:
             text += " But in this layout a step sends for longer than it computes."
             warnings.append(
@@ -907,7 +1055,7 @@ def as_markdown(found: Answer, given: list[list[str]]) -> str:
     """The answer and its assumptions as two tables in Markdown."""
     lines = [f"**{found.title}** {found.text}", ""]
     for change in found.changes:
-        lines.append(f"- It would fit with: {change}")
+        lines.append(f"- It would fit with: {change.text}")
     for warning in found.warnings:
         lines.append(f"- Mind: {warning}")
     if len(found.changes) + len(found.warnings) > 0:
@@ -962,6 +1110,8 @@ def assumptions(texts: dict[str, str], s: Shape, device: Device) -> list[list[st
                 for choice in field.choices:
                     if choice[0] == text:
                         text = choice[1]
+            if field.kind == "length":
+                text = words(read_number(text, field.kind, "").value)  # what was typed as 8k
             if text != "":
                 rows.append([field.label, text])
     return rows

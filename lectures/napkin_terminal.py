@@ -113,7 +113,8 @@ def show(found: Answer, given: list[list[str]], console: Console) -> None:
     mark, style = ("✓", "bold green") if found.fits else ("✗", "bold red")
     console.print(f"[{style}]{mark} {found.title}[/] {escape(found.text)}")
     for change in found.changes:
-        console.print(f"  It would fit with: {escape(change)}.")
+        options = " ".join(f"--{name} {text}" for name, text in change.fields.items())
+        console.print(f"  It would fit with: {escape(change.text)} [dim]({escape(options)})[/]")
     for warning in found.warnings:
         console.print(f"  [yellow]Mind:[/] {escape(warning)}")
     table = Table(box=None, pad_edge=False, show_header=False)

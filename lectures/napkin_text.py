@@ -16,7 +16,7 @@ COUNTS = {
     "t": 12, "tn": 12, "trillion": 12,
 }
 SUFFIXES: dict[str, dict[str, int]] = {
-    "count": COUNTS, "share": {"": 0, "%": -2}, "link": {"": 0, "gb": 0, "gb/s": 0}, "money": {"": 0},
+    "count": COUNTS, "length": {"": 0, "k": 0, "m": 0}, "share": {"": 0, "%": -2}, "link": {"": 0, "gb": 0, "gb/s": 0}, "money": {"": 0},
     "watts": {"": 0, "w": 0, "kw": 3}, "days": {"": 0, "d": 0, "day": 0, "days": 0}, "ms": {"": 0, "ms": 0},
 }
 
@@ -68,7 +68,10 @@ def read_number(text: str, kind: str, example: str) -> ReadNumber:
     if not has(known, suffix) or whole + fraction == "":
         comma = " Decimals take a point." if suffix[0:1] == "," else ""
         return ReadNumber(0, f"{quoted} is not a number that this field knows; write it like {example}.{comma}")
-    return ReadNumber(sign * number_of(f"{whole}.{fraction}0e{power + get(known, suffix, 0)}"))
+    number = sign * number_of(f"{whole}.{fraction}0e{power + get(known, suffix, 0)}")
+    if kind == "length":  # contexts come in powers of two: 8k is 8,192
+        number = number * (1024 if suffix == "k" else 1048576 if suffix == "m" else 1)
+    return ReadNumber(number)
 
 
 def grouped(whole: str) -> str:
@@ -121,6 +124,11 @@ def short_in(value: float, count: int) -> str:
     return grouped(text[0:len(text) + step]) + ("." + fraction if len(fraction) > 0 else "")
 
 
+def rough(value: float) -> float:
+    """A number in two significant digits, for what is known to a third."""
+    return number_of(short_in(value, 2).replace(",", ""))
+
+
 def zeros(count: int) -> str:
     """So many zeros; none where the count is negative."""
     text = ""
@@ -154,17 +162,17 @@ def words(value: float) -> str:
     return short(value) if value < 999_950 else scaled(value / ten_to(6), ["million", "billion", "trillion", "quadrillion"])
 
 
-def seconds(value: float) -> str:
-    """A time in seconds, such as 12.3 ms, 7.86 hours or 144 days."""
+def seconds(value: float, count: int = 4) -> str:
+    """A time in seconds, such as 12.3 ms, 7.86 hours or 144 days, in so many significant digits."""
     if value < 1:
-        return f"{short(value * 1000)} ms" if value >= 0.001 else f"{short(value * 1000000)} µs"
+        return f"{short_in(value * 1000, count)} ms" if value >= 0.001 else f"{short_in(value * 1000000, count)} µs"
     if value < 120:
-        return f"{short(value)} seconds"
+        return f"{short_in(value, count)} seconds"
     if value < 7200:
-        return f"{short(value / 60)} minutes"
+        return f"{short_in(value / 60, count)} minutes"
     if value < 172800:
-        return f"{short(value / 3600)} hours"
-    return f"{short(value / 86400)} days" if value < 63115200 else f"{short(value / 31557600)} years"
+        return f"{short_in(value / 3600, count)} hours"
+    return f"{short_in(value / 86400, count)} days" if value < 63115200 else f"{short_in(value / 31557600, count)} years"
 
 
 def share(value: float) -> str:

@@ -103,8 +103,19 @@ function compute() {
   list();
 }
 
-function sentences(id, texts, before) {
-  at(id).replaceChildren(...texts.map((text) => Object.assign(document.createElement("li"), { textContent: before + text })));
+function sentences(id, texts) {
+  at(id).replaceChildren(...texts.map((textContent) => Object.assign(document.createElement("li"), { textContent })));
+}
+
+/** A change that would fit goes into the fields; the first of them is shown. */
+function apply(texts) {
+  keepNow();
+  for (const [name, text] of Object.entries(texts)) fields[name].value = text;
+  const first = fields[Object.keys(texts)[0]], closed = first.closest("details:not([open])");
+  if (closed) closed.open = true;
+  compute();
+  remember();
+  first.focus();
 }
 
 function judge(missing) {
@@ -113,8 +124,13 @@ function judge(missing) {
   const [title, text] = verdict.firstElementChild.children;
   title.textContent = found ? `${found.fits ? "✓" : "✗"} ${found.title}` : "–";
   text.textContent = found ? found.text : `Waits for: ${missing.map(label).join(", ")}`;
-  sentences("changes", found?.changes ?? [], "It would fit with: ");
-  sentences("warnings", found?.warnings ?? [], "");
+  sentences("changes", (found?.changes ?? []).map((it) => `It would fit with: ${it.text}`));
+  for (const [i, item] of [...at("changes").children].entries()) {
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Apply" });
+    button.addEventListener("click", () => apply(found.changes[i].fields));
+    item.append(" ", button);
+  }
+  sentences("warnings", found?.warnings ?? []);
   for (const id of ["markdown", "csv"]) at(id).disabled = !found;
 }
 
@@ -216,6 +232,9 @@ function restore() {
   for (const [name, said] of Object.entries(unknown)) complain(name, said);
 }
 
+let typing = null, kept = null; // the field that is typed in, and the one whose text the address got last
+let pause;
+
 function remember() {
   const address = new URL(location.href), own = fields.model.value === "own";
   const like = napkin.shape_texts(napkin.shape_of(MODELS[START.model], "").shape);
@@ -226,7 +245,16 @@ function remember() {
     if (implied || (!shape && field.closest(".lb-field").hidden)) address.searchParams.delete(name);
     else address.searchParams.set(name, field.value);
   }
-  if (address.href !== location.href) history.pushState(null, "", address);
+  if (address.href !== location.href) history[typing && typing === kept ? "replaceState" : "pushState"](null, "", address);
+  else return;
+  kept = typing;
+}
+
+/** What is typed goes into the address at once, and what comes next has a step of its own. */
+function keepNow() {
+  clearTimeout(pause);
+  remember();
+  typing = kept = null;
 }
 
 form.addEventListener("input", ({ target }) => {
@@ -235,18 +263,30 @@ form.addEventListener("input", ({ target }) => {
   else if (target === fields.model && target.value !== "own") choose(target.value);
   else if (target.name?.startsWith("shape-") || (target === fields.parameters && target.value.trim())) fields.model.value = "own";
   if (target.tagName === "SELECT") complain(target.name, "");
-  if (target.name) compute();
+  if (!target.name) return;
+  compute();
+  typing = target;
+  clearTimeout(pause);
+  pause = setTimeout(remember, 250); // a browser takes only so many addresses in a time
 });
-form.addEventListener("change", ({ target }) => (target.name ? remember() : null));
+form.addEventListener("change", ({ target }) => {
+  if (!target.name) return;
+  keepNow();
+});
 form.addEventListener("submit", (event) => event.preventDefault());
 form.addEventListener("reset", (event) => {
   event.preventDefault();
+  clearTimeout(pause);
   history.pushState(null, "", location.pathname);
   at("config").value = at("config-wrong").textContent = "";
   at("config").setAttribute("aria-invalid", "false");
   restore();
 });
-addEventListener("popstate", restore);
+addEventListener("popstate", () => {
+  clearTimeout(pause);
+  typing = kept = null;
+  restore();
+});
 
 // ------------------------------------------------------------------ files in, tables out
 

@@ -38,6 +38,10 @@ EXPORTED = (
     "read_question", "check", "answer", "as_markdown", "as_csv", "assumptions", "default_of", "asks",
     "size", "words", "parameter_count",
 )  # fmt: skip
+UNPACK = (
+    "const unpack = ([kinds, rows]) => rows.map(([kind, ...row]) =>"
+    " Object.fromEntries(row.map((it, i) => [kinds[kind][i], it])));\n"
+)
 FORM = "<!-- form -->"
 CASE = re.compile(
     r"<!-- case: (?P<words>[^\n]*?) -->"
@@ -124,9 +128,23 @@ def data_script(lectures: Path, cards: Sequence[Row], models: Mapping[str, Row])
         for card in cards
     ]
     configs = {name: entry["config"] for name, entry in models.items()}
-    tables = f"export const CARDS = {_script(devices)};\nexport const MODELS = {_script(configs)};\n"
+    tables = f"{UNPACK}export const CARDS = unpack({_script(packed(devices))});\n"
+    models_packed = _script([[*configs], packed([*configs.values()])])
+    tables += f"const [names, configs] = {models_packed}, found = unpack(configs);\n"
+    tables += "export const MODELS = Object.fromEntries(names.map((name, i) => [name, found[i]]));\n"
     translated: str = jsmin(javascript.translate(texts, EXPORTED))
     return f"// Translated from lectures/{', '.join(texts)}.\n{translated}\n{tables}"
+
+
+def packed(rows: Sequence[Row]) -> list[Any]:
+    """Rows in few bytes: the names of each kind of row once, and of each row its kind and values."""
+    kinds: list[list[str]] = []
+    values = []
+    for row in rows:
+        if [*row] not in kinds:
+            kinds.append([*row])
+        values.append([kinds.index([*row]), *row.values()])
+    return [kinds, values]
 
 
 # --- the form
@@ -205,7 +223,10 @@ def _input(name: str, label: str, hint: str, jobs: str = "pfs") -> Html:
 
 
 def _select(name: str, label: str, choices: Sequence[tuple[str, str]], hint: str, jobs: str = "pfs") -> Html:
-    options = [elements.tag("option", elements.text(said), value=key) for key, said in choices]
+    options = [
+        elements.tag("option", elements.text(said), value=None if key == said else key)
+        for key, said in choices
+    ]
     box = elements.tag(
         "select", *options, id=f"lb-{name}", name=name, aria_describedby=_described(name, hint)
     )
@@ -268,7 +289,7 @@ def case_table(found: Row, words: str) -> str:
         f"```console\n$ python lectures/napkin.py {words}\n```\n",
         f"**{mark} {answered.title}** {answered.text}\n",
     ]
-    lines += [f"- It would fit with: {it}" for it in answered.changes]
+    lines += [f"- It would fit with: {it.text}" for it in answered.changes]
     lines += [f"- Mind: {it}" for it in answered.warnings]
     lines += ["", "| result | value | formula, with the numbers put in |", "|---|---|---|"]
     for row in answered.rows:
@@ -286,7 +307,7 @@ def case_number(found: Row, words: str, key: str) -> str:
     if key == "text":
         return str(answered.text)
     if key.startswith("change-"):
-        return str(answered.changes[int(key.removeprefix("change-"))])
+        return str(answered.changes[int(key.removeprefix("change-"))].text)
     (text,) = (row.text for row in answered.rows if row.key == key)
     return str(text)
 

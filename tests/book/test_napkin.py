@@ -297,7 +297,7 @@ def expect(page: Page, found: answers.Answer) -> None:
     mark = "✓" if found.fits else "✗"
     assert verdict(page) == f"{mark} {found.title} {found.text}"
     assert page.locator("#lb-changes li").all_inner_texts() == [
-        f"It would fit with: {it}" for it in found.changes
+        f"It would fit with: {it.text} Apply" for it in found.changes
     ]
     assert page.locator("#lb-warnings li").all_inner_texts() == found.warnings
     outputs, wrong = told(page)
@@ -434,12 +434,39 @@ def test_what_cannot_be_is_said_at_its_field_and_no_number_is_shown(
     assert afresh.get_by_role("button", name="Copy as Markdown").is_disabled()
 
 
+def test_a_change_is_applied_by_a_click_and_the_address_keeps_it(opened: Page) -> None:
+    told(opened, job="finetune", model="Qwen2.5-32B", devices="4")
+    lora, _ = opened.get_by_role("button", name="Apply").all()
+    lora.click()
+    assert verdict(opened).startswith("✓ It fits. 29.62 GB of 72 GB")
+    assert opened.locator("#lb-recipe").input_value() == "lora" and "recipe=lora" in opened.url
+    assert opened.evaluate("document.activeElement.name") == "recipe"
+    opened.go_back()
+    assert verdict(opened).startswith("✗ It does not fit.")
+    opened.get_by_role("button", name="Apply").last.click()
+    assert opened.locator("#lb-offload").is_visible() and "offload=yes" in opened.url, (
+        "the part that it is in opens"
+    )
+
+
+def test_the_address_follows_while_one_types_and_back_leaves_the_field(opened: Page) -> None:
+    plain = opened.url
+    opened.locator("#lb-devices").focus()
+    opened.keyboard.press("Control+A")
+    for digit in "64":
+        opened.keyboard.type(digit)
+        opened.wait_for_url(f"**devices=*{digit}")
+    opened.keyboard.press("Tab")
+    opened.go_back()
+    assert opened.url == plain
+
+
 def test_every_result_opens_its_formula_and_leads_to_its_section(opened: Page, address: str) -> None:
     told(opened, job="finetune", model="Qwen2.5-32B", devices="4")
     state = opened.locator(".lb-result", has=opened.locator("#lb-out-state"))
     assert not state.locator("code").is_visible()
     state.locator("summary").click()
-    assert state.locator("code").inner_text() == "32.76 billion × 16 B"
+    assert state.locator("code").inner_text() == "32.76 billion × 16 B ÷ 4"
     told(opened, devices="16")
     assert state.locator("code").is_visible(), "it stays open while one types"
     links = opened.locator(".lb-result a").evaluate_all("all => all.map((it) => it.href)")
@@ -614,7 +641,7 @@ def test_without_scripts_the_page_says_so_and_shows_formulas_and_a_worked_case(
     text = html.unescape(page.locator("article").inner_text())
     assert "The first number of GPUs that fits is 9; in whole nodes of 8, 16." in text
     assert (
-        "32.76 billion × 16 B" in text
+        "32.76 billion × 16 B ÷ 4" in text
         and "sent_for_state(parameters, weight, gradient, zero, ranks, microbatches)" in text
     )
     assert "989.5" in text and "AdamW, float32 throughout" in text

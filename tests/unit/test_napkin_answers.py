@@ -55,17 +55,29 @@ def test_a_32b_on_four_gpus_does_not_fit_and_nine_is_the_first_number_that_does(
     found = ask(QWEN, "--job finetune --devices 4 --tokens 200M")
     assert not found.fits
     assert found.text == (
-        "143.8 GB of 72 GB on each H100 SXM. Most of it, 131.1 GB, is weights, gradients and optimizer."
+        "143.8 GB of 72 GB on each H100 SXM, with 1 sequence of 8,192 tokens."
+        " What breaks first is the state: weights, gradients and optimizer, 131.1 GB."
         " The first number of GPUs that fits is 9; in whole nodes of 8, 16."
     )
     assert rows(found).keys() & {"time", "hours", "price", "within", "steps"} == set(), (
         "no hours of what cannot run"
     )
-    assert len(found.changes) == 2
-    assert found.changes[0].startswith(
-        "offload the optimizer's state to host memory: 45.47 GB of 72 GB, 393.2 GB in host memory, about "
-    )
-    assert found.changes[1].startswith("LoRA: bfloat16 weights frozen, adapters by AdamW: 29.62 GB of 72 GB")
+    assert [(it.text, it.fields) for it in found.changes] == [
+        (
+            (
+                "LoRA: bfloat16 weights frozen, adapters by AdamW: about 7.6 hours, 30 GPU-hours, price 61 at 2 an hour; 29.62 GB of 72 GB;"
+                " but it trains adapters alone, beside frozen weights"
+            ),
+            {"recipe": "lora"},
+        ),
+        (
+            (
+                "offload the optimizer's state to host memory: about 16 hours, 64 GPU-hours, price 130 at 2 an hour; 6.3 hours of it wait for the"
+                " host at 1 microbatch in a step, less with more of them; 45.47 GB of 72 GB, 393.2 GB in host memory"
+            ),
+            {"offload": "yes"},
+        ),
+    ]
     # By hand: 16 bytes of each parameter among nine, inputs of 64 layers and one layer, and the softmax.
     s, tokens = shape(QWEN), 8192
     layer = napkin.layer_activations(s, False, False)
@@ -173,7 +185,10 @@ def test_serving_a_model_on_one_gpu_is_as_lecture_05_counts_it() -> None:
     )  # norms are no matrices
     assert found["ttft"].value == pytest.approx(llama.prefill_seconds(2047), rel=1e-9)
     dollars = 1e6 * llama.step_seconds(64, 2048) / 64 * 2 / 3600
-    assert found["price-out"].value == pytest.approx(dollars, rel=1e-4)
+    decoded = rows(
+        ask("Llama-3-8B", "--job serve --users 64 --prompt 1 --output 4094")
+    )  # next to no prompts in the steps
+    assert decoded["price-out"].value == pytest.approx(dollars, rel=1e-4)
     limited = rows(ask("Llama-3-8B", "--job serve --prompt 2047 --output 2 --limit 20"))
     assert limited["limit"].value == 193  # the lecture's batch at 20 ms
     assert "latency" not in found
@@ -209,6 +224,77 @@ def test_the_latency_of_all_reduces_is_the_measured_one_of_lecture_05() -> None:
     assert found["latency"].bound == "estimate"
 
 
+def test_pace_and_prices_are_of_one_step_and_each_has_its_estimate_with_latency() -> None:
+    found = ask(QWEN, "--job serve --devices 4")
+    row, latency = rows(found), 2 * 64 * 33e-6
+    assert (
+        row["each"].value == 1 / row["tpot"].value and row["each"].name == "Tokens/s for each of the 16 users"
+    )
+    assert row["price-out"].value == pytest.approx(4 * 2 / 3600 / row["total"].value * 1e6)
+    slow = 16 / (16 / row["total"].value + latency)
+    for key, value in {
+        "each": 1 / (row["tpot"].value + latency), "alone": 1 / (1 / row["alone"].value + latency), "total": slow,
+        "requests": slow * 60 / 512, "price-out": 4 * 2 / 3600 / slow * 1e6,
+    }.items():  # fmt: skip
+        (said,) = re.findall(r"about ([\d.,]+) with latency of all-reduces", row[key].remark)
+        assert float(said.replace(",", "")) == pytest.approx(value, rel=5e-3), key
+    assert found.text.endswith(
+        " TPOT at least 5.565 ms, tokens/s at most 179.7 for each of 16 users and 2,738 in all;"
+        " with the latency of all-reduces about 9.79 ms, 102 and 1,590."
+    )
+    alone = ask("Llama-3-8B", "--job serve --users 1")
+    assert "each" not in rows(alone) and "latency" not in alone.text + rows(alone)["alone"].remark
+
+
+# ------------------------------------------------------------------------ what a formula says is what it gives
+
+UNITS = {
+    "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "PB": 1e15, "B": 1, "µs": 1e-6, "ms": 1e-3, "seconds": 1, "minutes": 60, "hours": 3600,
+    "days": 86400, "years": 31557600, "million": 1e6, "billion": 1e9, "trillion": 1e12, "FLOP": 1, "MFLOP": 1e6, "GFLOP": 1e9,
+    "TFLOP": 1e12, "PFLOP": 1e15, "EFLOP": 1e18,
+}  # fmt: skip
+
+
+def worth(formula: str) -> float:
+    """The number that a formula of a row says."""
+    text = re.sub(
+        r" of (weights|cache|frozen weights|attention)| on the link|/s| tokens\b| layers\b", "", formula
+    )
+    text = text.replace(",", "").replace("×", "*").replace("÷", "/").replace(") B", ")")
+    text = re.sub(r"([\d.e]+) ([A-Za-zµ]+)", lambda it: f"({it[1]} * {UNITS[it[2]]!r})", text)
+    assert re.fullmatch(r"[-+*/(). \de]*", text), text
+    return float(eval(text))
+
+
+@pytest.mark.parametrize("line", [
+    "--devices 4", "--devices 4 --recipe lora", "--devices 8 --recipe qlora --zero 2", "--devices 16 --tensor 2 --stages 2", "--devices 1",
+    "--devices 16 --zero 0 --tensor 4", "--devices 16 --zero 1", "--devices 16 --zero 2 --stages 4", "--devices 4 --offload yes",
+    "--devices 8 --offload yes --zero 1", "--devices 8 --offload yes --zero 2 --tensor 2", "--devices 16 --recipe lora --zero 1 --tensor 2",
+])  # fmt: skip
+def test_a_formula_with_its_numbers_gives_its_result_in_training(line: str) -> None:
+    found = rows(ask(QWEN, f"--job finetune --tokens 200M {line}"))
+    for key in {"need", "state", "logits", "host", "time", "flops", "mfu", "steps"} & found.keys():
+        assert worth(found[key].formula) == pytest.approx(found[key].value, rel=2e-3), (
+            key,
+            found[key].formula,
+        )
+
+
+@pytest.mark.parametrize(("model", "line"), [
+    (QWEN, "--devices 4"), (QWEN, "--devices 2 --users 100"), ("Llama-3-8B", "--users 1"), ("Llama-3-8B", "--users 500 --prompt 100 --output 10"),
+    ("Mixtral-8x7B", "--devices 2 --users 8"), ("Llama-3-8B", "--prompt 16 --users 64"), ("DeepSeek-V3", "--devices 16 --users 64"),
+])  # fmt: skip
+def test_a_formula_with_its_numbers_gives_its_result_in_serving(model: str, line: str) -> None:
+    found = rows(ask(model, f"--job serve {line}", "H200"))
+    for key in (
+        set("need most ttft tpot latency each alone requests price-in price-out".split()) & found.keys()
+    ):
+        formula = found[key].formula.replace(" an hour × 1", " ÷ 3,600 × 1").replace(" an hour", "")
+        expected = found[key].value
+        rel = 1 / expected if key == "most" and expected else 2e-3
+        assert worth(formula) == pytest.approx(expected, rel=max(rel, 2e-3)), (key, formula)
+
+
 # ------------------------------------------------------------------------ properties
 
 
@@ -234,7 +320,18 @@ def test_the_first_number_fits_and_one_fewer_does_not_and_each_change_fits(
     else:
         found = answers.cheapest_changes(q, s, device)
         assert len(found) <= 2 and all(answers.fits(it.question, s, device) for it in found)
-        assert len({it.words for it in found}) == len(found)
+        offers = [answers.offer_of(it, q, s, device).fields for it in found]
+        assert (
+            len({it.words for it in found}) == len({tuple(sorted(it.items())) for it in offers}) == len(found)
+        )
+        costs = [answers.cost_of(it, s, device) for it in found]
+        assert costs == sorted(costs), "the cheaper one comes first"
+        for it, fields in zip(found, offers, strict=True):
+            typed = {"job": "finetune", **fields}
+            read = answers.read_question(typed)
+            assert read.wrong == {} and all(
+                getattr(read.question, name) == getattr(it.question, name) for name in typed
+            )
 
 
 @given(
@@ -359,6 +456,57 @@ def test_what_to_mind_is_said() -> None:
     assert slow.text.endswith("But in this layout a step sends for longer than it computes.")
     assert "bfloat16 peak" in ask("Llama-3-8B", "--devices 8 --format float8").warnings[0]
     assert any("more than a node of 8" in it for it in ask("Llama-3-8B", "--job serve --devices 16").warnings)
+
+
+def test_what_is_an_h100s_is_said_of_other_devices() -> None:
+    line = "--job finetune --devices 1 --recipe qlora --context 2048 --tokens 10M"
+    plain = ask("Llama-2-7B", line, "RTX 4090")
+    assert plain.warnings == [
+        "Assumed as for an H100: the price of 2 an hour, the MFU of 0.4 (Llama 3's). Give those of your RTX 4090.",
+        "No energy is given, because the power of your RTX 4090 is not known here: type it.",
+        "QLoRA dequantizes each weight at every use. That is not counted, so its hours are LoRA's, and too few.",
+    ]
+    assert "energy" not in rows(plain)
+    own = ask("Llama-2-7B", f"{line} --price 0.4 --mfu 0.3 --watts 450", "RTX 4090")
+    assert len(own.warnings) == 1 and rows(own)["energy"].value == pytest.approx(
+        450 * rows(own)["hours"].value
+    )
+    assert "whole nodes" not in ask("Llama-2-7B", "--job finetune --devices 1", "RTX 4090").text
+    assert rows(ask("Llama-3-8B", "--devices 8", "H200"))["energy"].remark == "at 700 W each"
+
+
+def test_offloaded_state_waits_once_a_step_and_says_so() -> None:
+    once, often = (
+        ask(QWEN, f"--job finetune --devices 4 --tokens 200M --offload yes --microbatches {n}")
+        for n in (1, 8)
+    )
+    assert once.warnings == [
+        (
+            "Offloaded state waits for the host once a step: 6.3 hours of 16 hours at 1 microbatch of 32,768 tokens in all."
+            " With eight times as many microbatches it would be 11 hours."
+        )
+    ]
+    assert seconds(rows(often)["time"].value, 2) == "11 hours"
+
+
+def test_a_loss_that_is_not_fused_is_said_at_the_verdict_where_it_decides() -> None:
+    line = "--job finetune --devices 4 --tokens 200M --recipe lora --sequences"
+    assert "fused" not in ask(QWEN, f"{line} 1").text
+    found = ask(QWEN, f"{line} 4")
+    extra = 8 * 152064 * 4 * 8192
+    assert found.fits and rows(found)["need"].value <= 72e9 < rows(found)["need"].value + extra
+    assert found.text.endswith(f"16-bit logits and gradients, {size(extra)} more, and then it does not fit.")
+
+
+def test_a_length_in_k_is_a_power_of_two_and_is_shown_in_full(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        rows(ask(QWEN, "--job serve --devices 4 --prompt 8k --output 1k"))["sequence"].remark
+        == "8,192 + 1,024 tokens"
+    )
+    assert "with 1 sequence of 8,192 tokens" in ask("Llama-3-8B", "--devices 8 --context 8k").text
+    assert read_number("1M", "length", "1").value == 2**20 and read_number("8k", "count", "1").value == 8000
+    assert terminal.main(["Llama-3-8B", "--devices", "8", "--context", "8k", "--markdown"]) == 0
+    assert "| Tokens of a sequence | 8,192 |" in capsys.readouterr().out
 
 
 # ------------------------------------------------------------------------ numbers as people write and read them
@@ -546,7 +694,9 @@ def test_the_command_of_the_readme_answers_with_a_table(tmp_path: Path) -> None:
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     flat = " ".join(done.stdout.split())
-    assert flat.startswith("✓ It fits. 29.62 GB of 72 GB on each H100 SXM. About 7.579 hours")
+    assert flat.startswith(
+        "✓ It fits. 29.62 GB of 72 GB on each H100 SXM, with 1 sequence of 8,192 tokens. About 7.6 hours"
+    )
     assert "32,763,876,352" in flat and "Recipe LoRA" in flat
 
 
@@ -557,6 +707,7 @@ def test_json_is_for_programs(tmp_path: Path) -> None:
     assert {row["key"]: row["value"] for row in found["rows"]}["state"] == 16 * 32_763_876_352 / 4
     assert all(row["section"].startswith("lecture_0") for row in found["rows"])
     assert found["assumptions"]["Model"] == QWEN
+    assert [it["fields"] for it in found["changes"]] == [{"recipe": "lora"}, {"offload": "yes"}]
 
 
 @pytest.mark.parametrize(("content", "said"), [
