@@ -379,8 +379,7 @@ def a_master_copy_eats_what_it_saves() -> None:
     sums = [sum(parts) for parts in recipes.values()]  # @inspect sums as B
     assert sums == [16, 16, 18, 12, 12, 8], \
         "The six recipes take 16, 16, 18, 12, 12 and 8 bytes per parameter."
-    line = "| {} | {} | {} | {} | {} | {} |"  # @hide
-    rows = [line.format(name, *p, sum(p)) for name, p in recipes.items()]  # @hide
+    rows = [f"| {name} | {' | '.join(map(str, p))} | {sum(p)} |" for name, p in recipes.items()]  # @hide
     note("Bytes per parameter of the six recipes:")
     note("| recipe | parameter | gradient | master | moments | sum |\n|---|---|---|---|---|---|\n"
          + "\n".join(rows))
@@ -618,7 +617,7 @@ def the_roofline_tells_waiting_from_working() -> None:
         The picture shows this matmul for several numbers of tokens, and an addition `x + y`, which
         reads two elements, writes one, and does a single FLOP:
     """)
-    shapes = {"x + y": 1 / (3 * 2), "1 token": per_byte}
+    shapes = {"x + y": 1 / (3 * 2), "one token": per_byte}
     shapes |= {f"{m} tokens": intensity(m, n, n) for m in (64, 4096)}  # @unnoticed: arguments swapped: the formula is the same in its three sizes
     reached = {s: min(1, i / ridge) for s, i in shapes.items()}  # @inspect reached as %
     assert 0.21 < reached["64 tokens"] < 0.22, "64 tokens reach at most 21 % of the peak."  # @hide
@@ -647,7 +646,7 @@ def the_roofline_tells_waiting_from_working() -> None:
             the weights serves all tokens. On an H100 both take the same time at {tokens} tokens.
             With more, arithmetic takes longer.
         """,
-        caption="Two times of a matmul with a matrix of `8192` by `8192` in bfloat16: moving its bytes, and doing its FLOPs.",
+        caption="Both times of a matmul with a matrix of `8192` by `8192` in bfloat16: moving its bytes, and doing its FLOPs.",
         alt="Two lines over the number of tokens: moving bytes, flat at first, and arithmetic, which crosses it.")  # @hide
     few, many = grid[256, "H100 SXM"], grid[512, "H100 SXM"]  # @hide
     assert few["moving bytes"] > few["arithmetic"], "With 256 tokens, moving bytes takes longer."  # @hide

@@ -399,7 +399,7 @@ def the_peak_of_this_cpu_is_measured() -> None:
         work, and what a system states is often the rated clock and not the present one. So measure
         both. `measure_core` runs two loops of machine code on one core. In one, each multiplication
         waits for the result of the one before, which takes `3` ticks: that gives the clock. In the
-        other, a dozen fused multiply-adds do not depend on each other, so that both units are
+        other, many fused multiply-adds do not depend on each other, so that both units are
         always busy: that gives the peak, because no program can do more in a tick. The least time
         of many tries counts, since other programs can only make a loop slower:
     """)
@@ -462,7 +462,7 @@ def the_peak_of_this_cpu_is_measured() -> None:
 
 
 def step_model(width: int) -> Config:
-    """The small Transformer of lecture 03, with two layers of this model dimension."""
+    """The small Transformer of `lecture_03`, with two layers of this model dimension."""
     return Config(
         layers=2, width=width, heads=width // 32, kv_heads=width // 64,
         hidden=11 * width // 4, vocabulary=27, context=64,
