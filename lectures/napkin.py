@@ -28,7 +28,7 @@ SECTIONS = {
     "window": "lecture_03/later-models#a_window_bounds_the_cache",
     "flops": "lecture_03/a-block-of-today#each_matrix_costs_two_flops_per_weight",
     "training": "lecture_03/which-flops-enter-mfu#training_costs_six_per_weight_and_twelve_per_pair",
-    "frozen": "lecture_02/gradients#a_weight_gradient_needs_no_input_gradient",
+    "frozen": "lecture_02/gradients#autograd_leaves_out_what_no_weight_needs",
     "mfu": "lecture_03/which-flops-enter-mfu#recomputation_is_work_but_not_the_models",
     "activations": "lecture_03/the-activations-of-a-block#the_block_of_today_keeps_other_tensors",
     "recompute": "lecture_03/the-activations-of-a-block#checkpointing_keeps_the_input_alone",
