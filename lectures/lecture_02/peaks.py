@@ -408,9 +408,11 @@ def the_peak_of_this_cpu_is_measured() -> None:
     clock = core.clock if core else None  # @measure clock as Hz
     top = core.peak if core else None  # @measure top as FLOP/s
     per_tick = core.per_tick if core else None  # @measure per_tick as FLOP
-    part = core.per_tick / core.most_per_tick if core else None  # @measure part as %
+    part = per_tick / core.most_per_tick if core and per_tick else None  # @measure part as %
     assert part is None or 1 / 8 < part < 1.05, \
         "The FLOPs per tick are between an eighth of what two units do and all of it."
+    assert all(ticks is None or 5e8 < ticks < 1e10 for ticks in (stated, clock)), \
+        "Both clocks, where known, are between half a GHz and ten."  # @hide
     here = "Here that could be measured." if core else (
         "This machine is no x86-64 under Linux, or lets no program make machine code. So its clock and its peak are *not "
         "available* here, and neither is any share of that peak below; the rates themselves are."

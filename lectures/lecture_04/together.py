@@ -606,7 +606,8 @@ def a_search_finds_a_published_layout() -> None:
     tried = [*layouts(16384, 2048)]
     published = LLAMA_3[1]
     memory = CARDS["H100 SXM"].capacity  # @inspect memory as B
-    assert len(tried) == 36, "There are 36 layouts in powers of two, with up to 32 GPUs for each matrix and up to 64 stages."
+    assert len(tried) == 36, \
+        "There are 36 layouts in powers of two, with up to 32 GPUs for each matrix and up to 64 stages."
 
     def ranked(kept: int, memory: float) -> list[tuple[int, int, int]]:
         fitting = [a for a in tried if gpu_bytes(a, kept) < memory]

@@ -117,6 +117,12 @@ class Counting:
     def tolerance(self, statement: int, value: object) -> object:
         return value
 
+    def test(self, value: object) -> object:
+        return value
+
+    def pair(self, part: int, side: int, value: object) -> object:
+        return value
+
     def leave_claims(self, first: int, last: int) -> None: ...
 
 

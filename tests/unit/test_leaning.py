@@ -106,7 +106,7 @@ SETTINGS = [
     ("os.chdir('/')", "os.getcwd() != '/'"),
     ("decimal.getcontext().prec = 5", "decimal.getcontext().prec == 28"),
     ("sys.setrecursionlimit(5000)", "sys.getrecursionlimit() != 5000"),
-    ("warnings.simplefilter('error')", "warnings.filters[0][0] != 'error'"),
+    ("warnings.simplefilter('module')", "warnings.filters[0][0] != 'module'"),
 ]
 
 

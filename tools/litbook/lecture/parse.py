@@ -149,7 +149,7 @@ def outline(path: Path) -> Lecture:
 
 def _file(path: str, text: str) -> File:
     """The file, and no more of it than its tree. Raises what `ast.parse` does."""
-    return File(path, normalize_newlines(text), parse_text(text))
+    return File(path, normalize_newlines(text), parse_text(text, path))
 
 
 def read_usable(path: Path, sections: Iterable[str] = ()) -> Lecture:
@@ -251,7 +251,7 @@ class _ParsedFile:
 def _parse_file(path: str, text: str, lecture: bool) -> _ParsedFile:
     tree, warns, problems = None, False, list[Finding]()
     try:
-        parsed = parse_text(text)
+        parsed = parse_text(text, path)
         with warnings.catch_warnings(record=True) as given:
             warnings.simplefilter("always")  # kept here: they are shown once, when instrument compiles
             # Some things only the compiler refuses: a stray `return`.

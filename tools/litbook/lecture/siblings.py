@@ -37,7 +37,7 @@ def modules(lecture: Lecture, folder: Path) -> list[File]:
             with contextlib.suppress(OSError, ValueError, SyntaxError, RecursionError):  # importing it tells
                 with tokenize.open(path) as file:
                     text = normalize_newlines(file.read())
-                files.append(File(path.name, text, parse_text(text), str(path), name, name))
+                files.append(File(path.name, text, parse_text(text, str(path)), str(path), name, name))
                 todo.append(files[-1].tree)
     return files
 
@@ -63,7 +63,7 @@ def modules_above(name: str, folder: Path) -> list[Path]:
         for place in (place / inside for place in around for inside in (f"{top}.py", top)):
             if place.is_file():
                 with contextlib.suppress(OSError, ValueError, SyntaxError, RecursionError):
-                    todo += modules_in(parse_text(place.read_text(encoding="utf-8")))
+                    todo += modules_in(parse_text(place.read_text(encoding="utf-8"), str(place)))
             elif not any(place.glob("*.py")):
                 continue
             found[place] = None

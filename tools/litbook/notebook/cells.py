@@ -209,6 +209,6 @@ def _device(required: str | None) -> str | None:
 def imported_modules(text: str) -> list[str]:
     """The first names of the modules that Python `text` imports, anywhere; none where it is no Python."""
     try:
-        return [*modules_in(parse_text(text))]
+        return [*modules_in(parse_text(text, "<module>"))]
     except SyntaxError:
         return []

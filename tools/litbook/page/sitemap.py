@@ -175,8 +175,8 @@ class Sitemap:
     def constants(self) -> list[dict[int, list[tuple[int, int]]]]:
         """By file and line, the places (file, line) that give the constants which the line names."""
         texts, files = _texts(self.record), []
-        for (_, text), given in zip(texts, constants(texts), strict=True):
-            by_line = group_by(mentions(text, frozenset(given)), attrgetter("line"))
+        for (path, text), given in zip(texts, constants(texts), strict=True):
+            by_line = group_by(mentions(text, frozenset(given), path), attrgetter("line"))
             files.append({line: [given[m.name] for m in of_line] for line, of_line in by_line.items()})
         return files
 
@@ -262,7 +262,8 @@ def _names(texts: tuple[tuple[str, str], ...]) -> tuple[frozenset[str], ...]:
 
 
 def _mentions(record: Record, file: int) -> tuple[Mention, ...]:
-    return mentions(record.sources[file].text, _names(_texts(record))[file])
+    source = record.sources[file]
+    return mentions(source.text, _names(_texts(record))[file], source.path)
 
 
 def links(book: Sitemap, page: str) -> Links:

@@ -79,9 +79,12 @@ def normalize_newlines(text: str) -> str:
 
 
 @functools.lru_cache(maxsize=128)  # the files of a book: a save changes one of them
-def parse_text(text: str) -> ast.Module:
-    """The syntax tree of a file, for all who ask; nobody changes it. Raises what `ast.parse` raises."""
-    return ast.parse(normalize_newlines(text))
+def parse_text(text: str, path: str) -> ast.Module:
+    """The syntax tree of a file, for all who ask; nobody changes it. Raises what `ast.parse` raises.
+
+    Two files of one text have two trees: a node says which of them it is of.
+    """
+    return ast.parse(normalize_newlines(text), path)
 
 
 def has_docstring(node: ast.Module | DefinitionNode) -> bool:

@@ -41,12 +41,14 @@ class Mention:
 
 @functools.lru_cache(maxsize=64)  # every page of a lecture asks, of each of its files
 @pause_collection()
-def mentions(text: str, defined: frozenset[str] | None = None) -> tuple[Mention, ...]:
+def mentions(
+    text: str, defined: frozenset[str] | None = None, path: str = "<text>"
+) -> tuple[Mention, ...]:
     """Where `text` reads one of the names `defined`, in order. Of what cannot be parsed, nothing.
 
     Without `defined`: the functions and classes of its own top level.
     """
-    tree = _parse(text)
+    tree = _parse(text, path)
     if tree is None:
         return ()
     if defined is None:
@@ -114,15 +116,15 @@ def constants(files: Files) -> tuple[dict[str, tuple[int, int]], ...]:
 @pause_collection()
 def _read(files: Files) -> tuple[list[ast.Module], NameResolver]:
     """The trees of the files, and what names mean between them."""
-    trees = [_parse(text) or ast.Module([], []) for _, text in files]
+    trees = [_parse(text, path) or ast.Module([], []) for path, text in files]
     return trees, NameResolver(
         with_modules([File(*file, tree) for file, tree in zip(files, trees, strict=True)])
     )
 
 
-def _parse(text: str) -> ast.Module | None:
+def _parse(text: str, path: str) -> ast.Module | None:
     try:
-        return parse_text(text)
+        return parse_text(text, path)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
