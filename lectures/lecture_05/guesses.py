@@ -35,8 +35,8 @@ def guesses() -> None:
 def guesses_pay_while_arithmetic_is_idle() -> None:
     """Guesses pay as long as the arithmetic of a decode step is idle."""
     note(r"""
-        In *speculative decoding* a small *draft model* guesses the next few tokens, one after the
-        other. The large model *verifies* them in one pass: it runs over the last token and all
+        In *speculative decoding* a small *draft model* guesses the next few tokens, one at a
+        time. The large model *verifies* them in one pass: it runs over the last token and all
         guesses, and so shows what it would have generated after each of them. The guesses before
         the first wrong one are kept, and the large model adds one token of its own. Does that make
         a service faster?

@@ -199,7 +199,7 @@ def a_step_is_a_sum() -> None:
     assert turn == 296, "From 296 sequences on, the arithmetic takes longer than reading the weights."  # @hide
     misbelief("The wait for a token is proportional to the number of users.", rf"""
         With {batches[3]} sequences a step takes {steps[3] / steps[0]:.1f} times as long as with
-        one, not {batches[3]} times. And all together get {pace[3] / pace[0]:.0f} times as many
+        one, not {batches[3]} times. And the batch gets {pace[3] / pace[0]:.0f} times as many
         tokens per second.
     """)
     note(rf"""
@@ -372,7 +372,7 @@ def low_precision_weights_help_small_batches() -> None:
         That is so for one sequence, without its cache. With `128` sequences and weights in $4$
         bits, the arithmetic is the bottleneck. It takes longer than reading them, and the step is only
         {gains[2]} times as fast. With `296` it is no faster at all: the step is compute-bound with
-        $16$ bits, too.
+        $16$ bits as well.
     """)
     question(r"""
         A GPU does `160` FLOPs while it reads one byte. From what batch size on is a step with
