@@ -240,9 +240,9 @@ def the_kernel_counts_what_a_rank_sends() -> None:
         "Rank 3 sends rank 0 one header of 48 bytes."
     note(rf"""
         So `Wire` counts correctly. The *headers* are short notes of {HEADER} bytes that come from
-        *gloo*, the library that carries data between CPUs: rank 3 says that it is ready, and rank 0
-        says what is coming. They are the reason why counts on these pages are a little above
-        formulas.
+        *gloo*, the library that carries data between CPUs. Each message has two from its sender,
+        which say what is coming, and one in return, which says that the receiver is ready. They are
+        the reason why counts on these pages are a little above formulas.
 
         Now the all-gather, with a shard of `60000` elements on each rank:
     """)
@@ -259,6 +259,9 @@ def the_kernel_counts_what_a_rank_sends() -> None:
     assert rest == 18 * HEADER, \
         "The rest are 18 headers: two with each of the six messages that a rank sends, one in return for each of the six that it gets."  # @hide
     note(r"""
+        The rest are `18` headers. gloo sends a shard in two messages, so a rank sends six messages
+        with two headers each, and returns one header for each of the six that it receives.
+
         As the picture below shows, each rank sends shards to one neighbor only: first its own, and
         then those that come in from its other neighbor. It does not send the fourth, because that
         is the neighbor's own. So $G$ ranks, with shards of a $G$th of the tensor, send
@@ -665,12 +668,12 @@ def a_collective_needs_every_rank() -> None:
     """)
     table = torch.arange(1, 7).view(2, 3)
     mine = table if rank != 3 else table.T.contiguous()
-    correct = from_all_ranks((ranks * table).tolist())
-    assert correct == ranks * [[[4, 8, 12], [16, 20, 24]]], \
+    correct = (ranks * table).tolist()
+    assert correct == [[4, 8, 12], [16, 20, 24]], \
         "Four equal tables would add up to four times the table."
     dist.all_reduce(mine)
     sums = from_all_ranks(mine.tolist())
-    wrong = [sums[r] != correct[r] for r in range(ranks)]  # @inspect wrong
+    wrong = [sums[r] != correct for r in range(ranks)]  # @inspect wrong
     assert all(wrong), "Every rank has wrong sums, and no rank has an error."
     assert sums[0] == [[4, 10, 11], [17, 18, 24]], \
         "The sums are those of elements at the same offset in memory."

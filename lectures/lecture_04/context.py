@@ -263,7 +263,8 @@ def a_gather_sends_as_much_as_a_ring() -> None:
         Say that a piece is the keys and values of one rank. With the ring, a rank passes a piece on
         in every turn but the last, $3$ pieces on four ranks. With the all-gather, it also sends $3$
         pieces, because in either way those of all other ranks have to come to every rank. But
-        afterwards a rank holds all $4$. Llama 3 was trained with the all-gather [@llama3]. Both
+        afterwards a rank holds all $4$. With the ring it holds only $2$: the one that it works on,
+        and the one that is arriving. Llama 3 was trained with the all-gather [@llama3]. Both
         ways with `256` tokens:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
@@ -291,9 +292,9 @@ def a_gather_sends_as_much_as_a_ring() -> None:
     ratio = gather.sent / ring.sent  # @inspect ratio
     assert 0.98 < ratio < 1.02, \
         "The all-gather sends the same number of bytes as the ring, within 2 % for headers."
-    held = sum(part.nbytes for part in parts) / (2 * keys_values.nbytes)  # @inspect held as times
-    assert held == ranks / 2, \
-        "After the all-gather, a rank holds keys and values of 4 ranks. With the ring it holds those of 2: those here, and those on the way."
+    held = sum(part.nbytes for part in parts) / keys_values.nbytes  # @inspect held as pieces
+    assert held == ranks, \
+        "After the all-gather, a rank holds the pieces of all 4 ranks."
     note(r"""
         Is there room for all keys and values in a real model? In the 405B model of Llama 3, a
         token's queries in a layer have `16384` elements, and its keys and values only `1024` each,

@@ -106,9 +106,14 @@ def three_ways_to_the_same_gradient() -> None:
         [from four ranks](#a_rank_has_the_gradient_of_its_own_rows) as from a single process? And
         what do the ranks have to send for it?
 
-        By hand, for a gradient of eight elements on four ranks: an
-        [all-reduce](#a_ring_sends_less_than_twice_the_tensor) sends `2 * 3` parts of two elements
-        each. That is one and a half times the gradient. How many rows a rank has does not matter,
+        The gradient is the same, because the loss is a mean over rows. If four ranks have eight
+        rows each, the mean of their four means is the mean over all `32` rows. So the mean of their
+        gradients is the gradient of the whole batch.
+
+        And the traffic by hand, for a gradient of eight elements on four ranks: in an
+        [all-reduce](#a_ring_sends_less_than_twice_the_tensor) each rank has four parts of two
+        elements. It sends three parts while the sums are formed, all but one, and three again to
+        hand the sums out: `2 * 3` parts, one and a half times the gradient. How many rows a rank has does not matter,
         because the gradient has the size of the weights and not of the batch.
 
         `network` makes a model of eight layers, with the same weights each time. A batch of `32`
@@ -129,10 +134,10 @@ def three_ways_to_the_same_gradient() -> None:
     # By hand.
     by_hand = network()
     loss = F.mse_loss(by_hand(x[own]), target[own])  # @unnoticed: arguments swapped: the same loss
-    parts = torch.autograd.grad(loss, [*by_hand.parameters()])
-    first = parts[0].clone()  # @hide
+    gradients = torch.autograd.grad(loss, [*by_hand.parameters()])
+    first = gradients[0].clone()  # @hide
     with Wire() as hand_wire:
-        for gradient in parts:
+        for gradient in gradients:
             dist.all_reduce(gradient)
             gradient /= ranks
     # By DDP.
@@ -144,7 +149,7 @@ def three_ways_to_the_same_gradient() -> None:
     expected = gradients_of(alone)
     assert not torch.allclose(first.flatten(), expected[: first.numel()]), \
         "Before the all-reduce, a rank's gradient differs from a single process's."  # @hide
-    assert torch.allclose(nn.utils.parameters_to_vector(parts), expected), \
+    assert torch.allclose(nn.utils.parameters_to_vector(gradients), expected), \
         "By hand, the gradient is that of one process, up to rounding."
     assert torch.allclose(gradients_of(by_ddp), expected), \
         "By DDP, the gradient is that of one process as well, up to rounding."
@@ -157,6 +162,9 @@ def three_ways_to_the_same_gradient() -> None:
     note(r"""
         DDP sends fewer headers, because it packs the gradients of several layers into one
         all-reduce.
+
+        With more rows on each rank, computing takes longer, and the all-reduces take the same time
+        as before. So a rank waits for them in a smaller share of the step.
     """)
     question(r"""
         Data parallelism on `16` ranks is waiting for its all-reduces. Which of these make the share

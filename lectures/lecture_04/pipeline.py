@@ -254,7 +254,8 @@ def ranks_wait_for_each_other() -> None:
         "If a backward pass takes two steps, the share of waiting is the same."
     note(r"""
         In reality a backward pass takes about twice as long as a forward pass. That does not change
-        the share, because then ranks also wait twice as long for gradients.
+        the share, because then ranks also wait twice as long for gradients. Rank 3 waits $3 + 6$ of
+        $3 + 4 + 8 + 6 = 21$ steps, again $3$ of $7$.
     """)
     question(r"""
         Two ranks with a stage each get a single microbatch. A stage needs one step forward and one

@@ -640,7 +640,7 @@ def a_sum_can_be_left_scattered() -> None:
 @aside
 @requires("linux, ranks=4")
 def a_loss_needs_three_numbers_per_token() -> None:
-    """A loss over sharded logits sends three numbers per token, not the logits."""
+    """A loss over sharded logits all-reduces three numbers per token, not the logits."""
     note(r"""
         For each token, a language model computes a score, the *logit*, for every entry of its
         vocabulary. With [tensor parallelism](#columns_then_rows_need_one_sum) the last matrix is
@@ -661,7 +661,9 @@ def a_loss_needs_three_numbers_per_token() -> None:
         So three all-reduces of one number per token are enough: of the `largest` logit, which is
         subtracted first so that the exponentials do not overflow; of the sums; and of the logit of
         the target, which is zero on all ranks but one. `own` are a rank's logits, `24` for each
-        token, and `is_own` says for which tokens the target is among them:
+        token, and `is_own` says for which tokens the target is among them. `gather` needs a valid
+        column for every token. So where the target is on another rank, we read any column, and
+        multiply by zero:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     logits: Float[Tensor, "t 96"] = torch.randn(16384, 96).double()
@@ -669,13 +671,13 @@ def a_loss_needs_three_numbers_per_token() -> None:
     own: Float[Tensor, "t 24"] = logits.chunk(ranks, dim=1)[rank].clone()
     column = targets - 24 * rank  # in this rank's logits, if it is there
     is_own = (column >= 0) & (column < 24)
-    column = column.clamp(0, 23)[:, None]  # any column, where it is not
+    valid = column.clamp(0, 23)[:, None]  # any column, where it is not
     with Wire() as wire:
         largest = own.amax(dim=1)
         dist.all_reduce(largest, dist.ReduceOp.MAX)
         sums = (own - largest[:, None]).exp().sum(dim=1)
         dist.all_reduce(sums)
-        target_logits = own.gather(1, column)[:, 0] * is_own
+        target_logits = own.gather(1, valid)[:, 0] * is_own
         dist.all_reduce(target_logits)
     loss = (sums.log() + largest - target_logits).mean()  # @inspect loss
     assert difference(loss, F.cross_entropy(logits, targets)) < ROUNDING, \
@@ -695,7 +697,7 @@ def a_loss_needs_three_numbers_per_token() -> None:
         sum, minus one at the target, and each rank has both for its own logits.
     """)
     grad = (own - largest[:, None]).exp() / sums[:, None]  # @hide
-    grad[is_own, column[is_own, 0]] -= 1  # @hide
+    grad[is_own, column[is_own]] -= 1  # @hide
     logits.requires_grad_()  # @hide
     wanted, = torch.autograd.grad(F.cross_entropy(logits, targets, reduction="sum"), logits)  # @hide
     assert difference(grad, wanted.chunk(ranks, dim=1)[rank]) < ROUNDING, \

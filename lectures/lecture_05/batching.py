@@ -32,8 +32,8 @@ def a_fixed_batch_waits_for_its_longest() -> None:
 
         Think of the batch as *slots*, one per sequence. By hand: two slots, and answers of $1$ and
         $3$ tokens. The batch runs for $3$ steps. The first slot works in one of them and is empty
-        in two. So of $2 \cdot 3 = 6$ slot-steps, $1 + 3 = 4$ give a token: the *busy share*, or
-        utilization of the slots, is $4/6$.
+        in two. One slot for one step is a *slot-step*. So of $2 \cdot 3 = 6$ slot-steps, $1 + 3 = 4$
+        give a token: the *busy share*, or utilization of the slots, is $4/6$.
 
         A fixed batch lasts as long as its longest sequence, because it admits new sequences only
         when all of its own are finished.
@@ -112,7 +112,7 @@ def a_slot_is_refilled_at_once() -> None:
         prompt of a new request needs a prefill first, which this count leaves out.)
 
         The scheduler `serve` counts the steps. `waiting` has the lengths of answers that have not
-        begun. `running` has the number of tokens that are left of each answer in a slot:
+        begun. `running` has, for each answer in a slot, the number of tokens still to generate:
     """)
 
     def serve(  # @stepover
@@ -144,7 +144,7 @@ def a_slot_is_refilled_at_once() -> None:
         "Refilled at once, 32 slots need about a quarter of the steps."
     busy = sum(lengths) / (32 * refilled)  # @inspect busy as %
     assert 0.97 < busy < 1, \
-        "Over 97 % of the slot-steps give a token."
+        "On average, a slot generates a token in over 97 % of the steps."
     free = [0] * 32  # when each slot is free again  # @hide
     for length in lengths:  # @hide
         heapq.heapreplace(free, free[0] + length)
@@ -179,7 +179,7 @@ def a_slot_is_refilled_at_once() -> None:
         "Each answer is in one slot, for as many steps as it has tokens."  # @hide
     spread = explore(timeline, over={"a_request_every": range(5), "slots": [2, 3, 4, 6]},
         at={"a_request_every": 0, "slots": 4}, module="pictures/slots.js", still=plot_slots(pictures),
-        do="All requests are there at the beginning. Let one arrive every step, then ever more rarely.",
+        do="All requests are there at the beginning. Let one arrive every step, then less and less often.",
         see=r"""
             With one request every `2` steps, none waits for a refilled slot. With fixed batches, a
             request that arrives while a batch runs waits until all of that batch has ended.
@@ -211,12 +211,12 @@ def a_slot_is_refilled_at_once() -> None:
             answers wait. There are only `2048` here, so with many slots the last ones run empty for
             a larger share of the time.
         """,
-        caption="The share of slot-steps that give a token, for the same answers in fixed batches and refilled.",
+        caption="The share of the steps in which a slot generates a token, on average, for the same answers in fixed batches and refilled.",
         alt="Two bars, of which the one for fixed batches shrinks when slots are added.")  # @hide
     assert grid[1]["fixed batches"] == grid[1]["refilled"] == 1, \
         "A single slot is always busy."  # @hide
     assert [round(share, 2) for share in grid[128].values()] == [0.19, 0.81], \
-        "With 128 slots, fixed batches use 19 % of the slot-steps, refilled slots 81 %."  # @hide
+        "With 128 slots, fixed batches keep them busy 19 % of the time, and refilling 81 %."  # @hide
     more = 128 * grid[128]["fixed batches"] / (8 * grid[8]["fixed batches"])  # @hide
     assert 8 < more < 9, \
         "From 8 to 128 slots, fixed batches give 8 times as many tokens per step, not 16 times."  # @hide
@@ -233,8 +233,8 @@ def a_slot_is_refilled_at_once() -> None:
         wrong={"That is with fixed batches: the second pair waits for the first.": 4 + 2},
         why="While the first slot gives `4` tokens, the second gives `1`, `1` and `2`. No slot is ever empty.")
     question(r"""
-        All answers have exactly `50` tokens, and all requests arrive at the same time. How many
-        times as many steps do fixed batches need as refilled slots?
+        All answers have exactly `50` tokens, and all requests arrive at the same time. By what
+        factor do fixed batches need more steps than refilled slots?
     """, answer=1.0, check=serve([50] * 64, 8, refill=False) / serve([50] * 64, 8, refill=True), unit="times",
         hint="Which slots of a fixed batch are empty before it ends?",
         why="Equal answers end together, so no slot is ever empty. The gain comes from lengths that differ.")
@@ -344,16 +344,20 @@ def waiting_grows_with_the_load() -> None:
         for $1$ s.
 
         Prompts wait although the GPU is idle half of the time, because idle time cannot be stored:
-        the second before a pair arrives is lost for it.
+        the second before a pair arrives cannot be used for it later.
 
         How long do they wait at load $\rho$? Let prompts arrive at random, independently of each
         other, with prefill times that are exponentially distributed. Measure time in mean prefill
         times, and let $T$ be the mean time from arrival to the first token (TTFT).
 
-        - When a prompt leaves after the time $T$, those that came after it are still there: $\rho T$
-          prompts on average. So this is the number that one finds at a random moment.
-        - An arriving prompt waits for all that it finds, on average $1$ each. (That also holds for
-          the one that is running: an exponential time has no memory.) Then it takes $1$ itself.
+        - In one mean prefill time, $\rho$ prompts arrive on average, so in the time $T$ it is
+          $\rho T$. When a prompt leaves after the time $T$, these are still there: on average it
+          leaves $\rho T$ prompts behind.
+        - An arriving prompt finds $\rho T$ prompts as well, because the number goes up and down by
+          one: it goes up from two to three as often as it comes down from three to two.
+        - The arriving prompt waits for all prompts ahead of it, each of which takes $1$ on average.
+          (That also holds for the one that is running: an exponential time has no memory.) Then it
+          takes $1$ itself.
 
         So $T = \rho T + 1$. Solved for $T$ [@kleinrock1975]:
 
@@ -412,7 +416,7 @@ def waiting_grows_with_the_load() -> None:
 
     grid = explore(ttft, over={"load": [10, 20, 30, 40, 50, 60, 70, 80, 85, 90]}, at={"load": 50}, kind="curve",
         unit="ms", limit=("target", 200),
-        do="The mean time to first token shall be at most `200` ms. What is the largest load?",
+        do="The mean time to first token must be at most `200` ms. What is the largest load?",
         see="By the formula, a load of `85` percent gives exactly `200` ms.",
         caption="Mean time to first token against the load in percent, for prefills of `30` ms on average.",
         alt="Two curves that nearly coincide. They are flat at first and rise steeply towards the right.")  # @hide
@@ -421,7 +425,7 @@ def waiting_grows_with_the_load() -> None:
     assert round(grid[85]["formula"]) == 200, \
         "At 85 % the formula gives 200 ms."  # @hide
     misbelief("At half load nobody waits.", rf"""
-        Only if requests arrive as regularly as a clock ticks. At random, the first token comes
+        Only if requests arrive at perfectly regular intervals. At random, the first token comes
         after {simulated[0]:.1f} prefill times at half load: half of that time is waiting.
     """)
     question(r"""

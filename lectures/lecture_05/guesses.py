@@ -35,8 +35,8 @@ def guesses() -> None:
 def guesses_pay_while_arithmetic_is_idle() -> None:
     """Guesses pay as long as the arithmetic of a decode step is idle."""
     note(r"""
-        In *speculative decoding* a small *draft model* guesses the next few tokens, one after the
-        other. The large model *verifies* them in one pass: it runs over the last token and all
+        In *speculative decoding* a small *draft model* guesses the next few tokens, one at a
+        time. The large model *verifies* them in one pass: it runs over the last token and all
         guesses, and so shows what it would have generated after each of them. The guesses before
         the first wrong one are kept, and the large model adds one token of its own. Does that make
         a service faster?
@@ -59,8 +59,9 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
 
         Let the smallest Llama-3.2 guess for Llama-3-8B, with `512` tokens in each cache. Its
         matrices have `1_235_746_816` weights, and its cache has `32_768` bytes per token.
-        `pass_seconds` is the time of a pass over so many `tokens` of each sequence of a batch, at
-        best. `gain` is how many times as fast decode becomes, if a guess is right with probability
+        `pass_seconds` is the least time of one forward pass in which each sequence of the `batch`
+        has `tokens` new tokens, and `512` in its cache; `weights` and `kv` are the sizes of the
+        model. `gain` is how many times as fast decode becomes, if a guess is right with probability
         `right`:
     """)
     draft_weights, draft_kv = 1_235_746_816, 32_768
@@ -80,7 +81,7 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
     batches = [1, 32, 64, 128, 256]
     gains = [round(gain(b, 4, 0.8), 2) for b in batches]  # @inspect gains as times
     assert gains == [2.02, 1.98, 1.87, 1.33, 0.99], \
-        "With 4 guesses, right in 80 %, decode is twice as fast for one user, and no faster for 256."
+        "With 4 guesses, right 80 % of the time, decode is twice as fast for one user, and no faster for 256."
     best = [max(range(12), key=lambda n: gain(b, n, 0.8)) for b in batches]  # @inspect best as guesses
     assert best == [4, 4, 3, 2, 1], \
         "The larger the batch, the fewer guesses are best."
@@ -110,25 +111,26 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
     """)
 
     def speedup(batch: int, guesses: int) -> dict[str, float]:  # @hide
-        return {"right in 80 %": gain(batch, guesses, 0.8), "right in 60 %": gain(batch, guesses, 0.6)}
+        return {"80 % right": gain(batch, guesses, 0.8), "60 % right": gain(batch, guesses, 0.6)}
 
     grid = explore(speedup, over={"batch": [1, 8, 16, 32, 64, 96, 128, 192, 256, 384], "guesses": [1, 2, 3, 4, 6]},
         at={"batch": 1, "guesses": 4}, kind="curve", unit="times", limit=("no gain", 1),
-        do="From what batch size of the slider on do `4` guesses no longer pay? And a single guess?",
+        do="At what batch size of the slider do `4` guesses stop paying? And a single guess?",
         see=r"""
-            With $4$ guesses it is `256` sequences if they are right with a chance of `0.8`, and `128`
-            with `0.6`. A single guess, right with `0.8`, still pays a little with `384`.
+            With $4$ guesses it is `256` sequences if they are right with a chance of `0.8` (with
+            `192` they still pay), and `128` with `0.6`. A single guess, right with `0.8`, still pays a little with `384`.
         """,
         caption="By what factor guesses make decode faster, against the batch, at best.",
         alt="Two falling curves and a line at one. Both cross the line, the lower one at a smaller batch.")  # @hide
     pays = {(n, name): [b for b, m in grid if m == n and grid[b, m][name] > 1] for _, n in grid for name in grid[1, 4]}  # @hide
-    assert max(pays[4, "right in 80 %"]) == 192, "With 4 guesses, right in 80 %, 192 sequences still gain."  # @hide
-    assert max(pays[4, "right in 60 %"]) == 96, "With 60 % right, 96 sequences still gain."  # @hide
-    assert max(pays[1, "right in 80 %"]) == 384, "One guess still pays for 384 sequences."  # @hide
+    assert max(pays[4, "80 % right"]) == 192, "With 4 guesses, 80 % right, 192 sequences still gain."  # @hide
+    assert max(pays[4, "60 % right"]) == 96, "With 60 % right, 96 sequences still gain."  # @hide
+    assert max(pays[1, "80 % right"]) == 384, "One guess still pays for 384 sequences."  # @hide
     misbelief("Speculative decoding always pays.", rf"""
-        It needs arithmetic, which is not idle in a large batch. With `256` sequences and `4`
-        guesses, right in $80$ percent of the cases, decode has only {gains[-1]} times the pace that
-        it has without. If they are right in $60$ percent, it is {gain(256, 4, 0.6):.2f} times.
+        It needs spare arithmetic, and a large batch has none. With `256` sequences and `4` guesses
+        that are right $80$ percent of the time, decode runs at only {gains[-1]} times its speed
+        without guesses. If they are right $60$ percent of the time, it is {gain(256, 4, 0.6):.2f}
+        times.
     """)
     question(r"""
         The draft model is always wrong. A guess takes a tenth of the time of a pass, and there is
@@ -322,12 +324,12 @@ def decode_is_timed_on_a_gpu() -> None:
         each cache takes $0.1$ ms, so a [step](#a_step_is_a_sum) for $B$ sequences takes
         $4 + 0.1 B$ ms. Solved for the batch, $(20 - 4) / 0.1 = 160$ sequences meet the target. Now
         a real step takes $1.25$ times its bound. Then the bound must be at most $20 / 1.25 = 16$
-        ms, and $(16 - 4) / 0.1 = 120$ sequences meet the target. The bound shrinks to $4/5$, but
-        the batch to $3/4$, because the weights have to be read in any case: all of the lost time is
+        ms, and $(16 - 4) / 0.1 = 120$ sequences meet the target. The bound shrinks by a fifth,
+        but the batch by a quarter, because the weights have to be read in any case: all of the lost time is
         taken from the caches.
 
         So the factor has to be measured. Take `8` layers of Llama-3-8B and its head, with random
-        weights, on which the time does not depend. `bounds_of` computes the bounds. For an H100
+        weights (the time does not depend on their values). `bounds_of` computes the bounds. For an H100
         they are
 
         | pass | ms at best | waits for |
@@ -338,8 +340,9 @@ def decode_is_timed_on_a_gpu() -> None:
         | prefill of `2048` tokens, with all logits | `9.68` | arithmetic |
 
         Where there is a GPU, the code below times the same passes. `time_decode` and `time_prefill`
-        run them in a CUDA graph, so that launching does not count. Expect the first step to take at
-        most `2.5` times its bound, and prefill at most `4` times. Verification should take barely
+        run them in a *CUDA graph*: all operations are recorded once, and replayed without Python
+        launching each of them. The code checks loose limits: the first step takes less than `2.5`
+        times its bound, and prefill less than `4` times. `factors` are the measured ones. Verification should take barely
         longer than a step for one token, because both wait for the same weights:
     """)
     bounds = bounds_of(EIGHT_LAYERS, BANDWIDTH, PEAK)  # of an H100

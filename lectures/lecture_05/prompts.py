@@ -246,10 +246,11 @@ def tensor_parallelism_has_a_floor() -> None:
         GPU. What does not shrink takes $2$ ms: launching the operations, the all-reduces, and small
         operations that every GPU does in full. Then a step takes
 
-        - $8 + 2 = 10$ ms on one GPU, if we let it have the same $2$ ms: it launches the same
-          operations, but needs no all-reduce;
-        - $4 + 2 = 6$ ms on $2$ GPUs, and $1 + 2 = 3$ ms on $8$ GPUs;
-        - still more than $2$ ms on a thousand.
+        - $8 + 2 = 10$ ms on one GPU,
+        - $4 + 2 = 6$ ms on $2$ GPUs,
+        - $1 + 2 = 3$ ms on $8$ GPUs, and never less than $2$ ms.
+
+        (One GPU needs no all-reduce. For simplicity, we assume the same $2$ ms for it.)
 
         There is a floor, because with more GPUs each reads fewer bytes, while the number of
         operations and all-reduces stays the same, and each takes its time, however small the
@@ -284,16 +285,16 @@ def tensor_parallelism_has_a_floor() -> None:
     figure(plot_floor(pace, {g: 1 / (reading / g + floor) for g in (1, 2, 4, 8, 16, 32, 64)}, 1 / floor),
         caption=r"""
             Tokens per second of one sequence against the number of GPUs: measured (dots), by the
-            formula (line), and the floor as the fastest pace (dashed).
+            formula (line), and the speed limit that the floor sets (dashed).
         """,
         alt="A line that rises steeply and then bends below a dashed line. Four dots lie on it.")
     note(rf"""
         If the floor of {1e3 * floor:.1f} ms were all-reduces alone, each of the `2 * 32` would take
-        {1e6 * each:.0f} µs. In fact it includes other work, so they take less. However many of
+        {1e6 * each:.0f} µs. In fact it includes other work, so each takes less. However many of
         these GPUs you use, one user cannot get more than {1 / floor:.0f} tokens per second.
     """)
     misbelief("A user's pace grows with the number of GPUs.", rf"""
-        Only at first. In this measurement, eight GPUs gave {speedup:.1f} times the pace of one.
+        Only at first. In this measurement, eight GPUs were {speedup:.1f} times as fast as one.
         (They also have more memory, so for many users at once they may still be worth it.)
     """)
     question(r"""

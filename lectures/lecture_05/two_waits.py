@@ -199,7 +199,7 @@ def a_step_is_a_sum() -> None:
     assert turn == 296, "From 296 sequences on, the arithmetic takes longer than reading the weights."  # @hide
     misbelief("The wait for a token is proportional to the number of users.", rf"""
         With {batches[3]} sequences a step takes {steps[3] / steps[0]:.1f} times as long as with
-        one, not {batches[3]} times. And all together get {pace[3] / pace[0]:.0f} times as many
+        one, not {batches[3]} times. And the batch gets {pace[3] / pace[0]:.0f} times as many
         tokens per second.
     """)
     note(rf"""
@@ -235,20 +235,20 @@ def a_latency_limit_picks_the_batch() -> None:
     """A latency target decides the batch, and with it the throughput."""
     note(r"""
         A service sets itself a *latency target* (service-level objective, SLO): the time per output
-        token (TPOT) shall be at most $20$ ms. How many sequences should one GPU decode at once?
+        token (TPOT) must be at most $20$ ms. How many sequences should one GPU decode at once?
 
         By hand: reading the weights takes $10$ ms, and reading one cache takes $1$ ms.
 
         - With $5$ sequences a step takes $10 + 5 = 15$ ms: $5 / 0.015 = 333$ tokens per second.
         - The target leaves $20 - 10 = 10$ ms for caches. So $10$ sequences meet it, and they get
           $10 / 0.020 = 500$ tokens per second together.
-        - If sequences are $4$ times as long, reading a cache takes $4$ ms. Then $10 / 4$, rounded
-          down to $2$, sequences meet the target. A step takes $10 + 2 \cdot 4 = 18$ ms:
+        - If sequences are $4$ times as long, reading a cache takes $4$ ms. Then $10 / 4 = 2.5$,
+          so $2$ sequences meet the target. A step takes $10 + 2 \cdot 4 = 18$ ms:
           $2 / 0.018 = 111$ tokens per second.
 
         Take as many sequences as the target allows, because each further one gets a token per step
         and adds only its own cache to it, while the weights are read once in any case. So the
-        throughput grows, but also the wait. And the longer the sequences, the fewer users a GPU can
+        throughput grows, but so does the wait. And the longer the sequences, the fewer users a GPU can
         serve.
 
         For Llama-3-8B on an H100, `step_seconds` is the time of a [decode step](#a_step_is_a_sum),
@@ -275,8 +275,9 @@ def a_latency_limit_picks_the_batch() -> None:
     note(rf"""
         The rule by hand, time left for caches divided by the time of one, gives the same for the
         longer two. For `512` tokens it would give {rule[0]}, and not {by_target[0]}. The reason:
-        so large a batch is compute-bound. Not the weights, read in {1e3 * weights:.1f} ms, are the
-        bottleneck, but {1e3 * by_target[0] * arithmetic:.1f} ms of arithmetic.
+        so large a batch is compute-bound. With {by_target[0]} sequences, the arithmetic takes
+        {1e3 * by_target[0] * arithmetic:.1f} ms, longer than the {1e3 * weights:.1f} ms for reading
+        the weights. So the arithmetic is the bottleneck.
     """)
     paces = [b / step_seconds(b, c) for b, c in zip(by_target, contexts)]  # @hide
     assert [round(p, -2) for p in paces] == [28400, 9700, 2400], \
@@ -302,8 +303,8 @@ def a_latency_limit_picks_the_batch() -> None:
     grid = explore(tpot, over={"sequences": [1, 2, 4, 8, 16, 32, 48, 64, 128, 192, 256, 512, 640],
                                "context": contexts},
         at={"sequences": 64, "context": 2048}, kind="curve", unit="ms", limit=("target", 20),
-        do="For each context, find the largest batch of the slider that stays below the line.",
-        see="With `8192` tokens it is `48`, with `2048` it is `192`, and with `512` it is `512`.",
+        do="For each context, find the largest batch that the slider offers below the line.",
+        see="With `8192` tokens it is `48`, with `2048` it is `192`, and with `512` it is `512`: the slider's steps nearest below the batches above.",
         caption="The time per output token of Llama-3-8B on an H100, at best, against the batch.",
         alt="A rising curve and a horizontal line, the target. The longer the context, the earlier they cross.")  # @hide
     below = {c: max(b for b, k in grid if k == c and grid[b, c].get("time per output token", 99) < 20) for c in contexts}  # @hide
@@ -371,7 +372,7 @@ def low_precision_weights_help_small_batches() -> None:
         That is so for one sequence, without its cache. With `128` sequences and weights in $4$
         bits, the arithmetic is the bottleneck. It takes longer than reading them, and the step is only
         {gains[2]} times as fast. With `296` it is no faster at all: the step is compute-bound with
-        $16$ bits, too.
+        $16$ bits as well.
     """)
     question(r"""
         A GPU does `160` FLOPs while it reads one byte. From what batch size on is a step with

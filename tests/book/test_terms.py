@@ -50,14 +50,6 @@ WORDS = {
 # lecture, section, the words that stay there
 EXCEPTIONS = {
     ("lecture_04", "all_together", "All together"),  # the name of a part
-    # what a service promises its users
-    *(
-        ("lecture_05", "a_latency_limit_picks_the_batch", word)
-        for word in ("promised", "promises", "promise")
-    ),
-    ("lecture_05", "a_smaller_cache_lets_more_sequences_in", "promise"),
-    ("lecture_05", "decode_is_timed_on_a_gpu", "promise"),
-    ("lecture_05", "a_generated_token_costs_more", "promises"),
 }
 
 
