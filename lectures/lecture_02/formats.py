@@ -438,7 +438,7 @@ def bfloat16_is_much_coarser() -> None:
     begin: dict[str, Any] = {"dtype": "bfloat16", "bits": 0x4380 << 16}  # @hide
     explore(reading, over={"dtype": [*NAMES], "bits": range(2**32)}, at=begin, module="pictures/bits.js",
         still=plot_bits(f"{0x4380:016b}", layout(torch.bfloat16), [254, 255, 256, 258, 260]),
-        do="Press `Move it yourself`; then the button `+1` stands below the bits. What is `256 + 1`? Then choose `float32`, and press `+1` again.",
+        do="Press `Move it yourself`; then the button `+1` is below the bits. What is `256 + 1`? Then choose `float32`, and press `+1` again.",
         see=r"""
             In `bfloat16` the sum is `256` again: `257` lies halfway to the next number, `258`, and
             is rounded to the even one. `float32` has the same first bits, and `16` more behind
@@ -630,7 +630,7 @@ def a_running_sum_stalls() -> None:
             smaller term is lost at a smaller total.
         """,
         caption="A running total, kept in three formats, by how many terms were added.",
-        alt="Three lines that rise together; two of them turn level, one after the other.")  # @hide
+        alt="Three lines that rise together; two of them turn level, first one, then the other.")  # @hide
 
     ends = {term: [*grid[4096, term].values()] for term in (0.25, 1.0, 4.0)}  # @hide
     assert ends[0.25] == [64, 1024, 512], "With terms of a quarter, the totals are these after 4096 terms."  # @hide

@@ -224,7 +224,7 @@ def autocast_saves_on_activations_only() -> None:
         bytes a number. How many times fewer bytes does autocast keep?
     """, answer=4 * 9 / (2 * 9 + 2),
         wrong={
-            "The narrow copy of the input is missing.": 2,
+            "The low-precision copy of the input is missing.": 2,
         },
         check=36 / 20,
         hint=r"""
