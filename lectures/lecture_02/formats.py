@@ -415,8 +415,9 @@ def bfloat16_is_much_coarser() -> None:
     against_full = coarse / eps[torch.float32]  # @hide
     assert against_full == 65536.0, "That is 65536 times as coarse as float32."  # @hide
     note(r"""
-        The fraction of a `bfloat16` has `7` bits. In the formula of a float it is added to a one,
-        which takes no bit, so there are `7 + 1 = 8` binary digits. With eight binary digits one can
+        The fraction of a `bfloat16` has `7` bits. A float is
+        $\pm(1 + \text{fraction}) \cdot 2^{\text{power}}$. The leading one is not stored, so there
+        are `7 + 1 = 8` binary digits. With eight binary digits one can
         count to $2^8 = 256$ without a gap. In decimal digits that is $\log_{10} 256$, between two
         and three:
     """)
@@ -424,10 +425,10 @@ def bfloat16_is_much_coarser() -> None:
     assert bits_of_fraction == 7, "The fraction has 7 bits."  # @hide
     count = 2 ** (7 + 1)  # @inspect count
     assert count == 2 / coarse == 256, \
-        "Up to 256 bfloat16 counts without a gap."
+        "bfloat16 represents every integer up to 256."
     digits = math.log10(count)  # @inspect digits
     assert 2.40 < digits < 2.41, "A bfloat16 has 2.4 significant decimal digits."  # @hide
-    note("Beyond `256` there are gaps: the next number is `258`. The sum `256 + 1` lies half way between them, and is rounded back to `256`:")
+    note("Beyond `256` there are gaps: the next number is `258`. The sum `256 + 1` lies halfway between them. Such a tie goes to the number whose last bit is zero, here back to `256`:")
     total = torch.tensor(256.0, dtype=torch.bfloat16) + 1  # @inspect total as bits
     assert total.item() == 256, "Adding one to 256 does nothing."
     after = torch.tensor(258.0, dtype=torch.bfloat16)  # @inspect after as bits
@@ -437,15 +438,15 @@ def bfloat16_is_much_coarser() -> None:
     begin: dict[str, Any] = {"dtype": "bfloat16", "bits": 0x4380 << 16}  # @hide
     explore(reading, over={"dtype": [*NAMES], "bits": range(2**32)}, at=begin, module="pictures/bits.js",
         still=plot_bits(f"{0x4380:016b}", layout(torch.bfloat16), [254, 255, 256, 258, 260]),
-        do="Press `Move it yourself`; then the button `+1` stands below the bits. What comes of `256 + 1`? Then choose `float32`, and press `+1` again.",
+        do="Press `Move it yourself`; then the button `+1` is below the bits. What is `256 + 1`? Then choose `float32`, and press `+1` again.",
         see=r"""
-            In `bfloat16` the sum is `256` again: `257` lies half way to the next number, `258`, and
+            In `bfloat16` the sum is `256` again: `257` lies halfway to the next number, `258`, and
             is rounded to the even one. `float32` has the same first bits, and `16` more behind
             them.
         """,
         caption=r"""
             The bits of a number, its value, and its neighbours in the same format. Each bit can be
-            turned. The red ring marks where the exact sum with `1` lies.
+            flipped. The red ring marks where the exact sum with `1` lies.
         """,
         alt=f"The bits of {total.item():.0f} in bfloat16, and its neighbours on a line of numbers. A ring marks the sum, which is none of them.")  # @hide
     read = reading(**begin)  # @hide
@@ -461,7 +462,7 @@ def bfloat16_is_much_coarser() -> None:
              answer=(torch.tensor(1000.0, dtype=torch.bfloat16).view(torch.int16) + 1)
              .view(torch.bfloat16).item(),
         wrong={
-            "Whole numbers are all there up to 256 only; here the steps are of four.": 1001,
+            "Every integer is there up to 256 only; here the steps are of four.": 1001,
             "The step between numbers of this size is twice that.": 1002,
         },
         check=1000 + 2.0 ** (9 - 7), within=0.001,
@@ -629,7 +630,7 @@ def a_running_sum_stalls() -> None:
             smaller term is lost at a smaller total.
         """,
         caption="A running total, kept in three formats, by how many terms were added.",
-        alt="Three lines that rise together; two of them turn level, one after the other.")  # @hide
+        alt="Three lines that rise together; two of them turn level, first one, then the other.")  # @hide
 
     ends = {term: [*grid[4096, term].values()] for term in (0.25, 1.0, 4.0)}  # @hide
     assert ends[0.25] == [64, 1024, 512], "With terms of a quarter, the totals are these after 4096 terms."  # @hide

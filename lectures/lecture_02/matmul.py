@@ -543,7 +543,7 @@ def heads_share_a_small_matrix() -> None:
 
 @aside
 def repeat_copies_nothing() -> None:
-    """einops' repeat() copies no number of a tensor, so one write shows in every copy."""
+    """einops' repeat() copies no data: all copies share memory, so a write to one changes all."""
     note(r"""
         A name that appears only *right* of the arrow of an einops pattern is a new axis, and
         `repeat` repeats the tensor along it. Here a picture of `9 * 9` elements is repeated `3`
@@ -556,9 +556,9 @@ def repeat_copies_nothing() -> None:
     memory = copies.untyped_storage().nbytes()  # @inspect copies.nbytes as B, memory as B
     assert tuple(copies.shape) == (3, 9, 9), "The result shows three pictures."
     assert copies.stride() == (0, 9, 1), \
-        "From copy to copy it is 0 steps, from row to row 9."
+        "From copy to copy the stride is 0, from row to row 9."
     assert copies.nbytes == 3 * memory, \
-        "The memory holds a third of the numbers that are shown."
+        "The memory holds a third of the elements that are shown."
 
     note(r"""
         So a write to one copy changes all of them, and the picture as well. To change one copy
@@ -575,12 +575,12 @@ def repeat_copies_nothing() -> None:
     assert real[:, 4, 4].tolist() == [8, 7, 7], \
         "The write to a real copy changed only this copy."
     assert real.stride() == (81, 9, 1), \
-        "From real copy to real copy it is 81 steps, a whole picture."
+        "From real copy to real copy the stride is 81, a whole picture."
 
     array = repeat(np.zeros((9, 9)), "h w -> c h w", c=3)  # @hide
     joined = repeat(picture, "h w -> (c h) w", c=3)  # @hide
     steps = array.strides[0] // array.itemsize, joined.stride()  # @hide
-    assert steps == (81, (9, 1)), "Of a NumPy array, repeat makes real copies, 81 numbers apart."  # @hide
+    assert steps == (81, (9, 1)), "For a NumPy array, repeat makes real copies, 81 elements apart."  # @hide
     assert not same_storage(picture, joined), "Joined to another axis, the copies are real."  # @hide
     question('The strides of `picture` are `(9, 1)`. What are the strides of `repeat(picture, "h w -> h c w", c=5)`?',
              answer=repeat(picture, "h w -> h c w", c=5).stride(),

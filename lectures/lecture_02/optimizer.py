@@ -103,8 +103,8 @@ def plain_sgd_remembers_nothing() -> None:
         "Our SGD and PyTorch's take the same 20 steps."
 
     note(r"""
-        A parameter that took no part in the loss has no gradient: its `grad` is `None`, and nothing
-        can be multiplied by that. `Descent` skips such a parameter, and it stays as it was:
+        A parameter that took no part in the loss has no gradient: its `grad` is `None`, and to
+        multiply `None` by the learning rate is a `TypeError`. `Descent` skips such a parameter, and it stays as it was:
     """)
     used, unused = (torch.ones(2, requires_grad=True) for _ in range(2))
     used.sum().backward()
@@ -114,7 +114,7 @@ def plain_sgd_remembers_nothing() -> None:
     assert unused.tolist() == [1, 1], \
         "The parameter without a gradient stays as it was."
     missing: Any = unused.grad  # @hide
-    careless = message_of(lambda: sgd(lr=0.5)(unused, missing, {}))  # @inspect careless  # @hide
+    careless = message_of(lambda: sgd(lr=0.5)(unused, missing, {}))  # @hide
     assert "NoneType" in careless, "Applied to None, the rule fails with an error."  # @hide
     question(r"""
         A parameter starts at `1`. SGD with a learning rate of `0.5` gets the gradients `2`, `-1`

@@ -109,9 +109,10 @@ def dividing_by_the_root_keeps_the_scale() -> None:
     assert mean_square == 4, \
         "Over all rows of four signs, the mean squared sum is 4."
     note(r"""
-        For $n$ terms the mean squared sum is $n$. The *squares* of independent terms with mean zero
-        add up, because each mixed product of two terms is positive as often as
-        negative, and averages out. So inputs and weights of variance `1` give outputs of variance
+        For $n$ terms the mean squared sum is $n$. Square the sum: that gives the squares of the
+        terms, and products of two different terms. The terms are independent, so these products are
+        positive as often as negative, and cancel on average. Only the $n$ squares remain, each `1`
+        on average. So inputs and weights of variance `1` give outputs of variance
         $n$, and of *standard deviation*, the root of the variance, $\sqrt n$. To keep outputs as
         large as inputs, divide the weights by $\sqrt n$. `outputs` multiplies random inputs by
         random weights of a given standard deviation:
@@ -127,8 +128,8 @@ def dividing_by_the_root_keeps_the_scale() -> None:
     assert draws == [0.32, 1.18, 0.66, 0.47, 0.15], \
         "The outputs that CS336 prints in five editions are of that size as well."  # @hide
     measured = [s / r for s, r in zip(spread, roots)]  # @hide
-    assert [round(m, 1) for m in measured] == [1.0] * 4, \
-        "With weights of size 1, the outputs have the size of the root."
+    assert [round(s / r, 1) for s, r in zip(spread, roots)] == [1.0] * 4, \
+        "With unit weights, the outputs' standard deviation is the root of the number of inputs."
     assert 0.95 < min(measured), \
         "The outputs' standard deviation is less than 5 % below the root."  # @hide
     assert max(measured) < 1.05, \
@@ -136,8 +137,7 @@ def dividing_by_the_root_keeps_the_scale() -> None:
     growth = (spread[-1] / spread[0]) ** 2  # @hide
     assert round(math.log2(growth)) == 6, \
         "From 256 to 16384 inputs, the variance doubles 6 times, as the inputs do."  # @hide
-    rounded = [round(s, 1) for s in level]  # @hide
-    assert rounded == [1.0] * 4, \
+    assert [round(s, 1) for s in level] == [1.0] * 4, \
         "With weights divided by the root, the outputs have the size of the inputs."
     figure(plot_spread(widths, spread, level), caption=r"""
         Standard deviation of the outputs against the number of inputs: with weights of variance
@@ -151,7 +151,7 @@ def dividing_by_the_root_keeps_the_scale() -> None:
               "The *variance* grows with the number of inputs itself. The *standard deviation* grows with its root.")
     z = outputs(16384, 1 / math.sqrt(16384)).flatten()  # @hide  # @unnoticed: 16384: any width
     different = len(set(z.tolist()))  # @hide
-    assert 0.99 < different / z.numel(), "Hardly two outputs are alike."  # @hide
+    assert 0.99 < different / z.numel(), "Hardly any two outputs are equal."  # @hide
     inside = (z.abs() < 1).double().mean().item()  # @hide
     assert 0.64 < inside < 0.73, \
         "About two thirds of the outputs lie between -1 and 1."  # @hide

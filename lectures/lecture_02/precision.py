@@ -224,7 +224,7 @@ def autocast_saves_on_activations_only() -> None:
         bytes a number. How many times fewer bytes does autocast keep?
     """, answer=4 * 9 / (2 * 9 + 2),
         wrong={
-            "The narrow copy of the input is missing.": 2,
+            "The low-precision copy of the input is missing.": 2,
         },
         check=36 / 20,
         hint=r"""
@@ -479,7 +479,7 @@ def what_supports_one_byte_training() -> None:
 def quantize(
     w: Float[Tensor, "inner out"], size: int
 ) -> tuple[Tensor, Tensor]:
-    """The weights as whole numbers of `size` bits, and one scale for each column."""
+    """The weights as integers of `size` bits, and one scale for each column."""
     top = 2 ** (size - 1) - 1
     scale = w.abs().amax(dim=0) / top
     return (w / scale).round().to(torch.int8), scale
@@ -490,10 +490,11 @@ def quantized_weights_trade_error_for_bytes() -> None:
     """Quantization makes a trained model smaller, and a little wrong."""
     note(r"""
         A trained model that is only used can do with coarser weights. To *quantize* a matrix is to
-        replace its elements by small whole numbers, with one scale for each column: whole number
-        times scale is about the old weight. How wrong does a matmul get? `quantize` rounds a random
-        matrix of `256 * 256` to whole numbers of `8` or of `4` bits. `error_of` compares the matmul
-        with the exact one:
+        replace its elements by small integers, with one scale for each column: integer times scale
+        is about the old weight. The scale is chosen so that the column's largest weight becomes the
+        largest integer. How wrong does a matmul get? `quantize` rounds a random matrix of
+        `256 * 256` to integers of `8` or of `4` bits. `error_of` compares the matmul with the exact
+        one:
     """)
     x, w = torch.randn(64, 256), torch.randn(256, 256)
     exact = x @ w
@@ -502,11 +503,11 @@ def quantized_weights_trade_error_for_bytes() -> None:
         whole, scale = quantize(w, size)
         error[size] = error_of(x @ (whole * scale), exact)  # @inspect error  # @unnoticed: arguments swapped: hardly another length to divide by
     assert 0.0064 < error[8] < 0.0074, \
-        "With 8 bits, the matmul is off by 0.7 %."
+        "With 8 bits, the relative error of the matmul is 0.7 %."
     assert 0.12 < error[4] < 0.13, \
-        "With 4 bits, the matmul is off by an eighth."
+        "With 4 bits, the relative error is about an eighth."
     assert w.nbytes / whole.nbytes == 4.0, \
-        "A byte for each weight takes a quarter of float32."
+        "One byte per weight is a quarter of what float32 needs."
     extra = scale.nbytes / whole.nbytes  # @inspect extra
     assert round(extra, 3) == 0.016, "The scales add 1.6 % to these bytes."
     misbelief("Quantizing a trained model improves its performance.", rf"""
@@ -516,24 +517,26 @@ def quantized_weights_trade_error_for_bytes() -> None:
     """)
 
     note(r"""
-        The error grows as bits go, because with `4` bits there are only `15` whole numbers, from
-        `-7` to `7`, to round to. PyTorch has names for `4`-bit formats, but next to no operations:
+        With fewer bits the error grows, because `4` bits leave only `15` integers to round to, from
+        `-7` to `7`. PyTorch has names for `4`-bit formats, but next to no operations:
         a `float4_e2m1fn_x2` element holds two values in a byte, and cannot be added; a `uint4`
-        element spends a whole byte. So pack two values into a byte by hand:
+        element spends a whole byte. So pack two values into a byte by hand. `& 15` keeps the last
+        `4` bits of each integer, `view(-1, 2)` pairs neighbours, and `high << 4` moves the second
+        of a pair to the upper half of the byte:
     """)
     pairs = torch.zeros(2, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)  # @hide
     spent = torch.uint4.itemsize  # type: ignore[attr-defined]  # @hide
-    assert (pairs.element_size(), spent) == (1, 1), "An element of either format has a byte."  # @hide
+    assert (pairs.element_size(), spent) == (1, 1), "An element of either format uses one byte."  # @hide
     refused = message_of(lambda: pairs + pairs)  # @hide
     assert "not implemented" in refused, "PyTorch refuses to add two float4_e2m1fn_x2."  # @hide
     whole, _ = quantize(w, 4)
     low, high = (whole.flatten() & 15).view(-1, 2).unbind(1)
     packed = (low | high << 4).to(torch.uint8)  # @inspect packed
     assert packed.nbytes == w.nbytes // 8, \
-        "Packed in pairs, the weights take an eighth of float32."
+        "Packed in pairs, the weights need an eighth of the bytes of float32."
     halves = torch.stack([packed & 15, packed >> 4], dim=1).to(torch.int8)  # @hide
     restored = torch.where(halves > 7, halves - 16, halves)  # @hide
-    assert torch.equal(restored.view(256, 256), whole), "Unpacked, they are the same whole numbers."  # @hide
+    assert torch.equal(restored.view(256, 256), whole), "Unpacked, they are the same integers."  # @hide
     whole, scale = quantize(torch.randn(1000, 400), 4)  # @unnoticed: 4 -> 5: as many bytes before they are packed
     question(r"""
         A matrix has `1000` rows and `400` columns, at `4` bits a weight, packed in pairs, with one

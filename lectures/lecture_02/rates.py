@@ -79,7 +79,9 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
 
         By hand: `5` calls, of which the first does its own matmul and the work of `200` more. That is
         the work of `5 + 200` matmuls, in the mean `205 / 5 = 41` for each call, instead of one.
-        `starts_slowly` is such a call, and `mean_seconds` takes the mean of `5` without a warm-up:
+        `starts_slowly` is such a call, and `mean_seconds` takes the mean of `5` without a warm-up.
+        Times this short vary much from call to call, so `lower_bound` is what a tenth of the set-up
+        would give, and the mean has to be beyond that:
     """)
     x = torch.randn(16, 16)
     setup = 200
@@ -91,13 +93,13 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
     expected = (5 + setup) / 5  # @hide
     assert expected == 41.0, \
         "By counting matmuls, the mean should be 41 times too long."  # @hide
-    tenth = (5 + setup / 10) / 5  # @hide
-    assert tenth == 5.0, \
+    lower_bound = (5 + setup / 10) / 5  # @inspect lower_bound as times
+    assert lower_bound == 5.0, \
         "With a tenth of the set-up, the mean would be 5 times too long."  # @hide
-    assert tenth < observed, "Measured, the mean is more than 5 times too long."
+    assert lower_bound < observed, "Measured, the mean is more than 5 times too long."
     note(r"""
-        Measured, it need not be just `41`: times of a few microseconds vary from call to call, and
-        the median after a warm-up is that of calls which find everything in the cache.
+        Measured, it is not exactly `41`, because times of a few microseconds vary from call to
+        call, and after the warm-up the data are in the cache.
     """)
     misbelief("Published timings are averages over many runs, after a warm-up.", r"""
         Not all of them: the timer of CS336 takes the mean of `5` calls without a warm-up [@cs336].
@@ -108,7 +110,7 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
         are needed, so that their mean is only a tenth too high?
     """, answer=round(setup / (1.1 - 1)),
         wrong={
-            "With 200 calls the mean is twice too high.": 200,
+            "With 200 calls the mean is twice as high as it should be.": 200,
         },
         check=next(n for n in range(1, 9999) if (n + setup) / n <= 1.1),
         hint="How many matmuls are done in $n$ calls, with the set-up?", unit="calls", within=0.05,
@@ -753,16 +755,19 @@ def the_card_counts_bytes_too() -> None:
     note(r"""
         How many bytes does an operation move? This book counts them by hand: each input is read
         once and each output is written once. A GPU counts as well: its memory has counters of the
-        bytes that it delivers and takes. Do the two agree?
+        bytes that are read and written. Do the two agree?
     """)
     count = scaled(2**29, lambda n: 16 * n)  # @measure count
     note(rf"""
-        Take two tensors `x` and `y` of so many elements in `bfloat16`, far more than the GPU's
-        cache holds. The sum `x + y` reads two tensors and writes one, `6` bytes for each number.
-        SiLU, a function of each number alone, reads one and writes one, `4` bytes. A cast, the same
-        values as `float32`, reads `2` bytes and writes `4`. `bytes_by_the_counters` lets a new
-        program do all three below a *profiler*, a program that reads the counters meanwhile. (Where
-        nobody may read them, it returns nothing.){shrunk(count, 2**29)}
+        Take two tensors `x` and `y` of that many elements in `bfloat16`, far more than the GPU's
+        cache holds. (`16` bytes for each element are room for both tensors and all results.) The
+        sum `x + y` reads two tensors and writes one, `6` bytes for each element. SiLU, an
+        elementwise function, reads one and writes one, `4` bytes. A cast, the same values as
+        `float32`, reads `2` bytes and writes `4`. `bytes_by_the_counters` runs all three in a new
+        process under a *profiler*, a program that reads the counters. `ratios` divides the bytes
+        that it read there by those counted by hand. If both agree, these are near `1`. (Where
+        nobody may read the counters, the list is empty and nothing is
+        compared.){shrunk(count, 2**29)}
     """)
     counted = bytes_by_the_counters(count)  # @measure counted as B
     expected = [6 * count, 4 * count, 6 * count]  # @measure expected as B
@@ -774,12 +779,12 @@ def the_card_counts_bytes_too() -> None:
             "None moves more than a fifth beyond the bytes counted by hand."
     question(r"""
         A tensor has `2**29` elements in `bfloat16`. How many bytes does `x * 2` move, which reads
-        them and writes the same number?
+        them and writes the same number of elements?
     """, answer=2 * 2 * 2**29,
         check=4 * 2**29, unit="B",
         wrong={
             "The result is written as well.": 2 * 2**29,
-            "A number in bfloat16 has two bytes.": 2 * 2**29 * 4,
+            "An element in bfloat16 has two bytes.": 2 * 2**29 * 4,
         },
-        hint="How many bytes has the tensor? Each is read, and the same number is written.",
-        why="The tensor has `2 * 2**29` bytes. They are read once, and the same number is written.")
+        hint="How many bytes has the tensor? Each is read, and the same number of bytes is written.",
+        why="The tensor has `2 * 2**29` bytes. They are read once, and the same number of bytes is written.")

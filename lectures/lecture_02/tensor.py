@@ -47,8 +47,9 @@ def a_new_tensor_is_float32_on_the_cpu() -> None:
     assert (middle, std) == (0.0, 1.0), \
         "To two digits, the mean is 0 and the standard deviation 1."  # @hide
     note(r"""
-        Three things change the dtype. *The values*: a list of whole numbers becomes `int64`, and a
-        single decimal point makes all of it `float32`. *Another library*: NumPy's default is
+        The arguments `dtype=` and `device=` choose both. Without `dtype=`, three things change the
+        dtype. *The values*: a list of integers becomes `int64`, and so does `torch.arange`, which
+        counts up from zero, but a single decimal point makes all of a list `float32`. *Another library*: NumPy's default is
         `float64`, and a tensor made from its array keeps that and needs twice the memory. *An
         operation*: a quotient or a root of integers is `float32`, even where it is whole:
     """)
@@ -58,9 +59,9 @@ def a_new_tensor_is_float32_on_the_cpu() -> None:
     added, over = whole + whole, whole / 0.5
     dtypes = whole.dtype, added.dtype, over.dtype  # @inspect dtypes
     assert m.dtype == torch.float32, \
-        "One of the six has a point: all are floats."
+        "One of the six has a decimal point, so all become floats."
     assert dtypes == (torch.int64, torch.int64, torch.float32), \
-        "Whole numbers and their sums are int64, a quotient is float32."
+        "Integers and their sums are int64, a quotient is float32."
     assert torch.equal(added, over), "torch.equal compares values alone, and finds them equal."  # @hide
     assert y.dtype == np.float64, "NumPy's zeros are float64."
     assert torch.from_numpy(y).nbytes == 2 * x.nbytes, \

@@ -111,7 +111,8 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
     """)
     per_element = {
         "inputs of the norms": 2 + 2, "input of queries, keys, values": 2,
-        "queries, keys, values": 2 + 2 + 2, "input of out": 2, "two masks": 1 + 1,
+        "queries, keys, values": 2 + 2 + 2, "input of the output matrix": 2,
+        "dropout masks after attention and after the feed-forward part": 1 + 1,
         "input of up": 2, "input of GELU": 8, "input of down": 8,
     }
     per_pair = {"weight": 2, "mask": 1, "weight after dropout": 2}
@@ -389,8 +390,8 @@ def written_attention_keeps_a_weight_per_pair() -> None:
         - *Unfused* attention runs as separate operations, and keeps them: `2` bytes each in
           `bfloat16`.
         - *Fused* attention runs as a single program, a kernel. It keeps only one `float32`, `4`
-          bytes, for each head and token. From this it computes the weights again in the backward
-          pass [@dao2022].
+          bytes, for each head and token. From this, and from the queries and keys, which are
+          kept anyway, it computes the weights again in the backward pass [@dao2022].
 
         With `8` heads and `16` tokens that is $8 \cdot 16 \cdot 2 = 256$ bytes per token unfused,
         and $8 \cdot 4 = 32$ fused: `224` more. Measure it with a small block of `8` heads that
@@ -426,7 +427,7 @@ def written_attention_keeps_a_weight_per_pair() -> None:
         token keeps the same bytes in any sequence.
 
         Llama-3-8B has `32` heads and reads sequences of `8192` tokens [@llama3]. Fused, a token
-        keeps {token / 1e3:.0f} kB in a layer. Unfused, it keeps `2 * 32 * 8192` bytes more,
+        [keeps](#the_block_of_today_keeps_other_tensors) {token / 1e3:.0f} kB in a layer. Unfused, it keeps `2 * 32 * 8192` bytes more,
         {2 * heads * tokens / 1e3:.0f} kB. For all tokens of one sequence, a layer keeps
         {out / 1e9:.1f} GB unfused, and {layer / 1e9:.1f} GB fused.
     """)

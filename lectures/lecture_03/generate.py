@@ -664,7 +664,7 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
     note(r"""
         When a model generates many sequences at once, they share the reading of the weights. But
         each sequence has its own *KV cache*, the keys and values of its tokens, and attention reads
-        it for each new token. How many FLOPs does attention do with each byte of it? Take one
+        it for each new token. How many FLOPs does attention do with each byte of it, its *intensity*? Take one
         element of a key. In `bfloat16` it has `2` bytes. Each query head that uses this key
         multiplies the element once and adds the result once: `2` FLOPs. So:
 
@@ -692,7 +692,11 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
         caches = cache_bytes(LLAMA_3_8B, context) / BANDWIDTH
         return matmuls / (matmuls + caches)
 
+    token_matmuls = forward_flops(LLAMA_3_8B, 1, 0) / PEAK  # @hide
+    cached_token = cache_bytes(LLAMA_3_8B, 1) / BANDWIDTH  # @hide
     first = min(t for t in range(1, 9999) if busy(t) < 0.5)  # @hide
+    assert first == math.ceil(token_matmuls / cached_token), \
+        "That is the time of a token's matmuls divided by that of one cached token."  # @hide
     assert first == 388, \
         "With a huge batch, 388 tokens of context are the first with which reading caches takes longer than a step's matmuls."  # @hide
     long_batch, long_context = 10**6, 8192  # @hide
@@ -704,10 +708,11 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
         An H100 can do {ridge:.0f} FLOPs while one byte arrives from its memory; this is its
         *ridge*. Attention does far fewer, so it waits for memory in any batch. The matmuls with
         weights do wait for arithmetic in a large batch. The two run in turn, so the longer one
-        decides what the step mostly waits for. Both grow with the batch, but only the caches grow
-        with the context: from {first} tokens of context on, reading caches takes longer than the
-        matmuls of Llama-3-8B, in any batch, and with `8192` a step reaches no more than {reach:.1%}
-        of the peak.
+        decides what the step mostly waits for. In Llama-3-8B, the matmuls of one sequence's new
+        token take {token_matmuls / MICRO:.1f} µs: their FLOPs divided by the peak. One token in its
+        cache takes {cached_token / MICRO:.4f} µs: its bytes divided by the bandwidth. So from
+        {first} tokens of context on, its cache takes longer than its matmuls. Each sequence of the
+        batch adds both times once, so a larger batch does not change that.
 
         Sharing helps: if more query heads share a key, there are fewer keys, so the cache is
         smaller and is read faster. This is a reason for *grouped-query attention*, in which heads

@@ -853,9 +853,10 @@ def a_block_waits_for_three_things() -> None:
     """With few tokens a block waits for launches, with more for arithmetic, with very many for memory."""
     note(rf"""
         What does a Transformer block wait for on a GPU? Its program *launches* its operations,
-        hands them to the GPU one by one, and the GPU may have to wait for that. On the GPU, an
-        operation waits for *arithmetic* if its FLOPs take longer than its bytes, and for *memory*
-        if its bytes take longer. The GPU runs the operations [in turn](#operations_run_in_turn), so
+        hands them to the GPU one by one, and the GPU may have to wait for that. While the GPU runs
+        an operation the program already launches the next, so whichever takes longer counts. On the
+        GPU, an operation waits for *arithmetic* if its FLOPs take longer than its bytes, and for
+        *memory* if its bytes take longer. The GPU runs the operations [in turn](#operations_run_in_turn), so
         their times add up.
 
         `waits` adds them up for a block of Llama-3-8B on an H100, with unfused attention and
@@ -904,7 +905,8 @@ def a_block_waits_for_three_things() -> None:
         "With 512 tokens, the operations in turn take 1.28 times the larger of the two totals."  # @hide
     misbelief("A GPU computes and moves bytes at the same time, so a block takes the longer of the two totals.", rf"""
         Both overlap within an operation only. While a softmax moves its scores, no matmul runs.
-        With `512` tokens the block takes {more:.2f} times the longer total.
+        With `512` tokens all FLOPs take {work_alone / MICRO:.0f} µs and all bytes
+        {moving / MICRO:.0f} µs, but the block takes {more:.2f} times the longer total.
     """)
     listed = by_kind(block_operations(4096), seconds_at_best)  # @hide
     products = 2 * 4096 * block_weights(LLAMA_3_8B) / PEAK  # @hide

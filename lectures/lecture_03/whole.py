@@ -303,9 +303,10 @@ def a_text_with_a_known_entropy() -> None:
     assert round(entropy, 2) == 0.87, \
         "The entropy of a token is 0.87 nats."  # @hide
     note(rf"""
-        The first letter is the hardest to guess, because any word may come. After two letters only
-        one word is left for {alone} of the `32` words, so the mean surprise of the third letter is
-        only {by_position[2]:.2f}. The space is certain. Together the surprises are $\log 32$, and a
+        The first letter is the hardest to guess, because any word may come. The third is
+        certain in {alone} of the `32` words, because no other word has the same first two letters.
+        The other two words share theirs, and their third letter has a surprise of $\log 2$. So its
+        mean over all words is $2 \cdot \log 2 / 32$, only {by_position[2]:.2f}. The space is certain. Together the surprises are $\log 32$, and a
         quarter of that, the entropy, is {entropy:.3f} nats per token.
     """)
     question(r"""
@@ -418,12 +419,14 @@ def the_run_is_predicted() -> None:
         "The untrained model's loss is within a twentieth of log 27."  # @hide
     note(r"""
         **FLOPs.** Training on a token costs $6N + 12\,L\,d\,T$ FLOPs:
-        [six for each of $N$ weights](#training_costs_six_per_weight_and_twelve_per_pair), and the
-        rest for attention. There are `240` steps of `128` tokens:
+        [six for each of $N$ weights](#training_costs_six_per_weight_and_twelve_per_pair), two
+        forward and four backward, and the rest for attention. In each of $L$ layers this is
+        $2\,d\,T$ for the scores and $2\,d\,T$ for the weighted values, and double that in the
+        backward pass: $(4 + 8)\,d\,T$. There are `240` steps of `128` tokens:
     """)
     weights = forward_flops(RUN, 1, 0) // 2  # @hide
     assert weights == 372_096, \
-        "The matrices of blocks and head have 372,096 weights."  # @hide
+        "The matrices of the blocks and the output matrix have 372,096 weights."  # @hide
     per_token = 6 * 372_096 + 12 * 2 * 128 * 32
     total = 240 * 128 * per_token  # @inspect round(total / 1e9, 1) as GFLOP
     assert STEPS * TOKENS == 240 * 128, \
@@ -439,7 +442,8 @@ def the_run_is_predicted() -> None:
         **Memory.** Each parameter needs `4` bytes, and so do its gradient and its two averages in
         the optimizer: `4 * 4` bytes per parameter. Added to these are the activations of one batch,
         which `saved_bytes_of` adds up. The sum is an upper bound, because the backward pass frees
-        activations while it makes gradients, so they are never all there at once:
+        activations while it makes gradients, so all activations and all gradients are never in
+        memory together:
     """)
     state = 4 * 4 * 376_192  # @inspect round(state / 1e6, 1) as MB
     in_model = sum(p.nbytes for p in model.parameters())  # @hide
@@ -567,7 +571,8 @@ def the_run() -> None:
     note(rf"""
         Both predictions hold. The loss begins near $\log 27$, because the untrained model knows
         nothing. On new sequences it ends at {held_out_loss / entropy:.2f} times the entropy. It
-        stays above the entropy, because nobody can know which word comes next.
+        cannot end below the entropy, because nobody can know which word comes next. It ends a
+        little above, because the model has not learned the language perfectly.
     """)
     question(r"""
         Another made-up language has `64` two-letter words, all equally likely, each followed by a
