@@ -179,10 +179,10 @@ def smaller_blocks_help_unless_the_scale_is_rounded_down() -> None:
         NVFP4 is more precise. Because of the smaller blocks, or because of the finer scales?
 
         A scale should take the largest value of its block to `6`, the largest of E2M1. A block
-        whose largest value is `7.5` needs the scale `7.5 / 6 = 1.25`. A power of two can only be `1`
-        or `2`. Rounded *down*, to `1`, the `7.5` does not fit and is cut off to `6`. Rounded *up*, to
-        `2`, it becomes `7.5 / 2` and nothing is cut off, but the `6` of the format is not used.
-        The first specification of MX rounds down [@ocp-mx].
+        whose largest value is `7.5` needs the scale `7.5 / 6 = 1.25`. A power of two can only be
+        `1` or `2`. Rounded *down*, to `1`, the `7.5` does not fit and is cut off to `6`. Rounded
+        *up*, to `2`, it becomes `7.5 / 2` and nothing is cut off, but the `6` of the format is not
+        used. The first specification of MX rounds down [@ocp-mx].
 
         Change one thing at a time: the relative error with powers of two rounded down, rounded up,
         and with scales in `E4M3`, for several block sizes and normally distributed values:
@@ -244,6 +244,6 @@ def smaller_blocks_help_unless_the_scale_is_rounded_down() -> None:
         hint="Between which two sizes of E2M1 is each value, divided by the scale?",
         why=r"""
             Rounded down, `7.5` is cut off to `6`, off by `1.5`. Rounded up, `7.5 / 2` lies between
-            `3` and `4` and becomes `4`, so `8`, off by `0.5`. The ones are exact either way: `1` and
-            `0.5` are sizes of E2M1.
+            `3` and `4` and becomes `4`, so `8`, off by `0.5`. The ones are exact either way: `1`
+            and `0.5` are sizes of E2M1.
         """)

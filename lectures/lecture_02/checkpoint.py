@@ -94,10 +94,10 @@ def a_long_run_saves_by_the_clock() -> None:
         "With 10 minutes for detection and restart, 16 % of all time is lost."
     note(r"""
         And the minute for a save can be counted. A checkpoint for mixed-precision AdamW holds
-        `2 + 4 + 4 + 4 = 14` bytes per parameter: `2` for the `bfloat16` weight, and `4` each for its
-        `float32` copy and the two moments. The model has `405` billion parameters, and the storage
-        of that team sustains `2` TB per second [@llama3]. So a save can take seconds, if all GPUs
-        write at once:
+        `2 + 4 + 4 + 4 = 14` bytes per parameter: `2` for the `bfloat16` weight, and `4` each for
+        its `float32` copy and the two moments. The model has `405` billion parameters, and the
+        storage of that team sustains `2` TB per second [@llama3]. So a save can take seconds, if
+        all GPUs write at once:
     """)
     size = (2 + 4 + 4 + 4) * 405 * 10**9  # @inspect size as B
     counted = size / 2e12  # @inspect counted as s
@@ -113,7 +113,8 @@ def a_long_run_saves_by_the_clock() -> None:
         hint=r"How does $\sqrt{2\,s\,m}$ change when $s$ is divided by four, and how do the two shares at that $t$?",
         why=r"""
             $t$ grows with the root of $s$, so it is halved. Then lost work, $t/(2m)$, is halved as
-            well, and saves cost the same as lost work. So saves that take a quarter of the time halve the loss.
+            well, and saves cost the same as lost work. So saves that take a quarter of the time
+            halve the loss.
         """)
 
 
@@ -212,8 +213,7 @@ def a_resumed_run_needs_all_of_its_state() -> None:
         - `optimizer`: the averages that Adam keeps;
         - `steps`: the number of steps so far, because the learning rate falls with it;
         - `data`: the state of the random generator that picks the data;
-        - `dropout`: that of the generator for *dropout*, which sets randomly chosen values to
-          zero.
+        - `dropout`: that of the generator for *dropout*, which sets randomly chosen values to zero.
 
         The helper `drift` trains this run twice: once without a break, and once with a stop in the
         middle, where only the named parts are saved and loaded. It returns how far the weights of

@@ -48,8 +48,8 @@ def only_arithmetic_counts() -> None:
     note(r"""
         Now transpose the matrix and copy it. Nothing is noted, because its elements are only moved.
         Then compare each number with another one. The tally has a comparison for each number. These
-        are no arithmetic, so they are no FLOPs either. (PyTorch's own counter counts less still: it has
-        formulas for matmuls and a few more operations, and whatever has none counts as zero
+        are no arithmetic, so they are no FLOPs either. (PyTorch's own counter counts less still: it
+        has formulas for matmuls and a few more operations, and whatever has none counts as zero
         [@pytorch_flop_counter].)
     """)
     tally.clear()
@@ -298,8 +298,9 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
         Does an operation with few FLOPs take little time? Not if it has to move many bytes for
         them. First by hand, for a matrix of `2 * 2` elements in `float32`. The addition `x + 1`
         does `2 * 2` FLOPs. It reads every element and writes one for it, `4 * (2 * 2 + 2 * 2) = 32`
-        bytes: an eighth of a FLOP for each byte. The matmul `x @ x` does `2 * 2 * 2 * 2 = 16` FLOPs, and
-        moves three matrices at most, `4 * 12 = 48` bytes: a third of a FLOP for each byte.
+        bytes: an eighth of a FLOP for each byte. The matmul `x @ x` does `2 * 2 * 2 * 2 = 16`
+        FLOPs, and moves three matrices at most, `4 * 12 = 48` bytes: a third of a FLOP for each
+        byte.
 
         Make the matrix larger, and the addition stays at an eighth, because each element is still
         used once. The matmul improves, because each element is used for a whole row or column of
@@ -382,9 +383,9 @@ def a_rate_times_a_time_is_work() -> None:
     assert week == 0.5 * fortnight, \
         "One week at the peak is as much as two weeks at half of it."  # @hide
     note(r"""
-        (CS336 of 2025 prints the FLOPs of `7` days beside the words *8 H100s for 2 weeks*
-        [@cs336]. The slip is easily overlooked, because `14` days at half of the peak give the same
-        number. The edition of 2026 has the correct number of days [@cs336-2026].)
+        (CS336 of 2025 prints the FLOPs of `7` days beside the words *8 H100s for 2 weeks* [@cs336].
+        The slip is easily overlooked, because `14` days at half of the peak give the same number.
+        The edition of 2026 has the correct number of days [@cs336-2026].)
 
         How does that compare with the training of GPT-3? By the rule of
         [`6` FLOPs per parameter and token](#a_training_run_in_three_lines), its `174,600` million

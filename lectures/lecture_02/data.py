@@ -401,15 +401,15 @@ def tokens_are_few_bytes_for_much_arithmetic() -> None:
     half = 0.5 * dense_peak("H100 SXM", "bfloat16")  # @hide
     note(rf"""
         How fast must a program read its training data, so that the GPU never waits for it? By hand
-        for a model of `1` billion parameters. A token costs `6` FLOPs per parameter, so `6 * 10**9`.
-        The peak of an H100 is `989.5e12` FLOP/s [@nvidia-h100]; at half of it, it trains on
-        `989.5e12 / 2 / (6 * 10**9)` tokens per second. That is {half / 6e9:,.0f}. A token is an
-        integer of `4` bytes, which makes {4 * half / 6e9 / 1000:.0f} kB per second. A disk reads
-        thousands of times as much.
+        for a model of `1` billion parameters. A token costs `6` FLOPs per parameter, so
+        `6 * 10**9`. The peak of an H100 is `989.5e12` FLOP/s [@nvidia-h100]; at half of it, it
+        trains on `989.5e12 / 2 / (6 * 10**9)` tokens per second. That is {half / 6e9:,.0f}. A token
+        is an integer of `4` bytes, which makes {4 * half / 6e9 / 1000:.0f} kB per second. A disk
+        reads thousands of times as much.
 
         The reason: each token passes through *all* weights, forward and backward, so its few bytes
-        bring billions of FLOPs. The larger the model, the more FLOPs per token, and the fewer
-        bytes per second:
+        bring billions of FLOPs. The larger the model, the more FLOPs per token, and the fewer bytes
+        per second:
     """)
     rate = 0.5 * dense_peak("H100 SXM", "bfloat16")
 
@@ -423,9 +423,9 @@ def tokens_are_few_bytes_for_much_arithmetic() -> None:
     sizes = [2.0**k * 1e8 for k in range(13)]  # @hide
     figure(curves(sizes, {"one H100 at half of its peak": [4 * tokens_per_second(n) for n in sizes]},
                   "parameters", "bytes of tokens per second", log=True), caption=r"""
-        Bytes of tokens that one H100 at half of its peak trains on in a second, against the size of
-        the model. A token has the bytes of an int32.
-    """, alt="On logarithmic axes a straight line falls from megabytes per second for small models to about a kilobyte for the largest.")
+                      Bytes of tokens that one H100 at half of its peak trains on in a second,
+                      against the size of the model. A token has the bytes of an int32.
+                  """, alt="On logarithmic axes a straight line falls from megabytes per second for small models to about a kilobyte for the largest.")
     note(r"""
         How fast is a simple loader? `get_batch` cuts sequences out of an array at random positions.
         Time it here, on one core, for batches of `8` sequences of `1024` tokens:

@@ -384,8 +384,8 @@ def a_master_copy_eats_what_it_saves() -> None:
     note("| recipe | parameter | gradient | master | moments | sum |\n|---|---|---|---|---|---|\n"
          + "\n".join(rows))
     note(r"""
-        The first two recipes take the same: parameter and gradient in `bfloat16` save `4` bytes, and
-        the master copy takes `4`. What mixed precision brings is speed, because matmuls in
+        The first two recipes take the same: parameter and gradient in `bfloat16` save `4` bytes,
+        and the master copy takes `4`. What mixed precision brings is speed, because matmuls in
         `bfloat16` are faster. Without a master copy a recipe takes less, but small updates are
         lost.
     """)
@@ -433,9 +433,9 @@ def pooled_memory_needs_sharded_state() -> None:
     note(r"""
         Full copies are what plain *data parallelism* has, because every GPU trains the whole model
         on data of its own. *Sharding* makes slices: each GPU owns one of parameters, gradients and
-        moments, and fetches the other slices when it needs them [@zero]. Try it with `8000` parameters. `chunk`
-        cuts them into `8` slices, and `adamw_step` takes a step with each slice and returns its
-        moments, `exp_avg` and `exp_avg_sq`:
+        moments, and fetches the other slices when it needs them [@zero]. Try it with `8000`
+        parameters. `chunk` cuts them into `8` slices, and `adamw_step` takes a step with each slice
+        and returns its moments, `exp_avg` and `exp_avg_sq`:
     """)
     slices = torch.randn(8000).chunk(gpus)
     owned = [nn.Parameter(s.clone()) for s in slices]
@@ -599,9 +599,9 @@ def the_roofline_tells_waiting_from_working() -> None:
     assert 2 * cache < w.nbytes < 3 * cache, \
         "The matrix is too large for the cache of an H100, 50 MB."  # @hide
     note(rf"""
-        One token at a time reaches {reachable:.1%} of the peak, and no better code can help. (Unless
-        the matrix fits into the GPU's *cache*, {cache // 10**6} MB of faster memory on the chip
-        [@nvidia-hopper]. This one does not; it is read from the GPU's main memory, its *HBM*.)
+        One token at a time reaches {reachable:.1%} of the peak, and no better code can help.
+        (Unless the matrix fits into the GPU's *cache*, {cache // 10**6} MB of faster memory on the
+        chip [@nvidia-hopper]. This one does not; it is read from the GPU's main memory, its *HBM*.)
 
         With more tokens at a time, each weight is still read once, but used for every token: `8`
         tokens make `16` FLOPs of its `2` bytes. How many tokens does it take to reach the ridge?
@@ -610,8 +610,8 @@ def the_roofline_tells_waiting_from_working() -> None:
     tokens = next(m for m in range(1, n) if intensity(m, n, n) > ridge)  # @inspect tokens
     assert tokens == 319, "319 tokens at a time no longer wait for memory."
     note(rf"""
-        Not {ridge:.0f} but {tokens}, because the vectors of the tokens and the results move as well,
-        and their bytes grow with the tokens.
+        Not {ridge:.0f} but {tokens}, because the vectors of the tokens and the results move as
+        well, and their bytes grow with the tokens.
     """)
     note(r"""
         The picture shows this matmul for several numbers of tokens, and an addition `x + y`, which

@@ -417,9 +417,8 @@ def bfloat16_is_much_coarser() -> None:
     note(r"""
         The fraction of a `bfloat16` has `7` bits. A float is
         $\pm(1 + \text{fraction}) \cdot 2^{\text{power}}$. The leading one is not stored, so there
-        are `7 + 1 = 8` binary digits. With eight binary digits one can
-        count to $2^8 = 256$ without a gap. In decimal digits that is $\log_{10} 256$, between two
-        and three:
+        are `7 + 1 = 8` binary digits. With eight binary digits one can count to $2^8 = 256$ without
+        a gap. In decimal digits that is $\log_{10} 256$, between two and three:
     """)
     bits_of_fraction = layout(torch.bfloat16)[2]  # @hide
     assert bits_of_fraction == 7, "The fraction has 7 bits."  # @hide
@@ -567,9 +566,9 @@ def one_byte_is_for_storing_and_multiplying() -> None:
     note(r"""
         What is too large for a format of one byte? `E5M2` has a pattern for infinity, `E4M3` has
         none. Newer releases of PyTorch turn a value that is too large for `E4M3` into its largest,
-        `448`; older ones turned it into NaN on a CPU [@pytorch-saturate], and other libraries do one
-        or the other, as the specification allows [@ofp8; @ml-dtypes]. `clamp(-448, 448)` before the
-        cast gives the same everywhere:
+        `448`; older ones turned it into NaN on a CPU [@pytorch-saturate], and other libraries do
+        one or the other, as the specification allows [@ofp8; @ml-dtypes]. `clamp(-448, 448)` before
+        the cast gives the same everywhere:
     """)
     clamped = torch.tensor([500.0, -1e6, 300.0]).clamp(-448, 448).to(E4M3)
     assert clamped.tolist() == [448.0, -448.0, 288.0], \
@@ -870,9 +869,9 @@ def autocast_chooses_for_each_operation() -> None:
     assert torch.equal(gradient, digits), \
         "The gradient has only the digits of a bfloat16: its matmul was in bfloat16."  # @hide
     note(r"""
-        So the rule of thumb: run matmuls in `bfloat16`. (That includes those of *attention*,
-        by which tokens look at each other.) Keep in `float32` what adds up many values: losses,
-        long sums, softmax, and the weights that the optimizer updates.
+        So the rule of thumb: run matmuls in `bfloat16`. (That includes those of *attention*, by
+        which tokens look at each other.) Keep in `float32` what adds up many values: losses, long
+        sums, softmax, and the weights that the optimizer updates.
     """)
     question(r"""
         A linear layer with `8` inputs and `32` outputs has `8 * 32` weights. `4` rows pass through

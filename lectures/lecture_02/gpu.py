@@ -40,9 +40,9 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
         First by hand. A matmul of two $n \times n$ matrices does `2` FLOPs (a multiplication and an
         addition) for each of $n \times n \times n$ terms. Three matrices cross the link between CPU
         and GPU, two on the way there and the result on the way back, with `2` bytes for each
-        `bfloat16` element. With $n = 1000$ that is `2 * 1000**3` FLOPs and `3 * 1000**2 * 2`
-        bytes. An H100 does `989.5e12` FLOP/s, and its PCIe link carries `64e9` bytes per second in
-        each direction [@nvidia-h100]. So the arithmetic takes `2` µs, and the copies `94` µs.
+        `bfloat16` element. With $n = 1000$ that is `2 * 1000**3` FLOPs and `3 * 1000**2 * 2` bytes.
+        An H100 does `989.5e12` FLOP/s, and its PCIe link carries `64e9` bytes per second in each
+        direction [@nvidia-h100]. So the arithmetic takes `2` µs, and the copies `94` µs.
     """)
     x = torch.zeros(4, 8)  # @hide  # @unnoticed: 4, 8, arguments swapped: any sizes
     assert x.device == torch.device("cpu"), "A new tensor is on the CPU."  # @hide
@@ -80,9 +80,9 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
     sizes = [2.0**k for k in range(8, 19)]  # @hide
     figure(curves(sizes, {"copies": [copies(n) for n in sizes], "arithmetic": [arithmetic(n) for n in sizes]},
                   "rows and columns", "seconds", log=True), caption=r"""
-        Seconds for a matmul of square matrices in bfloat16 on an H100, and for the copies over its
-        PCIe link, at the peaks of the datasheet.
-    """, alt=rf"""
+                      Seconds for a matmul of square matrices in bfloat16 on an H100, and for the
+                      copies over its PCIe link, at the peaks of the datasheet.
+                  """, alt=rf"""
         Two straight lines on logarithmic axes. The line of the copies starts higher and rises less
         steeply; the line of the arithmetic crosses it near {even:,.0f} rows.
     """)
@@ -93,9 +93,9 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
         computed from them: activations, gradients, the optimizer's state. In each step only the
         tokens are copied, a few bytes for each.
 
-        In code: `device = "cuda" if torch.cuda.is_available() else "cpu"` at the start, `.to(device)`
-        once for the model and once for each batch. `.to` copies nothing if the tensor is on the
-        device already.
+        In code: `device = "cuda" if torch.cuda.is_available() else "cpu"` at the start,
+        `.to(device)` once for the model and once for each batch. `.to` copies nothing if the tensor
+        is on the device already.
     """)
     assert x.to("cpu") is x, "x is on the CPU already, so .to returns x itself."  # @hide
     question(r"""
@@ -205,9 +205,9 @@ def moving_allocates_on_the_gpu() -> None:
     before = torch.cuda.memory_allocated()
     both = z.to("cuda:0"), z.bfloat16()
     question(r"""
-        `.to` returns the tensor itself if it is on that device already. `z` is a `float32` matrix of
-        `32 * 32` elements on the GPU. By how many bytes does
-        `memory_allocated` grow when `z.to("cuda:0")` and `z.bfloat16()` are both kept?
+        `.to` returns the tensor itself if it is on that device already. `z` is a `float32` matrix
+        of `32 * 32` elements on the GPU. By how many bytes does `memory_allocated` grow when
+        `z.to("cuda:0")` and `z.bfloat16()` are both kept?
     """, answer=torch.cuda.memory_allocated() - before,
         check=32 * 32 * 2, unit="B",
         why=r"""

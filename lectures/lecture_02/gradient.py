@@ -226,9 +226,9 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
 
         Three small layers first, of the same size, all trained: forward three matmuls; backward
         three for weights and two for inputs, so five and not six. Then a network of two layers from
-        CS336 [@cs336]: $B = 16384$ rows, a first layer of $d \times d$ weights with $d = 32768$, and
-        a second of $d \times K$ with $K = 8192$. `two_layers` counts the FLOPs of its forward and
-        its backward pass, on tensors without data:
+        CS336 [@cs336]: $B = 16384$ rows, a first layer of $d \times d$ weights with $d = 32768$,
+        and a second of $d \times K$ with $K = 8192$. `two_layers` counts the FLOPs of its forward
+        and its backward pass, on tensors without data:
     """)
     b, d, k = 16384, 32768, 8192
     forward, backward = two_layers(b, d, k)  # @inspect forward as FLOP, backward as FLOP

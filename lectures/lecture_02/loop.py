@@ -109,8 +109,8 @@ def the_loop_finds_it() -> None:
 
         Does the loop find the weights that made its data? In the data of `linear_batch` each target
         is a sum of `16` inputs, multiplied by the weights `0`, `1`, `2` and so on. The model is
-        `Stack(16, 0)`: `16` inputs, no hidden layer, so a single row of `16` weights, which begin at
-        random numbers. The loop takes `200` steps, each with a new batch of `4` examples:
+        `Stack(16, 0)`: `16` inputs, no hidden layer, so a single row of `16` weights, which begin
+        at random numbers. The loop takes `200` steps, each with a new batch of `4` examples:
     """)
     model = Stack(16, 0, torch.Generator().manual_seed(0))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
@@ -204,7 +204,8 @@ def a_rate_is_too_small_right_or_too_large() -> None:
     assert small == large, "Other arguments give the same losses, bit for bit."  # @hide
     misbelief("A `train` that is given `num_layers` and `lr` trains with them.", r"""
         It need not. The function `train` of CS336 took both arguments and used fixed values inside
-        [@cs336]. Change each argument once: if the losses are equal to the last bit, it is not used.
+        [@cs336]. Change each argument once: if the losses are equal to the last bit, it is not
+        used.
     """)
     tried = (0.1, 0.5, 0.9, 1.0, 1.1)  # @unnoticed: 0.1: slow, but not the best
     question(r"""

@@ -104,7 +104,8 @@ def plain_sgd_remembers_nothing() -> None:
 
     note(r"""
         A parameter that took no part in the loss has no gradient: its `grad` is `None`, and to
-        multiply `None` by the learning rate is a `TypeError`. `Descent` skips such a parameter, and it stays as it was:
+        multiply `None` by the learning rate is a `TypeError`. `Descent` skips such a parameter, and
+        it stays as it was:
     """)
     used, unused = (torch.ones(2, requires_grad=True) for _ in range(2))
     used.sum().backward()
@@ -324,9 +325,9 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
     assert round(border, 5) == 0.00316, "A gradient of 0.00316 has a square as large as the constant."  # @hide
     misbelief("AdaGrad divides by `sqrt(sum + 1e-5)`.", rf"""
         PyTorch divides by `sqrt(sum) + {eps}`. With the constant of the box under the root, all
-        gradients below about {border:.3f} would be divided by nearly the same number, so their steps
-        would shrink with them: for a gradient of `1e-4` the first step would be {inside[3]} long instead
-        of {outside[3]}.
+        gradients below about {border:.3f} would be divided by nearly the same number, so their
+        steps would shrink with them: for a gradient of `1e-4` the first step would be {inside[3]}
+        long instead of {outside[3]}.
     """)
     question(r"""
         A parameter belongs to a rare word: its gradient is zero in `24` steps and `1` in the

@@ -99,10 +99,10 @@ def dividing_by_the_root_keeps_the_scale() -> None:
         the sum is large, and the next layer makes it larger still.
 
         First by hand. Let `4` inputs and `4` weights each be `1` or `-1`. Each term is then `1` or
-        `-1`, and the output is a sum of four of them. The terms partly cancel: of the `2**4 = 16` possible
-        rows of signs, `2` give a sum of size `4`, `8` one of size `2`, and `6` give zero. The mean
-        of the squared sums is $(2 \cdot 16 + 8 \cdot 4) / 16 = 4$, so the sums have a typical size
-        of $\sqrt 4 = 2$:
+        `-1`, and the output is a sum of four of them. The terms partly cancel: of the `2**4 = 16`
+        possible rows of signs, `2` give a sum of size `4`, `8` one of size `2`, and `6` give zero.
+        The mean of the squared sums is $(2 \cdot 16 + 8 \cdot 4) / 16 = 4$, so the sums have a
+        typical size of $\sqrt 4 = 2$:
     """)
     sums = [sum(signs) for signs in itertools.product((1, -1), repeat=4)]
     mean_square = sum(s * s for s in sums) / len(sums)  # @inspect mean_square
@@ -112,10 +112,10 @@ def dividing_by_the_root_keeps_the_scale() -> None:
         For $n$ terms the mean squared sum is $n$. Square the sum: that gives the squares of the
         terms, and products of two different terms. The terms are independent, so these products are
         positive as often as negative, and cancel on average. Only the $n$ squares remain, each `1`
-        on average. So inputs and weights of variance `1` give outputs of variance
-        $n$, and of *standard deviation*, the root of the variance, $\sqrt n$. To keep outputs as
-        large as inputs, divide the weights by $\sqrt n$. `outputs` multiplies random inputs by
-        random weights of a given standard deviation:
+        on average. So inputs and weights of variance `1` give outputs of variance $n$, and of
+        *standard deviation*, the root of the variance, $\sqrt n$. To keep outputs as large as
+        inputs, divide the weights by $\sqrt n$. `outputs` multiplies random inputs by random
+        weights of a given standard deviation:
     """)
     widths = [256, 1024, 4096, 16384]
     spread = [outputs(n, 1.0).std().item() for n in widths]  # @inspect spread
@@ -188,11 +188,11 @@ def xavier_agrees_for_square_layers_only() -> None:
         multiply in a product and [add up in a sum](#dividing_by_the_root_keeps_the_scale).
 
         By hand, with `3` inputs and `1` output. The output is a sum of `3` products, input times
-        weight, each of variance $1 \cdot v$, so it has variance $3v$. That is `1` if $v = 1/3$. With
-        $n_\mathrm{in}$ inputs, $v = 1/n_\mathrm{in}$ is *LeCun's rule* [@lecun1998]. Backward, the
-        gradient of an input is a sum with one product for each *output*, because the input has
-        contributed to each. Here that is one product, so gradients keep variance `1` if $v = 1$, and
-        with $n_\mathrm{out}$ outputs if $v = 1/n_\mathrm{out}$.
+        weight, each of variance $1 \cdot v$, so it has variance $3v$. That is `1` if $v = 1/3$.
+        With $n_\mathrm{in}$ inputs, $v = 1/n_\mathrm{in}$ is *LeCun's rule* [@lecun1998]. Backward,
+        the gradient of an input is a sum with one product for each *output*, because the input has
+        contributed to each. Here that is one product, so gradients keep variance `1` if $v = 1$,
+        and with $n_\mathrm{out}$ outputs if $v = 1/n_\mathrm{out}$.
 
         Unless the layer is square, no $v$ does both. *Xavier's rule* [@glorot2010] takes `1` over
         the mean of the two sizes, here `(3 + 1) / 2 = 2`. Then outputs have variance `3 / 2`, and
@@ -246,10 +246,11 @@ def unscaled_gradients_explode() -> None:
     """Weights that are too large make outputs and gradients explode."""
     note(r"""
         Weights straight from `torch.randn` have a standard deviation of `1`. In a layer with `64`
-        inputs they make outputs `8` times [as large as inputs](#dividing_by_the_root_keeps_the_scale),
-        $\sqrt{64}$. What does that do to a deep model? After $L$ layers the outputs have grown by
-        $8^L$, and `float32` ends just below $2^{128}$. `layers_until_infinity` counts the layers until
-        an entry is infinite, in `25` runs:
+        inputs they make outputs `8` times
+        [as large as inputs](#dividing_by_the_root_keeps_the_scale), $\sqrt{64}$. What does that do
+        to a deep model? After $L$ layers the outputs have grown by $8^L$, and `float32` ends just
+        below $2^{128}$. `layers_until_infinity` counts the layers until an entry is infinite, in
+        `25` runs:
     """)
 
     def layers_until_infinity() -> int:

@@ -181,8 +181,8 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
         """)
     note(r"""
         This holds for matmuls that wait for arithmetic. A matmul with few rows waits for its
-        weights instead: it reads all of them for little work. There, fewer bytes are what helps, and
-        the units do not. One row times `4096 * 4096` weights on an H100, by the datasheet:
+        weights instead: it reads all of them for little work. There, fewer bytes are what helps,
+        and the units do not. One row times `4096 * 4096` weights on an H100, by the datasheet:
     """)
     h100, n = CARDS["H100 SXM"], 4096
     reading = {size: n * n * size / h100.bandwidth for size in (4, 2, 1)}  # @inspect reading as s
@@ -399,9 +399,9 @@ def the_peak_of_this_cpu_is_measured() -> None:
         work, and what a system states is often the rated clock and not the present one. So measure
         both. `measure_core` runs two loops of machine code on one core. In one, each multiplication
         waits for the result of the one before, which takes `3` ticks: that gives the clock. In the
-        other, many fused multiply-adds do not depend on each other, so that both units are
-        always busy: that gives the peak, because no program can do more in a tick. The least time
-        of many tries counts, since other programs can only make a loop slower:
+        other, many fused multiply-adds do not depend on each other, so that both units are always
+        busy: that gives the peak, because no program can do more in a tick. The least time of many
+        tries counts, since other programs can only make a loop slower:
     """)
     stated = stated_clock()  # @measure stated as Hz
     core = measure_core()
@@ -418,8 +418,8 @@ def the_peak_of_this_cpu_is_measured() -> None:
         "available* here, and neither is any share of that peak below; the rates themselves are."
     )  # @hide
     note(rf"""
-        {here} What share of that peak does PyTorch reach? `rate_of` is the FLOP/s of a matmul of two
-        matrices of $n \times n$, on the same core. `utilization` divides it by the peak, and
+        {here} What share of that peak does PyTorch reach? `rate_of` is the FLOP/s of a matmul of
+        two matrices of $n \times n$, on the same core. `utilization` divides it by the peak, and
         returns `None` where no peak is known:
     """)
     rates = {n: rate_of(n) for n in (16, 64, 256, 512)}  # @measure rates as FLOP/s
@@ -430,10 +430,12 @@ def the_peak_of_this_cpu_is_measured() -> None:
     large = shares[512]  # @measure large as %
     assert large is None or 1 / 8 < large < 1.1, \
         "The large matmul reaches between an eighth of the peak and all of it."
+    assert (reached[512] == as_percent(None)) == (large is None), \
+        "A share is shown where the peak is known."  # @hide
     note(r"""
         A large matmul comes near the peak, because each element that is loaded into a register is
-        used many times. A small one does not, because calling it takes about a microsecond, in which
-        the core could do tens of thousands of FLOPs.
+        used many times. A small one does not, because calling it takes about a microsecond, in
+        which the core could do tens of thousands of FLOPs.
 
         Where no peak is known, no share can be given. A program that divides by some other number
         prints nonsense: the trace of CS336 has `mfu = 11739062719` [@cs336]. It ran on a CPU, knew
@@ -521,13 +523,16 @@ def mfu_rises_with_the_width_of_a_model() -> None:
         "The widest model does more FLOPs per second than the narrowest."
     assert all(share is None or 0 < share <= 1 for share in mfu.values()), \
         "Each MFU is a share of the peak, between 0 and 1."
+    assert (shown[512] == as_percent(None)) == (top is None), \
+        "An MFU is shown where the peak is known."  # @hide
     note(r"""
-        Why does it rise? The FLOPs of a token grow with the *square* of the model dimension, because
-        each matrix has more rows and more columns. The tensors between the matmuls grow only in
-        proportion: a token of twice the dimension has twice as many elements to normalize, add and
-        multiply one by one, and that work waits for memory and counts as nothing in an MFU. The number of operations, each with its
-        call of a microsecond or more, does not grow at all. So the matmuls' share of the time rises.
-        Count the FLOPs of a step for each byte that its forward pass keeps:
+        Why does it rise? The FLOPs of a token grow with the *square* of the model dimension,
+        because each matrix has more rows and more columns. The tensors between the matmuls grow
+        only in proportion: a token of twice the dimension has twice as many elements to normalize,
+        add and multiply one by one, and that work waits for memory and counts as nothing in an MFU.
+        The number of operations, each with its call of a microsecond or more, does not grow at all.
+        So the matmuls' share of the time rises. Count the FLOPs of a step for each byte that its
+        forward pass keeps:
     """)
     kept = {w: kept_by_a_step(model) for w, model in models.items()}
     per_byte = {w: work[w] / kept[w] for w in models}  # @inspect per_byte as FLOP/B
@@ -536,9 +541,9 @@ def mfu_rises_with_the_width_of_a_model() -> None:
         "With every doubling of the width, a step does nearly twice the FLOPs for each byte kept."
     question(r"""
         Two models do the same number of FLOPs per token: one has `8` layers of model dimension
-        `1024`, the other `32` layers of `512`. Nearly all of their FLOPs are in matrices of $12 d^2$
-        weights per layer. How many times as many elements does a token have between the matmuls of
-        the second, and which of the two has the higher MFU?
+        `1024`, the other `32` layers of `512`. Nearly all of their FLOPs are in matrices of
+        $12 d^2$ weights per layer. How many times as many elements does a token have between the
+        matmuls of the second, and which of the two has the higher MFU?
     """, answer=(32 * 512) / (8 * 1024),
         check=math.prod([32 / 8, 512 / 1024]), unit="times",
         wrong={
@@ -548,6 +553,6 @@ def mfu_rises_with_the_width_of_a_model() -> None:
         hint="A token has a number of elements in proportion to d in each layer.",
         why=r"""
             In each layer a token has elements in proportion to $d$: half as many, in `32 / 8` times
-            as many layers, so twice as many in all. The wide model does the same arithmetic with half
-            of that work and a quarter of the calls, so it has the higher MFU.
+            as many layers, so twice as many in all. The wide model does the same arithmetic with
+            half of that work and a quarter of the calls, so it has the higher MFU.
         """)

@@ -363,11 +363,11 @@ def one_byte_needs_a_scale() -> None:
     """In one byte a tensor needs a scale, or its small values become zero."""
     note(r"""
         Can a matmul be computed from elements of a single byte? By hand first. The format `E4M3`
-        holds values from `448` down to $2^{-9}$, the smallest that is not zero. A layer has
-        three weights, `0.0004`, `-0.0001` and `0.0002`. In `E4M3` all three become zero, and the
-        layer computes nothing. Now multiply them by a *scale* of `448 / 0.0004 = 1,120,000`. They
-        become `448`, `-112` and `224`, and `E4M3` holds each exactly. After the matmul, divide the
-        result by the scale.
+        holds values from `448` down to $2^{-9}$, the smallest that is not zero. A layer has three
+        weights, `0.0004`, `-0.0001` and `0.0002`. In `E4M3` all three become zero, and the layer
+        computes nothing. Now multiply them by a *scale* of `448 / 0.0004 = 1,120,000`. They become
+        `448`, `-112` and `224`, and `E4M3` holds each exactly. After the matmul, divide the result
+        by the scale.
 
         That gives the same result because a factor can be taken out of a sum of products:
         $\sum_j x_j (s\,w_j) = s \sum_j x_j w_j$. So a scale costs one multiplication for each
@@ -428,8 +428,8 @@ def one_byte_needs_a_scale() -> None:
         hint="The largest weight decides the scale. What are the two weights times that scale, and what are the nearest values of E4M3?",
         why=r"""
             The scale is `448`. `1e-6` becomes `0.000448`, less than half of the smallest value, and
-            is lost. `1e-4` becomes `0.0448`, which E4M3 rounds to `11` steps of `2**-8`, off by `4` %.
-            One outlier costs the smallest weights; many scales, one for each
+            is lost. `1e-4` becomes `0.0448`, which E4M3 rounds to `11` steps of `2**-8`, off by `4`
+            %. One outlier costs the smallest weights; many scales, one for each
             [block](#an_outlier_ruins_its_own_block_only), limit the harm.
         """)
 
@@ -518,8 +518,8 @@ def quantized_weights_trade_error_for_bytes() -> None:
 
     note(r"""
         With fewer bits the error grows, because `4` bits leave only `15` integers to round to, from
-        `-7` to `7`. PyTorch has names for `4`-bit formats, but next to no operations:
-        a `float4_e2m1fn_x2` element holds two values in a byte, and cannot be added; a `uint4`
+        `-7` to `7`. PyTorch has names for `4`-bit formats, but next to no operations: a
+        `float4_e2m1fn_x2` element holds two values in a byte, and cannot be added; a `uint4`
         element spends a whole byte. So pack two values into a byte by hand. `& 15` keeps the last
         `4` bits of each integer, `view(-1, 2)` pairs neighbours, and `high << 4` moves the second
         of a pair to the upper half of the byte:

@@ -77,8 +77,8 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
         The remedy is a *warm-up*: call the operation until the times of several calls agree, and
         only then measure. `time_call` does so, and reports the median.
 
-        By hand: `5` calls, of which the first does its own matmul and the work of `200` more. That is
-        the work of `5 + 200` matmuls, in the mean `205 / 5 = 41` for each call, instead of one.
+        By hand: `5` calls, of which the first does its own matmul and the work of `200` more. That
+        is the work of `5 + 200` matmuls, in the mean `205 / 5 = 41` for each call, instead of one.
         `starts_slowly` is such a call, and `mean_seconds` takes the mean of `5` without a warm-up.
         Times this short vary much from call to call, so `lower_bound` is what a tenth of the set-up
         would give, and the mean has to be beyond that:

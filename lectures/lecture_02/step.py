@@ -454,11 +454,11 @@ def small_batches_make_the_optimizer_count() -> None:
     """The optimizer's own FLOPs do not grow with the batch, and no counter shows them."""
     note(r"""
         How much of a training step's work is the optimizer's? PyTorch's counter says nothing at
-        all, because it counts [matmuls only](#only_arithmetic_counts). So
-        count by hand. Plain SGD multiplies each gradient by the learning rate and subtracts the
-        result, `2` FLOPs for each parameter. Take a model with two hidden layers of width `4` and a
-        head, `36` parameters. `numbers_written` counts the results that an update computes, here
-        after a batch of `2` rows and of `2048`:
+        all, because it counts [matmuls only](#only_arithmetic_counts). So count by hand. Plain SGD
+        multiplies each gradient by the learning rate and subtracts the result, `2` FLOPs for each
+        parameter. Take a model with two hidden layers of width `4` and a head, `36` parameters.
+        `numbers_written` counts the results that an update computes, here after a batch of `2` rows
+        and of `2048`:
     """)
     model, (x, y) = Stack(4, 2), linear_batch(4, 2)  # @unnoticed: 2: any depth, any batch
     optimizer = OPTIMIZERS["SGD"](model.parameters())

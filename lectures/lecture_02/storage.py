@@ -68,8 +68,8 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
         "The column begins one element later in memory."  # @hide
 
     note(r"""
-        The dtype also only says how to read. `view(torch.int32)` reads the bytes of the same
-        floats as integers. In binary, the first one shows the bits of the float `1.0`:
+        The dtype also only says how to read. `view(torch.int32)` reads the bytes of the same floats
+        as integers. In binary, the first one shows the bits of the float `1.0`:
     """)
     integers: Int[Tensor, "row col"] = x.view(torch.int32)
     one = f"{integers[0, 0].item():032b}"  # @inspect one
@@ -340,8 +340,8 @@ def some_shapes_cannot_be_a_view() -> None:
         because the new axis has a single stride. They merge if a walk along the whole inner axis
         ends just where the next step of the outer axis begins: the outer stride has to be the size
         of the inner axis times its stride. `block` has the shape `(2, 3, 2)` and the strides
-        `(12, 4, 1)`. Its first two axes merge, because `3 * 4 = 12`. Its last two do not,
-        because `4` is not `2 * 1`:
+        `(12, 4, 1)`. Its first two axes merge, because `3 * 4 = 12`. Its last two do not, because
+        `4` is not `2 * 1`:
     """)
     whole = torch.arange(24.0).view(2, 3, 4)
     block = whole[:, :, :2]  # @inspect block.stride()

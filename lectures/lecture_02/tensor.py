@@ -49,9 +49,10 @@ def a_new_tensor_is_float32_on_the_cpu() -> None:
     note(r"""
         The arguments `dtype=` and `device=` choose both. Without `dtype=`, three things change the
         dtype. *The values*: a list of integers becomes `int64`, and so does `torch.arange`, which
-        counts up from zero, but a single decimal point makes all of a list `float32`. *Another library*: NumPy's default is
-        `float64`, and a tensor made from its array keeps that and needs twice the memory. *An
-        operation*: a quotient or a root of integers is `float32`, even where it is whole:
+        counts up from zero, but a single decimal point makes all of a list `float32`. *Another
+        library*: NumPy's default is `float64`, and a tensor made from its array keeps that and
+        needs twice the memory. *An operation*: a quotient or a root of integers is `float32`, even
+        where it is whole:
     """)
     whole = torch.tensor([1, 4, 9])
     m: Float[Tensor, "row col"] = torch.tensor([[1.0, 2, 3], [4, 5, 6]])

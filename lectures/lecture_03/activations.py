@@ -390,8 +390,8 @@ def written_attention_keeps_a_weight_per_pair() -> None:
         - *Unfused* attention runs as separate operations, and keeps them: `2` bytes each in
           `bfloat16`.
         - *Fused* attention runs as a single program, a kernel. It keeps only one `float32`, `4`
-          bytes, for each head and token. From this, and from the queries and keys, which are
-          kept anyway, it computes the weights again in the backward pass [@dao2022].
+          bytes, for each head and token. From this, and from the queries and keys, which are kept
+          anyway, it computes the weights again in the backward pass [@dao2022].
 
         With `8` heads and `16` tokens that is $8 \cdot 16 \cdot 2 = 256$ bytes per token unfused,
         and $8 \cdot 4 = 32$ fused: `224` more. Measure it with a small block of `8` heads that
@@ -427,9 +427,9 @@ def written_attention_keeps_a_weight_per_pair() -> None:
         token keeps the same bytes in any sequence.
 
         Llama-3-8B has `32` heads and reads sequences of `8192` tokens [@llama3]. Fused, a token
-        [keeps](#the_block_of_today_keeps_other_tensors) {token / 1e3:.0f} kB in a layer. Unfused, it keeps `2 * 32 * 8192` bytes more,
-        {2 * heads * tokens / 1e3:.0f} kB. For all tokens of one sequence, a layer keeps
-        {out / 1e9:.1f} GB unfused, and {layer / 1e9:.1f} GB fused.
+        [keeps](#the_block_of_today_keeps_other_tensors) {token / 1e3:.0f} kB in a layer. Unfused,
+        it keeps `2 * 32 * 8192` bytes more, {2 * heads * tokens / 1e3:.0f} kB. For all tokens of
+        one sequence, a layer keeps {out / 1e9:.1f} GB unfused, and {layer / 1e9:.1f} GB fused.
     """)
     more_lengths = [2**n for n in range(9, 18)]  # @hide
     lines = {
@@ -635,7 +635,8 @@ def checkpointing_lets_a_large_model_fit() -> None:
             tenth is kept free. Below, how long training on `15e12` tokens takes at half of the
             peak, counted as `6` FLOPs for each parameter and token.
         """, alt=r"""
-            A frame, the memory of one H100, and a bar that runs far out of it: a sliver of state, activations, and the softmax of the logits.
+            A frame, the memory of one H100, and a bar that runs far out of it: a sliver of state,
+            activations, and the softmax of the logits.
         """)  # @hide
     note(rf"""
         So in data parallelism without checkpointing, no number of GPUs is enough, because each

@@ -664,9 +664,9 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
     note(r"""
         When a model generates many sequences at once, they share the reading of the weights. But
         each sequence has its own *KV cache*, the keys and values of its tokens, and attention reads
-        it for each new token. How many FLOPs does attention do with each byte of it, its *intensity*? Take one
-        element of a key. In `bfloat16` it has `2` bytes. Each query head that uses this key
-        multiplies the element once and adds the result once: `2` FLOPs. So:
+        it for each new token. How many FLOPs does attention do with each byte of it, its
+        *intensity*? Take one element of a key. In `bfloat16` it has `2` bytes. Each query head that
+        uses this key multiplies the element once and adds the result once: `2` FLOPs. So:
 
         - If one head uses a key, attention does one FLOP with each byte. If four heads share the
           key, it does four.

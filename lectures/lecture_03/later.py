@@ -262,8 +262,7 @@ def a_batch_reads_most_experts() -> None:
         check it, give each expert a random score for each token: `topk(8)` then chooses `8` of
         `256` experts at random. `chosen` does this for `64` tokens in each of the `58` layers of
         DeepSeek-V3 that have experts [@deepseek-v3], `flatten(1)` puts all `64 * 8` choices of a
-        layer in one row, and `touched` is the share of experts that are
-        chosen:
+        layer in one row, and `touched` is the share of experts that are chosen:
     """)
     chosen = torch.rand(58, 64, 256).topk(8).indices.flatten(1)  # @unnoticed: 58 -> 59, 64 -> 65: less than two draws differ
     touched = sum(len(layer.unique()) for layer in chosen) / (58 * 256)  # @inspect touched as %  # @unnoticed: 256 -> 257: hardly another share

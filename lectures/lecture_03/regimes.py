@@ -571,8 +571,8 @@ def fused_attention_stores_no_scores() -> None:
     assert 1.8 < in_fused < 2, \
         "In tiles, twice the sequence needs nearly twice the memory."
     note(r"""
-        Unfused, the memory grows nearly with the square of the sequence, because there is a
-        score for each pair of tokens. In tiles it grows only as the sequence does, because just the
+        Unfused, the memory grows nearly with the square of the sequence, because there is a score
+        for each pair of tokens. In tiles it grows only as the sequence does, because just the
         scores of one tile of queries with one tile of keys are there at a time.
     """)
     question(r"""
@@ -739,8 +739,8 @@ def even_one_number_takes_microseconds() -> None:
     """)
     question(r"""
         Launching an operation takes `5e-6` seconds. A GPU moves `3.35e12` bytes a second, and an
-        addition reads `2` bytes and writes `2` bytes for each element. For how many elements does the
-        addition take the GPU as long as the launch takes the program?
+        addition reads `2` bytes and writes `2` bytes for each element. For how many elements does
+        the addition take the GPU as long as the launch takes the program?
     """, answer=5e-6 * 3.35e12 / (2 + 2), check=LAUNCH / (4 / BANDWIDTH), unit="elements", within=0.1, wrong={
             "Each element is read and written: 4 bytes.": 5e-6 * 3.35e12 / 2,
         }, hint="How many bytes does the GPU move in that time?",
@@ -856,8 +856,8 @@ def a_block_waits_for_three_things() -> None:
         hands them to the GPU one by one, and the GPU may have to wait for that. While the GPU runs
         an operation the program already launches the next, so whichever takes longer counts. On the
         GPU, an operation waits for *arithmetic* if its FLOPs take longer than its bytes, and for
-        *memory* if its bytes take longer. The GPU runs the operations [in turn](#operations_run_in_turn), so
-        their times add up.
+        *memory* if its bytes take longer. The GPU runs the operations
+        [in turn](#operations_run_in_turn), so their times add up.
 
         `waits` adds them up for a block of Llama-3-8B on an H100, with unfused attention and
         {LAUNCH / MICRO:.0f} µs for a launch. `arithmetic` is the part of the GPU's time that is

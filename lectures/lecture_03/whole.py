@@ -256,12 +256,12 @@ def a_text_with_a_known_entropy() -> None:
         By hand, take the words `aa`, `ab`, `ba` and `bb`, equally likely. A word has probability
         $1/4$, so its surprise is $\log 4$. Each of its two letters has probability $1/2$ and
         surprise $\log 2$. The surprises of the letters add up to that of the word,
-        $\log 2 + \log 2 = \log 4$, because their probabilities multiply,
-        $1/2 \cdot 1/2 = 1/4$, and the logarithm of a product is a sum.
+        $\log 2 + \log 2 = \log 4$, because their probabilities multiply, $1/2 \cdot 1/2 = 1/4$, and
+        the logarithm of a product is a sum.
 
         Now the `32` words. Even a reader who knows all of them cannot know which comes next. Each
-        has probability $1/32$, so the surprise of a word is $-\log(1/32) = \log 32$. A word has
-        `4` tokens, three letters and a space, so the mean surprise per token is
+        has probability $1/32$, so the surprise of a word is $-\log(1/32) = \log 32$. A word has `4`
+        tokens, three letters and a space, so the mean surprise per token is
 
         $$
         \frac{\log 32}{4}.
@@ -303,11 +303,12 @@ def a_text_with_a_known_entropy() -> None:
     assert round(entropy, 2) == 0.87, \
         "The entropy of a token is 0.87 nats."  # @hide
     note(rf"""
-        The first letter is the hardest to guess, because any word may come. The third is
-        certain in {alone} of the `32` words, because no other word has the same first two letters.
-        The other two words share theirs, and their third letter has a surprise of $\log 2$. So its
-        mean over all words is $2 \cdot \log 2 / 32$, only {by_position[2]:.2f}. The space is certain. Together the surprises are $\log 32$, and a
-        quarter of that, the entropy, is {entropy:.3f} nats per token.
+        The first letter is the hardest to guess, because any word may come. The third is certain in
+        {alone} of the `32` words, because no other word has the same first two letters. The other
+        two words share theirs, and their third letter has a surprise of $\log 2$. So its mean over
+        all words is $2 \cdot \log 2 / 32$, only {by_position[2]:.2f}. The space is certain.
+        Together the surprises are $\log 32$, and a quarter of that, the entropy, is {entropy:.3f}
+        nats per token.
     """)
     question(r"""
         Another lexicon has `256` three-letter words, all equally likely, each followed by a space.

@@ -616,10 +616,10 @@ def few_messages_or_few_bytes() -> None:
     note(r"""
         So in this model a ring is never the best, because halving and doubling sends the same bytes
         in fewer exchanges. Why are rings used for large tensors anyway? The model leaves out which
-        links there are. A ring needs only links between neighbors, and uses
-        all of them all the time. Doubling sends to ranks far away, and where several messages share
-        a link, each gets only a part of its bandwidth. Libraries have several algorithms, trees
-        among them, and choose by size and by the links that they find.
+        links there are. A ring needs only links between neighbors, and uses all of them all the
+        time. Doubling sends to ranks far away, and where several messages share a link, each gets
+        only a part of its bandwidth. Libraries have several algorithms, trees among them, and
+        choose by size and by the links that they find.
     """)
     question(r"""
         A step all-reduces `100` small tensors in turn, by a ring on `64` ranks. An exchange has a

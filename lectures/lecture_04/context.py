@@ -264,8 +264,8 @@ def a_gather_sends_as_much_as_a_ring() -> None:
         in every turn but the last, $3$ pieces on four ranks. With the all-gather, it also sends $3$
         pieces, because in either way those of all other ranks have to come to every rank. But
         afterwards a rank holds all $4$. With the ring it holds only $2$: the one that it works on,
-        and the one that is arriving. Llama 3 was trained with the all-gather [@llama3]. Both
-        ways with `256` tokens:
+        and the one that is arriving. Llama 3 was trained with the all-gather [@llama3]. Both ways
+        with `256` tokens:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     q, k, v = torch.randn(3, 4, 256, 32).double()  # @unnoticed: 4, 32: any heads

@@ -113,8 +113,8 @@ def three_ways_to_the_same_gradient() -> None:
         And the traffic by hand, for a gradient of eight elements on four ranks: in an
         [all-reduce](#a_ring_sends_less_than_twice_the_tensor) each rank has four parts of two
         elements. It sends three parts while the sums are formed, all but one, and three again to
-        hand the sums out: `2 * 3` parts, one and a half times the gradient. How many rows a rank has does not matter,
-        because the gradient has the size of the weights and not of the batch.
+        hand the sums out: `2 * 3` parts, one and a half times the gradient. How many rows a rank
+        has does not matter, because the gradient has the size of the weights and not of the batch.
 
         `network` makes a model of eight layers, with the same weights each time. A batch of `32`
         rows goes through it in three ways:

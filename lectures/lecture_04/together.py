@@ -336,8 +336,8 @@ def enough_tokens_hide_the_weights() -> None:
         microbatch*, not those of the step.
 
         Four ranks have `256` tokens each, in `1`, `2` and `8` microbatches. In the forward pass,
-        `flops` counts what a rank computes, and `Wire` what it sends, which is also what arrives:
-        a rank receives the number of bytes that it sends. `ratios` are the FLOPs per byte:
+        `flops` counts what a rank computes, and `Wire` what it sends, which is also what arrives: a
+        rank receives the number of bytes that it sends. `ratios` are the FLOPs per byte:
     """)
     ranks = dist.get_world_size()
     model = feed_forward_layers(4, 128, 320)
@@ -366,8 +366,8 @@ def enough_tokens_hide_the_weights() -> None:
 
         The backward pass needs more tokens. Each weight costs $4$ FLOPs per token there: $2$ for
         the gradient of the layer's input, and $2$ for the gradient of the weight. And it moves
-        $2 + 4 = 6$ bytes, the weight and its gradient in `float32`. So it has $3$ times the bytes of
-        the forward pass and only $2$ times its FLOPs, and needs `3 / 2` times the tokens:
+        $2 + 4 = 6$ bytes, the weight and its gradient in `float32`. So it has $3$ times the bytes
+        of the forward pass and only $2$ times its FLOPs, and needs `3 / 2` times the tokens:
     """)
     nvlink_tokens, network_tokens = PEAK / NVLINK, PEAK / NETWORK  # @inspect nvlink_tokens as tokens, network_tokens as tokens
     assert (round(nvlink_tokens), round(network_tokens)) == (2199, 19790), \

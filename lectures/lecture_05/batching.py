@@ -32,8 +32,8 @@ def a_fixed_batch_waits_for_its_longest() -> None:
 
         Think of the batch as *slots*, one per sequence. By hand: two slots, and answers of $1$ and
         $3$ tokens. The batch runs for $3$ steps. The first slot works in one of them and is empty
-        in two. One slot for one step is a *slot-step*. So of $2 \cdot 3 = 6$ slot-steps, $1 + 3 = 4$
-        give a token: the *busy share*, or utilization of the slots, is $4/6$.
+        in two. One slot for one step is a *slot-step*. So of $2 \cdot 3 = 6$ slot-steps,
+        $1 + 3 = 4$ give a token: the *busy share*, or utilization of the slots, is $4/6$.
 
         A fixed batch lasts as long as its longest sequence, because it admits new sequences only
         when all of its own are finished.

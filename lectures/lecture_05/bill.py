@@ -157,8 +157,8 @@ def a_batch_saves_energy() -> None:
     assert math.isclose(watts * HOUR / per_hour, shared), \
         "The energy of an hour, divided by its tokens, is the same."  # @hide
     note(rf"""
-        In a batch of `64`, a token costs a {alone / shared:.0f}th of the energy that it costs alone,
-        and not a $64$th, because the step takes longer: it reads `64` caches instead of one.
+        In a batch of `64`, a token costs a {alone / shared:.0f}th of the energy that it costs
+        alone, and not a $64$th, because the step takes longer: it reads `64` caches instead of one.
     """)
     question(r"""
         Two requests could share the steps of one GPU, but run on two GPUs that each serve one user.

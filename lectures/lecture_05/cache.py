@@ -399,8 +399,8 @@ def eight_bits_barely_change_attention() -> None:
     note(r"""
         Keys and values in $8$ bits use half the memory. How wrong does attention become?
 
-        By hand, round the key `[0.504, -1.27, 0.02]`. The largest absolute value, $1.27$, is
-        mapped to $127$, so the *scale* is $1.27 / 127 = 0.01$. Divided by the scale and rounded, the
+        By hand, round the key `[0.504, -1.27, 0.02]`. The largest absolute value, $1.27$, is mapped
+        to $127$, so the *scale* is $1.27 / 127 = 0.01$. Divided by the scale and rounded, the
         elements are the integers $50$, $-127$ and $2$. Times the scale they are $0.50$, $-1.27$ and
         $0.02$: the first is off by $0.004$.
 
@@ -457,10 +457,10 @@ def eight_bits_barely_change_attention() -> None:
     assert math.isclose(error, math.sqrt(2) * element, rel_tol=0.05), \
         "Both together change it by the root of two times as much, up to 5 %."  # @hide
     note(rf"""
-        Why this much? Rounding changes the elements by {element:.2%} (root mean square). Rounded keys alone change the
-        output by about as much ({by_keys:.2%}), and so do rounded values alone ({by_values:.2%}).
-        Independent errors add up as squares do: the root of the sum of the squares is
-        {math.hypot(by_keys, by_values):.1%}.
+        Why this much? Rounding changes the elements by {element:.2%} (root mean square). Rounded
+        keys alone change the output by about as much ({by_keys:.2%}), and so do rounded values
+        alone ({by_values:.2%}). Independent errors add up as squares do: the root of the sum of the
+        squares is {math.hypot(by_keys, by_values):.1%}.
 
         Real keys are less even. Let one element of each key be `50` times as large. Then the error
         of all other elements is {lost / plain:.0f} times as large, because they are rounded in
@@ -468,9 +468,8 @@ def eight_bits_barely_change_attention() -> None:
         normally distributed elements is about {largest:.1f}. But the one that is multiplied was an
         ordinary one, about {with_outlier / 50:.0f} (root mean square). So it becomes about
         {with_outlier:.0f}, is now the largest, and sets the scale. The scale, and with it the
-        error, grows by about {with_outlier:.0f} / {largest:.1f}.
-        So formats for caches store such elements separately, or give each channel a scale
-        [@liu2024kivi].
+        error, grows by about {with_outlier:.0f} / {largest:.1f}. So formats for caches store such
+        elements separately, or give each channel a scale [@liu2024kivi].
     """)
     question(r"""
         The scale is shared by a whole page: `16` keys of `128` elements have one scale of `4`
@@ -513,8 +512,8 @@ def a_state_can_replace_the_cache() -> None:
         "One token at a time with a state gives the same as all pairs of tokens, up to rounding."
     note(r"""
         With the dimensions of Llama-3-8B, a layer would keep a state of `128` by `128` elements for
-        each of `8` KV heads, of `4` bytes each, because thousands of terms are added to it. Its KV cache has a key and a value for each of these
-        heads, of `128` elements of `2` bytes:
+        each of `8` KV heads, of `4` bytes each, because thousands of terms are added to it. Its KV
+        cache has a key and a value for each of these heads, of `128` elements of `2` bytes:
     """)
     fixed = 8 * 128 * 128 * 4  # @inspect fixed as B
     per_token = 2 * 8 * 128 * 2  # @inspect per_token as B
@@ -533,16 +532,17 @@ def a_state_can_replace_the_cache() -> None:
     note(r"""
         The price is that the state cannot hold everything. Take one of the stored keys as query:
         every value comes back, times $q \cdot k$. Its own value comes back alone only if all other
-        keys are orthogonal to it. But in `128` dimensions at most `128` keys can be
-        orthogonal to each other. With more tokens, reading one value also returns parts of others. So recent models mix both kinds of
-        layers: in MiniMax-01, one layer in eight uses softmax attention [@minimax-01].
+        keys are orthogonal to it. But in `128` dimensions at most `128` keys can be orthogonal to
+        each other. With more tokens, reading one value also returns parts of others. So recent
+        models mix both kinds of layers: in MiniMax-01, one layer in eight uses softmax attention
+        [@minimax-01].
     """)
     many, width = torch.randn(200, 128).double(), 128  # @hide
     assert torch.linalg.matrix_rank(many) == width, \
         "Of 200 random keys in 128 dimensions, only 128 are linearly independent."  # @hide
     question(r"""
-        A service decodes chats of `64` tokens with the dimensions above. By what factor
-        does a step read more bytes per layer for a state than for a KV cache?
+        A service decodes chats of `64` tokens with the dimensions above. By what factor does a step
+        read more bytes per layer for a state than for a KV cache?
     """, answer=8 * 128 * 128 * 4 / (64 * 2 * 8 * 128 * 2), check=128 / 64, unit="times",
         hint="At how many tokens are both equal?",
         wrong={"That is with a state for each of 32 query heads. They share those of their KV heads.": 8},

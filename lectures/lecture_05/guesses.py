@@ -35,11 +35,11 @@ def guesses() -> None:
 def guesses_pay_while_arithmetic_is_idle() -> None:
     """Guesses pay as long as the arithmetic of a decode step is idle."""
     note(r"""
-        In *speculative decoding* a small *draft model* guesses the next few tokens, one at a
-        time. The large model *verifies* them in one pass: it runs over the last token and all
-        guesses, and so shows what it would have generated after each of them. The guesses before
-        the first wrong one are kept, and the large model adds one token of its own. Does that make
-        a service faster?
+        In *speculative decoding* a small *draft model* guesses the next few tokens, one at a time.
+        The large model *verifies* them in one pass: it runs over the last token and all guesses,
+        and so shows what it would have generated after each of them. The guesses before the first
+        wrong one are kept, and the large model adds one token of its own. Does that make a service
+        faster?
 
         By hand: $2$ guesses, each right with probability $1/2$. Verification always gives the large
         model's own token, in half of the cases also the first guess, and in a quarter the second as
@@ -50,8 +50,8 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
           guesses and their verification take $1.2$ passes, and decode is $1.75 / 1.2 = 1.46$ times
           as fast.
         - A batch so large that decode is compute-bound: verifying $3$ tokens per sequence takes as
-          long as $3$ passes. With the guesses it is $3.2$ passes, and decode is
-          $1.75 / 3.2 = 0.55$ times as fast.
+          long as $3$ passes. With the guesses it is $3.2$ passes, and decode is $1.75 / 3.2 = 0.55$
+          times as fast.
 
         So guesses pay while arithmetic is idle, because more tokens in a pass need more arithmetic,
         but the weights are still read once. In a large batch, the tokens of other users already
@@ -118,7 +118,8 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
         do="At what batch size of the slider do `4` guesses stop paying? And a single guess?",
         see=r"""
             With $4$ guesses it is `256` sequences if they are right with a chance of `0.8` (with
-            `192` they still pay), and `128` with `0.6`. A single guess, right with `0.8`, still pays a little with `384`.
+            `192` they still pay), and `128` with `0.6`. A single guess, right with `0.8`, still
+            pays a little with `384`.
         """,
         caption="By what factor guesses make decode faster, against the batch, at best.",
         alt="Two falling curves and a line at one. Both cross the line, the lower one at a smaller batch.")  # @hide
@@ -170,14 +171,15 @@ def the_output_stays_the_models_own() -> None:
 
         In general, a guess is accepted with probability $\min(1, p/q)$, where $p$ is the large
         model's probability and $q$ the draft model's. After a refusal, a token is drawn in
-        proportion to the shortfalls, $\max(0, p - q)$ [@leviathan2023]. All excesses together are what
-        is refused, and they equal all shortfalls together. So each token gets exactly what it lacks.
+        proportion to the shortfalls, $\max(0, p - q)$ [@leviathan2023]. All excesses together are
+        what is refused, and they equal all shortfalls together. So each token gets exactly what it
+        lacks.
 
         In the code, `model[t]` and `draft[t]` are the probabilities of the next token after token
         `t`, and `choose` draws a token with given weights. One pass of the large model verifies all
         guesses: it gives `model[t]` for each of them. `speculate` accepts guesses up to the first
-        refusal; later ones would follow a token that is not there. If all are accepted, the large model adds a token of its own. So one pass with $3$
-        guesses gives $1$ to $4$ tokens:
+        refusal; later ones would follow a token that is not there. If all are accepted, the large
+        model adds a token of its own. So one pass with $3$ guesses gives $1$ to $4$ tokens:
     """)
     model = [[0.6, 0.3, 0.1], [0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]
     draft = [[0.4, 0.4, 0.2], [0.3, 0.4, 0.3], [0.3, 0.3, 0.4]]
@@ -321,16 +323,16 @@ def decode_is_timed_on_a_gpu() -> None:
         for a service?
 
         By hand: the latency target is $20$ ms. By the bound, reading the weights takes $4$ ms and
-        each cache takes $0.1$ ms, so a [step](#a_step_is_a_sum) for $B$ sequences takes
-        $4 + 0.1 B$ ms. Solved for the batch, $(20 - 4) / 0.1 = 160$ sequences meet the target. Now
-        a real step takes $1.25$ times its bound. Then the bound must be at most $20 / 1.25 = 16$
-        ms, and $(16 - 4) / 0.1 = 120$ sequences meet the target. The bound shrinks by a fifth,
-        but the batch by a quarter, because the weights have to be read in any case: all of the lost time is
+        each cache takes $0.1$ ms, so a [step](#a_step_is_a_sum) for $B$ sequences takes $4 + 0.1 B$
+        ms. Solved for the batch, $(20 - 4) / 0.1 = 160$ sequences meet the target. Now a real step
+        takes $1.25$ times its bound. Then the bound must be at most $20 / 1.25 = 16$ ms, and
+        $(16 - 4) / 0.1 = 120$ sequences meet the target. The bound shrinks by a fifth, but the
+        batch by a quarter, because the weights have to be read in any case: all of the lost time is
         taken from the caches.
 
         So the factor has to be measured. Take `8` layers of Llama-3-8B and its head, with random
-        weights (the time does not depend on their values). `bounds_of` computes the bounds. For an H100
-        they are
+        weights (the time does not depend on their values). `bounds_of` computes the bounds. For an
+        H100 they are
 
         | pass | ms at best | waits for |
         |---|---|---|
@@ -342,8 +344,9 @@ def decode_is_timed_on_a_gpu() -> None:
         Where there is a GPU, the code below times the same passes. `time_decode` and `time_prefill`
         run them in a *CUDA graph*: all operations are recorded once, and replayed without Python
         launching each of them. The code checks loose limits: the first step takes less than `2.5`
-        times its bound, and prefill less than `4` times. `factors` are the measured ones. Verification should take barely
-        longer than a step for one token, because both wait for the same weights:
+        times its bound, and prefill less than `4` times. `factors` are the measured ones.
+        Verification should take barely longer than a step for one token, because both wait for the
+        same weights:
     """)
     bounds = bounds_of(EIGHT_LAYERS, BANDWIDTH, PEAK)  # of an H100
     assert [round(1e3 * s, 2) for s in bounds] == [1.36, 2.00, 1.36, 9.68], \

@@ -94,8 +94,8 @@ def chunks_of_a_prompt_share_steps() -> None:
         Why do chunks of `192` tokens cost the users nearly nothing? While the weights are read,
         there is time for the matmuls of $295$ tokens, and the users need them for only `64`. That
         leaves $295 - 64 = 231$. Decode is memory-bound, so the chunk uses arithmetic that would be
-        idle. (Its attention needs some, too, so slightly less than $231$ is free.) But the prompt pays: its
-        own first token comes after all of its chunks.
+        idle. (Its attention needs some, too, so slightly less than $231$ is free.) But the prompt
+        pays: its own first token comes after all of its chunks.
     """)
     sizes = [128, 192, 256, 512, 1024, 2048, 8192]  # @hide
     rows = [(c, len(steps_of(c)), 1e3 * max(steps_of(c)), 1e3 * sum(steps_of(c))) for c in sizes]  # @hide

@@ -199,16 +199,16 @@ def a_step_is_a_sum() -> None:
     assert turn == 296, "From 296 sequences on, the arithmetic takes longer than reading the weights."  # @hide
     misbelief("The wait for a token is proportional to the number of users.", rf"""
         With {batches[3]} sequences a step takes {steps[3] / steps[0]:.1f} times as long as with
-        one, not {batches[3]} times. And the batch gets {pace[3] / pace[0]:.0f} times as many
-        tokens per second.
+        one, not {batches[3]} times. And the batch gets {pace[3] / pace[0]:.0f} times as many tokens
+        per second.
     """)
     note(rf"""
         The throughput grows more and more slowly, because only the reading of the weights is
-        shared, and it becomes the smaller part of a step: with `256` sequences, {reading_caches:.0%}
-        of the time goes to reading caches. The table ends where the memory is full: the weights and
-        {fits} caches of `2048` tokens fit in it together. In serving engines such as vLLM,
-        `max_num_seqs` limits the batch, and `gpu_memory_utilization` the memory that weights and
-        caches may use [@vllm-args].
+        shared, and it becomes the smaller part of a step: with `256` sequences,
+        {reading_caches:.0%} of the time goes to reading caches. The table ends where the memory is
+        full: the weights and {fits} caches of `2048` tokens fit in it together. In serving engines
+        such as vLLM, `max_num_seqs` limits the batch, and `gpu_memory_utilization` the memory that
+        weights and caches may use [@vllm-args].
     """)
     question(r"""
         On another GPU, reading the weights takes `12` ms and reading the cache of one sequence
@@ -242,14 +242,14 @@ def a_latency_limit_picks_the_batch() -> None:
         - With $5$ sequences a step takes $10 + 5 = 15$ ms: $5 / 0.015 = 333$ tokens per second.
         - The target leaves $20 - 10 = 10$ ms for caches. So $10$ sequences meet it, and they get
           $10 / 0.020 = 500$ tokens per second together.
-        - If sequences are $4$ times as long, reading a cache takes $4$ ms. Then $10 / 4 = 2.5$,
-          so $2$ sequences meet the target. A step takes $10 + 2 \cdot 4 = 18$ ms:
-          $2 / 0.018 = 111$ tokens per second.
+        - If sequences are $4$ times as long, reading a cache takes $4$ ms. Then $10 / 4 = 2.5$, so
+          $2$ sequences meet the target. A step takes $10 + 2 \cdot 4 = 18$ ms: $2 / 0.018 = 111$
+          tokens per second.
 
         Take as many sequences as the target allows, because each further one gets a token per step
         and adds only its own cache to it, while the weights are read once in any case. So the
-        throughput grows, but so does the wait. And the longer the sequences, the fewer users a GPU can
-        serve.
+        throughput grows, but so does the wait. And the longer the sequences, the fewer users a GPU
+        can serve.
 
         For Llama-3-8B on an H100, `step_seconds` is the time of a [decode step](#a_step_is_a_sum),
         and `sequences_that_fit` is the number of caches that fit in memory together with the
@@ -274,8 +274,8 @@ def a_latency_limit_picks_the_batch() -> None:
     assert rule[0] == 774, "By hand, 774 of the short ones would be allowed."  # @hide
     note(rf"""
         The rule by hand, time left for caches divided by the time of one, gives the same for the
-        longer two. For `512` tokens it would give {rule[0]}, and not {by_target[0]}. The reason:
-        so large a batch is compute-bound. With {by_target[0]} sequences, the arithmetic takes
+        longer two. For `512` tokens it would give {rule[0]}, and not {by_target[0]}. The reason: so
+        large a batch is compute-bound. With {by_target[0]} sequences, the arithmetic takes
         {1e3 * by_target[0] * arithmetic:.1f} ms, longer than the {1e3 * weights:.1f} ms for reading
         the weights. So the arithmetic is the bottleneck.
     """)
@@ -370,9 +370,9 @@ def low_precision_weights_help_small_batches() -> None:
         "For 128 it is the time of reading in 16 bits over that of the arithmetic."  # @hide
     misbelief("If the weights have a quarter of the bytes, the model is served in a quarter of the time.", rf"""
         That is so for one sequence, without its cache. With `128` sequences and weights in $4$
-        bits, the arithmetic is the bottleneck. It takes longer than reading them, and the step is only
-        {gains[2]} times as fast. With `296` it is no faster at all: the step is compute-bound with
-        $16$ bits as well.
+        bits, the arithmetic is the bottleneck. It takes longer than reading them, and the step is
+        only {gains[2]} times as fast. With `296` it is no faster at all: the step is compute-bound
+        with $16$ bits as well.
     """)
     question(r"""
         A GPU does `160` FLOPs while it reads one byte. From what batch size on is a step with

@@ -126,7 +126,7 @@ def test_the_page_is_complete_without_scripts(browser: Browser, address: str) ->
     page = context.new_page()
     page.goto(address + STORAGE)
     article = page.locator("article").inner_text()
-    assert "Transposing a matrix moves none of its numbers" in article
+    assert "Transposing a matrix moves none of its elements" in article
     assert "strides swap" in article or "swapped" in article
     assert page.locator(".lb-holds").count() > 50
     assert page.locator("article svg[role=img]").first.is_visible()
