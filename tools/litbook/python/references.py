@@ -41,9 +41,7 @@ class Mention:
 
 @functools.lru_cache(maxsize=64)  # every page of a lecture asks, of each of its files
 @pause_collection()
-def mentions(
-    text: str, defined: frozenset[str] | None = None, path: str = "<text>"
-) -> tuple[Mention, ...]:
+def mentions(text: str, defined: frozenset[str] | None = None, path: str = "<text>") -> tuple[Mention, ...]:
     """Where `text` reads one of the names `defined`, in order. Of what cannot be parsed, nothing.
 
     Without `defined`: the functions and classes of its own top level.
