@@ -856,8 +856,8 @@ def a_block_waits_for_three_things() -> None:
         hands them to the GPU one by one, and the GPU may have to wait for that. While the GPU runs
         an operation the program already launches the next, so whichever takes longer counts. On the
         GPU, an operation waits for *arithmetic* if its FLOPs take longer than its bytes, and for
-        *memory* if its bytes take longer. The GPU runs the operations [in turn](#operations_run_in_turn), so
-        their times add up.
+        *memory* if its bytes take longer. The GPU runs the operations
+        [in turn](#operations_run_in_turn), so their times add up.
 
         `waits` adds them up for a block of Llama-3-8B on an H100, with unfused attention and
         {LAUNCH / MICRO:.0f} µs for a launch. `arithmetic` is the part of the GPU's time that is
