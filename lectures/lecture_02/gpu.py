@@ -78,11 +78,11 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
     per_byte = rate / link  # @hide
     assert 15460 < per_byte < 15462, "In the time of a byte the GPU does 15,461 FLOPs."  # @hide
     sizes = [2.0**k for k in range(8, 19)]  # @hide
-    figure(curves(sizes, {"copies": [copies(n) for n in sizes], "arithmetic": [arithmetic(n) for n in sizes]},
-                  "rows and columns", "seconds", log=True), caption=r"""
-                      Seconds for a matmul of square matrices in bfloat16 on an H100, and for the
-                      copies over its PCIe link, at the peaks of the datasheet.
-                  """, alt=rf"""
+    lines = {"copies": [copies(n) for n in sizes], "arithmetic": [arithmetic(n) for n in sizes]}  # @hide
+    figure(curves(sizes, lines, "rows and columns", "seconds", log=True), caption=r"""
+        Seconds for a matmul of square matrices in bfloat16 on an H100, and for the copies over its
+        PCIe link, at the peaks of the datasheet.
+    """, alt=rf"""
         Two straight lines on logarithmic axes. The line of the copies starts higher and rises less
         steeply; the line of the arithmetic crosses it near {even:,.0f} rows.
     """)

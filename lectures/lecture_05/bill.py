@@ -171,7 +171,7 @@ def a_batch_saves_energy() -> None:
 
 @aside
 def a_batch_reads_most_experts() -> None:
-    """A batch of a mixture of experts reads most of its weights, not only the active ones."""
+    """A batch reads most of the experts, not only the active ones."""
     note(r"""
         In a *mixture of experts* each token goes through a few of many feed-forward parts, the
         experts. So decode for one user reads only few of the weights. Does that also hold for a

@@ -181,9 +181,10 @@ def test_a_recording_that_holds_a_failed_claim_fails_the_build(book: Book) -> No
     assert claim["verdict"] == "holds" and claim["text"] == "total < LIMIT"
     claim["verdict"] = "fails"
     file.write_text(json.dumps(recording))
-    line = 1 + book.lecture.read_text().splitlines().index('    assert total < LIMIT, "within the limit"')
-    says = f"lecture_x.py:{line}: claim fails in lecture_x.cpu.json: within the limit\n"
-    says += "    assert total < LIMIT\n    to record anew: litbook record lecture_x --device cpu --approve"
+    says = (
+        "lectures/recordings/lecture_x.cpu.json was changed by hand or damaged: a claim of 'patient' fails, and is true: "
+        "total < LIMIT\n    take the file back from git, or run the lecture with --approve, which replaces it"
+    )
     assert [*map(str, book.build().findings)] == [says]
 
 
