@@ -12,6 +12,8 @@ import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 import time
 import types
 import typing
@@ -23,7 +25,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.running import examples
+from tests.running import REPO, examples
 
 from litbook.errors import RecordError
 from litbook.record import encoding, limits, model, recordings
@@ -796,3 +798,27 @@ def test_whatever_stands_at_any_place_a_record_is_read_or_refused_and_nothing_el
         assert there_and_back(record) == record
         assert sum(record.count().values()) == len(list(record.claims()))
     assert "the file" in message and "\n    " in message
+
+
+THREADS = """
+import sys, threading
+from pathlib import Path
+from litbook.record import encoding
+sys.setswitchinterval(1e-6)
+text, together = Path(sys.argv[1]).read_text(), threading.Barrier(4)
+def read():
+    together.wait()
+    encoding.loads(text)
+threads = [threading.Thread(target=read) for _ in range(4)]
+for one in threads: one.start()
+for one in threads: one.join()
+"""
+
+
+def test_several_threads_may_read_the_first_records_of_a_process(tmp_path: Path) -> None:
+    """A build reads the records of its lectures in threads; msgspec ended the process where two were the first."""
+    (tmp_path / "record.json").write_text(encoding.dumps(SMALL))
+    env = {**os.environ, "PYTHONPATH": str(REPO / "tools")}
+    command = [sys.executable, "-c", THREADS, str(tmp_path / "record.json")]
+    for _ in range(3):  # without the decoders that `encoding` makes all three end with SIGSEGV
+        assert subprocess.run(command, env=env, check=False, timeout=60).returncode == 0

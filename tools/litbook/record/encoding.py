@@ -80,6 +80,11 @@ class _Head(msgspec.Struct):
     schema: Annotated[int, msgspec.Meta(ge=1)]
 
 
+# msgspec looks through a type when it first reads one, and two threads that do so at once crash the process.
+# A build reads the records of its lectures in threads; so it is done here, where one thread imports.
+_LOOKED_THROUGH = msgspec.json.Decoder(_Head), msgspec.json.Decoder(Record)
+
+
 def loads(text: str, where: str = "record", schemas: Collection[int] = (SCHEMA,)) -> Record:
     """The record that `dumps` wrote.
 
