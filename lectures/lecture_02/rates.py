@@ -96,7 +96,8 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
     lower_bound = (5 + setup / 10) / 5  # @inspect lower_bound as times
     assert lower_bound == 5.0, \
         "With a tenth of the set-up, the mean would be 5 times too long."  # @hide
-    assert lower_bound < observed, "Measured, the mean is more than 5 times too long."
+    assert lower_bound < observed, \
+        "Measured, the mean is more than 5 times too long."
     note(r"""
         Measured, it is not exactly `41`, because times of a few microseconds vary from call to
         call, and after the warm-up the data are in the cache.
