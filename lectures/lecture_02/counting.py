@@ -217,7 +217,7 @@ def a_forward_pass_costs_two_per_parameter() -> None:
         "PyTorch's counter finds two FLOPs for each row and weight."
     same = flops(lambda: forward(tokens))  # @inspect same as FLOP
     assert same == work, \
-        "8 sequences of 128 tokens take as many FLOPs as 1024 rows."
+        "8 sequences of 128 tokens cost the same number of FLOPs as 1024 rows."
     note(rf"""
         Both cost `2 * 1024 * 8256` FLOPs, which is {work:,}. Only the number of rows and the number
         of weights matter.

@@ -211,7 +211,7 @@ def near_the_best_size_the_loss_is_flat() -> None:
         "At the best size the loss is lower by 0.002 by one fit, by 0.01 by the other."
     dearer = [n / 70e9 for n in best.values()]  # @inspect dearer as times
     assert [round(d, 1) for d in dearer] == [1.7, 3.5], \
-        "Each token that is written costs 1.7 or 3.5 times as many FLOPs."
+        "Each generated token costs 1.7 or 3.5 times as many FLOPs."
     note(r"""
         Near its lowest point the loss hardly changes, so the two fits can disagree so much about
         where it is. But the cost of using the model grows in proportion to its size. So who means

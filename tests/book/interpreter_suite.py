@@ -114,7 +114,7 @@ class Counting:
     def side(self, statement: int, number: int, value: object) -> object:
         return value
 
-    def tolerance(self, statement: int, value: object) -> object:
+    def tolerance(self, statement: int, value: object, relative: int = 0) -> object:
         return value
 
     def test(self, value: object) -> object:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 import random
-import shutil
 import subprocess
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import playwright
 import pytest
 from tests.running import REPO
 
@@ -21,6 +21,10 @@ import napkin_answers as answers
 import napkin_terminal as terminal
 from napkin_config import shape_of, shape_of_texts, shape_texts
 from napkin_text import read_number, seconds, short, size, words
+
+NODE = (
+    Path(playwright.__file__).parent / "driver" / "node"
+)  # that of the browser tests: always the same, and there
 
 QUESTIONS = 3000
 DEVICES = {name: asdict(terminal.device_of(card)) for name, card in hardware.CARDS.items()}
@@ -127,9 +131,6 @@ def same(one: Any, other: Any) -> bool:
 
 
 def test_python_and_script_agree_on_thousands_of_questions(tmp_path: Path) -> None:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("no node on the PATH")
     chance = random.Random(43)
     questions = [(question(chance), config(chance), chance.choice([*DEVICES])) for _ in range(QUESTIONS)]
     numbers = [chance.choice([1, -1]) * 10 ** chance.uniform(-12, 20) for _ in range(1000)] + [
@@ -167,7 +168,7 @@ def test_python_and_script_agree_on_thousands_of_questions(tmp_path: Path) -> No
     cases = {"questions": questions, "numbers": numbers, "texts": texts}
     (tmp_path / "cases.json").write_text(json.dumps(cases), encoding="utf-8")
     done = subprocess.run(
-        [node, "program.mjs"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600
+        [NODE, "program.mjs"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 0, done.stderr
     got = json.loads(done.stdout)
@@ -198,9 +199,6 @@ console.log(JSON.stringify(JSON.parse(process.argv[3]).map((at) => {
 
 
 def test_the_picture_of_the_first_page_and_the_calculator_have_one_rule(tmp_path: Path) -> None:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("no node on the PATH")
     recipes = {"AdamW, float32 throughout": "adamw", "AdamW, bfloat16, float32 master copy": "adamw-mixed"}
     models = {"Llama-3.2-1B": "Llama-3.2-1B", "Llama-3-70B": "Llama-3-70B", "Llama-3-405B": "Llama-3.1-405B"}
     kept = {"all": "none", "inputs of blocks": "full"}
@@ -211,7 +209,7 @@ def test_the_picture_of_the_first_page_and_the_calculator_have_one_rule(tmp_path
     (tmp_path / "picture.mjs").write_text(PICTURE, encoding="utf-8")
     script = REPO / "lectures" / "lecture_03" / "pictures" / "fit.js"
     done = subprocess.run(
-        [node, str(tmp_path / "picture.mjs"), str(script), json.dumps(grid)],
+        [NODE, str(tmp_path / "picture.mjs"), str(script), json.dumps(grid)],
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -242,13 +240,10 @@ def test_the_picture_of_the_first_page_and_the_calculator_have_one_rule(tmp_path
 
 
 def run(text: str, call: str, tmp_path: Path) -> Any:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("no node on the PATH")
     script = javascript.translate({"a.py": text}, []) + f"console.log(JSON.stringify({call}));\n"
     (tmp_path / "a.mjs").write_text(script, encoding="utf-8")
     done = subprocess.run(
-        [node, "a.mjs"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+        [NODE, "a.mjs"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
