@@ -188,6 +188,23 @@ def test_a_recording_that_holds_a_failed_claim_fails_the_build(book: Book) -> No
     assert [*map(str, book.build().findings)] == [says]
 
 
+def test_a_recording_whose_values_make_a_claim_fail_is_told_at_the_claim(book: Book) -> None:
+    """As a card has it whose values another machine never saw: text, number and verdict agree."""
+    (file,) = recordings_of(book.lecture)
+    recording = json.loads(file.read_text())
+    (section,) = (it for it in recording["sections"] if it["key"] == "patient")
+    claim = section["claims"][1]
+    shot = section["snapshots"][claim["operands"][1][1]]
+    shot |= {"text": "1", "number": 1}
+    claim["verdict"] = "fails"
+    file.write_text(json.dumps(recording))
+    line = 1 + book.lecture.read_text().splitlines().index('    assert total < LIMIT, "within the limit"')
+    said = [str(finding) for finding in book.build().findings]
+    assert any(one.startswith(f"lecture_x.py:{line}: claim fails in lecture_x.cpu.json") for one in said), (
+        said
+    )
+
+
 def test_a_book_may_say_that_older_recordings_wait(book: Book) -> None:
     book.edit("return x * x", "return x + x")
     assert book.build(recordings="may-be-older").findings == []
