@@ -70,7 +70,7 @@ def muon_levels_a_gradient_with_products() -> None:
     optimizer = torch.optim.Muon([p], lr=1.0, weight_decay=0.0)  # @unnoticed: 0.0, weight_decay= dropped: zeros do not decay
     p.grad = g.clone()
     optimizer.step()
-    gap = error_of(-p.detach(), newton_schulz(g))  # @inspect gap
+    gap = error_of(-p.detach(), newton_schulz(g))  # @measure gap
     assert round(gap, 1) == 0.0, \
         "PyTorch's update is ours, but for the rounding of bfloat16."  # @zero: another way to the same
     copies = state_bytes(optimizer) / p.nbytes  # @inspect copies

@@ -146,7 +146,7 @@ def test_a_script_that_is_lost_is_told_and_without_scripts_the_picture_is_whole(
 def test_every_picture_of_the_book_is_held_to_its_run_and_drawn(
     site: Path, browser: Browser, address: str
 ) -> None:
-    """Each agrees with Python at 200 points or more, and is drawn without an error."""
+    """Each that computes agrees with Python at 200 points or more, and each is drawn without an error."""
     found = [it for it in site.rglob("index.html") if "data-script=" in it.read_text(encoding="utf-8")]
     assert found
     page = browser.new_page(viewport={"width": 1280, "height": 900})
@@ -177,8 +177,8 @@ def test_every_picture_of_the_book_is_held_to_its_run_and_drawn(
                 assert first and last and first != last, "the pointer moves it to its other end"
                 page.keyboard.press("Home")
                 assert says.text_content() == first, "and a key moves it back"
-        points = page.evaluate("window.pictures.map((it) => it.run.points.length)")
-        assert min(points) >= 200, (it, points)
+        points = page.evaluate("window.pictures.filter((it) => it.values).map((it) => it.run.points.length)")
+        assert min(points, default=200) >= 200, (it, points)
     assert wrong == []
     page.close()
 

@@ -24,7 +24,7 @@ def main():
 def one():
     x = 3  # @inspect x
     assert x == 3, "three"
-    assert 2 < x <= 4 and x, "between"
+    assert 2 < x <= 4 and x > 0, "between"
     assert 1 < x < 5
 
 
