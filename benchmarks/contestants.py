@@ -59,20 +59,22 @@ def environment(root: Path = REPO) -> dict[str, str]:
 def call(command: list[str], folder: Path, patience: float) -> tuple[float, int]:
     """Seconds of a process, and bytes of the largest among it and its children. Raises `Failed`."""
     with tempfile.TemporaryDirectory() as place:
-        kept = Path(place, "command.json")
+        kept, told = Path(place, "command.json"), Path(place, "stderr.txt")
+        shell = ["sh", "-c", 'exec "$@" 2>"$TOLD"', "sh"]  # pyperf throws away what a command complains
         with subprocess.Popen(
-            [*PYPERF, "--loops=1", "--warmups=0", "-o", str(kept), "--", *command],
-            cwd=folder, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, text=True, start_new_session=True,  # so that what it started ends with it
+            [*PYPERF, "--loops=1", "--warmups=0", "-o", str(kept), "--", *shell, *command],
+            cwd=folder, env=environment() | {"TOLD": str(told)}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,  # so that what it started ends with it
         ) as process:  # fmt: skip
             try:
-                _, complaint = process.communicate(timeout=patience)
+                process.wait(timeout=patience)
             except subprocess.TimeoutExpired:
                 raise Failed(f"not finished after {patience:.0f} s") from None
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
         if process.returncode:
+            complaint = told.read_text(encoding="utf-8", errors="replace")
             raise Failed((complaint.strip().splitlines() or ["no message"])[-1])
         it = pyperf.Benchmark.load(str(kept))
         return it.get_values()[0], int(it.get_metadata().get("command_max_rss", 0))
