@@ -63,8 +63,8 @@ def call(command: list[str], folder: Path, patience: float) -> tuple[float, int]
         shell = ["sh", "-c", 'exec "$@" 2>"$TOLD"', "sh"]  # pyperf throws away what a command complains
         with subprocess.Popen(
             [*PYPERF, "--loops=1", "--warmups=0", "-o", str(kept), "--", *shell, *command],
-            cwd=folder, env=environment() | {"TOLD": str(told)}, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,  # so that what it started ends with it
+            cwd=folder, env=environment() | {"TOLD": str(told)}, start_new_session=True,  # to be ended whole
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         ) as process:  # fmt: skip
             try:
                 process.wait(timeout=patience)

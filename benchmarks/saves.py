@@ -8,6 +8,7 @@ Chromium until a browser shows it. The first run of a lecture is no part of it.
 from __future__ import annotations
 
 import contextlib
+import http.client
 import importlib.util
 import re
 import shutil
@@ -67,7 +68,8 @@ class Preview:
 
     def get(self, page: str) -> str:
         """The page as it is; "" where there is none, or none yet."""
-        with contextlib.suppress(OSError), urllib.request.urlopen(self.address + page, timeout=60) as answer:
+        unreadable = contextlib.suppress(OSError, http.client.HTTPException)  # or written just now
+        with unreadable, urllib.request.urlopen(self.address + page, timeout=60) as answer:
             return str(answer.read().decode())
         return ""
 
