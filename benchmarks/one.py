@@ -184,10 +184,10 @@ def build(config_file: Path, name: str, found: Results) -> None:
         config.plugins.on_startup(command="build", dirty=False)
         mkdocs.build(config)
         parts["MkDocs"] = perf_counter() - start - sum(parts.values())
-        served = [
-            it.read_text(encoding="utf-8")
-            for it in Path(folder, "lectures", "lecture_02").glob("*/index.html")
-        ]
+        files = Path(folder, "lectures", "lecture_02").glob(
+            "*/index.html"
+        )  # mkdocs-jupyter draws the workbook
+        served = [it.read_text(encoding="utf-8") for it in files if it.parent.name != "workbook"]
         asked = [set(re.findall(r'src="[./]*(assets/litbook/[\w.-]+\.js)"', it)) for it in served]
         scripts = max(sum(Path(folder, script).stat().st_size for script in it) for it in asked)
     for stage, took in parts.items():
