@@ -1,5 +1,5 @@
-"""How fast the engine is, beside plain Python, edtrace and nbconvert: `make bench`.
+"""How fast the engine is, beside plain Python, nbconvert, edtrace, lectrace and mkdocs-jupyter: `make bench`.
 
-Ratios are formed within one round of one run, in which every contestant takes its turn, so that a machine
-that slows down slows all of them. What is reported is the median of the rounds, and the quartiles.
+`stages` says what is measured, `goals.toml` what is wanted, `page` writes it down. Contestants take turns
+within a round, and ratios are formed within one: a machine that slows down slows all of them.
 """

@@ -1,7 +1,6 @@
-"""`python -m benchmarks`: measure, write the page, fail where a limit is passed.
+"""`make bench`: measure, write the page, compare with the last results, fail where a limit is passed.
 
-What a stage has found is kept in build/bench at once. A run that was interrupted goes on with `--resume`; a
-stage that fails does not stop the others; `--only` measures a stage again and keeps all else.
+What a stage has found is kept in build/bench at once. `--only` measures a stage again and keeps all else.
 """
 
 from __future__ import annotations
@@ -9,212 +8,108 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
-from benchmarks import cases, goals, outside, page
+from benchmarks import contestants, page, stages
+from benchmarks.goals import judged
+from benchmarks.results import Results, add, dump, load, merge
 
-PAGE = outside.REPO / "docs" / "benchmarks.md"
-RESULTS = outside.REPO / "benchmarks" / "results.json"
-KEPT = outside.PLACE / "unfinished.json"
-Found = dict[str, Any]
+PAGE = contestants.REPO / "docs" / "benchmarks.md"
+RESULTS = contestants.REPO / "benchmarks" / "results.json"
+RUN = "this run"  # the group of the stages themselves
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0: every limit holds; 1: one is passed; 2: something could not be measured."""
-    asked = _parser().parse_args(arguments)
-    size = replace(cases.QUICK if asked.quick else cases.FULL, edtrace=not asked.alone)
-    whole = not (asked.quick or asked.alone)
-    to_results, to_page = (
-        asked.results or (RESULTS if whole else None),
-        asked.page or (PAGE if whole else None),
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, for a look: into build/bench")
+    parser.add_argument("--only", default="", metavar="STAGE,…", help=f"of {', '.join(stages.STAGES)}")
+    parser.add_argument(
+        "--page-only", action="store_true", help="measure nothing: the page of the last results"
     )
-    try:
-        if asked.page_only:
-            results = read(to_results or RESULTS)
-        else:
-            results, failed = _measured(asked, size, to_results)
-            if failed:
-                print(_not_measured(failed, whole), file=sys.stderr)
-                return 2
-            results = rounded(results)  # the page says what the file says
-            if to_results is not None:
-                _keep(to_results, results)
-        if to_page is not None:
-            page.write(to_page, results)
-    except KeyboardInterrupt:
-        print(
-            "\nmake bench: interrupted; finished stages are kept: make bench ARGS=--resume", file=sys.stderr
-        )
-        return 130
-    except (outside.NoContestants, OSError, ValueError) as error:
-        print(f"make bench: {error}", file=sys.stderr)
-        return 2
-    if whole and not asked.page_only:
-        KEPT.unlink(missing_ok=True)
-    return report(results)
+    asked = parser.parse_args(arguments)
+    kept = contestants.PLACE / ("quick.json" if asked.quick else "full.json")
+    wanted = asked.only.split(",") if asked.only else list(stages.STAGES)
+    if unknown := [name for name in wanted if name not in stages.STAGES]:
+        parser.error(f"no stage named {', '.join(unknown)}; there are: {', '.join(stages.STAGES)}")
+    if asked.page_only:
+        page.write(PAGE, PAGE, load(RESULTS))
+        return 0
+    earlier = [file for file in (kept, RESULTS) if file.exists()] if asked.only and not asked.quick else []
+    results = load(earlier[0]) if earlier else {}  # a run that was interrupted goes on
+    failed = measure(results, wanted, stages.QUICK if asked.quick else stages.Size(), kept)
+    if not failed:
+        page.write(PAGE, kept.with_suffix(".md") if asked.quick else PAGE, results)
+        if not asked.quick:
+            compare(kept)
+            dump(RESULTS, results)
+            kept.unlink()
+    return max(report(results), 2 if failed else 0)
 
 
-def report(results: Found) -> int:
-    """Print each goal with what was measured, then each limit that is passed."""
-    judged = goals.judged(results)
-    for it in judged:
-        verdict = "BEYOND THE LIMIT" if it.failed else "met" if it.met else "missed"
-        measured = (
-            f"{it.found.middle:10.3g} {it.goal.unit:2}  goal {it.goal.goal:<6g} limit {it.goal.limit:<6g}"
-        )
-        print(f"{measured} {verdict:16}  {it.goal.what}")
-    failed = [it.failed for it in judged if it.failed]
-    for text in failed:
-        print(f"make bench: slower than the limit: {text}", file=sys.stderr)
-    return 1 if failed else 0
-
-
-# ---------------------------------------------------------------------------- measuring
-
-
-def _measured(asked: argparse.Namespace, size: cases.Size, to: Path | None) -> tuple[Found, dict[str, str]]:
-    """The results, those of earlier stages included; and why stages failed."""
-    stages = cases.stages(size)
-    names = [stage.name for stage in stages]
-    wanted = [name for given in asked.only for name in given.split(",")] or names
-    if unknown := [name for name in wanted if name not in names]:
-        raise ValueError(f"no stage named {', '.join(unknown)}; there are: {', '.join(names)}")
-    kept = KEPT.with_name("quick.json") if asked.quick else KEPT
-    results = _begin(asked, to, kept)
-    if asked.resume:
-        wanted = [name for name in wanted if name not in results["stages"]]
-    if size.edtrace and wanted:
-        outside.python()  # made now, so that no stage's time has it
-    start, failed = perf_counter(), dict[str, str]()
+def measure(results: Results, wanted: list[str], size: stages.Size, kept: Path) -> list[str]:
+    """Measure the stages into `results`; the names of those that failed, which stop no other."""
+    failed, began = [], perf_counter()
 
     def say(text: str) -> None:
-        print(f"{perf_counter() - start:6.0f} s  {text}", flush=True)
+        print(f"{perf_counter() - began:6.0f} s  {text}", flush=True)
 
-    for stage in stages:
-        if stage.name in wanted:
-            say(f"{stage.name}: {stage.what}")
-            try:
-                part, told = _one(stage, lambda text: say(f"    {text}"))
-            except (outside.TooLong, RuntimeError, OSError, LookupError, ValueError) as error:
-                failed[stage.name] = str(error).partition("\n")[0]
-                say(f"    FAILED: {error}")
-                continue
-            cases.merged(results, part | {"stages": {stage.name: told}})
-            _keep(kept, results)
-            say(f"    took {told['took']:.0f} s")
-    missing = {name: "not measured yet" for name in names if name not in results["stages"]}
-    say("done")
-    return _in_order(results, names), missing | failed if not asked.quick else failed
-
-
-def _one(stage: cases.Stage, say: Callable[[str], object]) -> tuple[Found, Found]:
-    """What the stage finds; and when, at which load, in which time."""
-    date, load, start = _now(), os.getloadavg()[0], perf_counter()
-    part = stage.measure(say)
-    took = perf_counter() - start
-    told = {"date": date, "took": took, "load": [load, os.getloadavg()[0]], "commit": _machine()["commit"]}
-    return part, told
-
-
-def _begin(asked: argparse.Namespace, to: Path | None, kept: Path) -> Found:
-    """What is there already, if it is asked for; it must be of this machine."""
-    machine = _machine()
-    places = [kept] if asked.resume else [kept, *([to] if to else [])] if asked.only else []
-    for place in places:
-        if place.exists():
-            results = read(place)
-            if any(results["machine"][name] != machine[name] for name in ("cpu", "cores", "versions")):
-                raise ValueError(
-                    f"{place} is of another machine or of other versions: measure all stages here"
-                )
-            return results
-    return {"date": _now(), "machine": machine, "stages": {}}
+    for name in wanted:
+        say(name)
+        it, start, load_before = stages.Measuring(size, say), perf_counter(), os.getloadavg()[0]
+        date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
+        try:
+            stages.STAGES[name](it)
+        except (contestants.Failed, OSError) as error:
+            failed.append(name)
+            say(f"FAILED: {error}")
+            continue
+        for other in [*it.results, f"{RUN} / {name} / seconds"]:
+            results.pop(other, None)  # of an earlier run
+        merge(results, list(it.results.values()))
+        about = {
+            **machine(),
+            "load": f"{load_before:.1f} / {os.getloadavg()[0]:.1f}",
+            "absent": json.dumps(it.absent),
+        }
+        add(results, f"{RUN} / {name}", {"seconds": perf_counter() - start}, date=date, **about)
+        dump(kept, results)
+    for name in failed:
+        print(f"make bench: {name} was not measured: make bench ARGS=--only={name}", file=sys.stderr)
+    return failed
 
 
-def _not_measured(failed: dict[str, str], whole: bool) -> str:
-    lines = [f"make bench: {name} was not measured: {why}" for name, why in failed.items()]
-    if whole:
-        lines.append(f"    what was measured is kept: make bench ARGS=--only={','.join(failed)}")
-    return "\n".join(lines)
-
-
-def _in_order(results: Found, names: list[str]) -> Found:
-    """The stages as a whole run has them, also when one was measured later."""
-    told = results["stages"]
-    return results | {"stages": {name: told[name] for name in names if name in told}}
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _machine() -> Found:
+def machine() -> dict[str, str]:
     from litbook.run.environment import environment
 
-    it = environment(cases.LECTURES["lecture 02"], "cpu", 0)
-    known = {"cpu": it.cpu, "cores": it.cores, "memory": it.memory, "os": it.os, "python": it.python}
-    versions = it.versions | {
-        "edtrace": outside.EDTRACE.partition("==")[2],
-        "nbconvert": _version("nbconvert"),
-    }
-    return known | {"versions": versions, "commit": it.commit}
+    it = environment(stages.LECTURE_02, "cpu", 0)
+    about = f"{it.cpu}, {it.cores} cores, {it.memory / 2**30:.0f} GiB, {it.os}, Python {it.python}"
+    return {"machine": about, "commit": it.commit or "none"}
 
 
-def _version(name: str) -> str:
-    from importlib.metadata import version
-
-    return version(name)
-
-
-# ---------------------------------------------------------------------------- files
+def compare(kept: Path) -> None:
+    """Print what has changed by 5 % or more since the last results, by pyperf's test of significance."""
+    if RESULTS.exists():
+        command = [sys.executable, "-m", "pyperf", "compare_to", "--group-by-speed", "--min-speed=5"]
+        subprocess.run([*command, str(RESULTS), str(kept)], check=False)
 
 
-def read(results: Path) -> Found:
-    found: Found = json.loads(results.read_text(encoding="utf-8"))
-    return found
-
-
-def _keep(file: Path, results: Found) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(rounded(results), indent=1) + "\n", encoding="utf-8")
-
-
-def rounded(thing: Any) -> Any:
-    """Five digits of each number: more are noise, and make a diff of two results long."""
-    if isinstance(thing, float):
-        return float(f"{thing:.5g}")
-    if isinstance(thing, dict):
-        return {name: rounded(value) for name, value in thing.items()}
-    return [rounded(value) for value in thing] if isinstance(thing, list | tuple) else thing
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    add = parser.add_argument
-    add("--quick", action="store_true", help="smaller sizes, fewer rounds, for a look: nothing is written")
-    add(
-        "--only",
-        action="append",
-        default=[],
-        metavar="STAGE",
-        help="measure only this stage, or A,B; keep the rest",
-    )
-    add("--resume", action="store_true", help="measure the stages that an interrupted run has left")
-    add(
-        "--alone",
-        action="store_true",
-        help="without edtrace, where nothing can be installed: nothing is written",
-    )
-    add("--page-only", action="store_true", help="measure nothing: write the page from the results there are")
-    add("--page", type=Path, help=f"the page to write into (docs/{PAGE.name})")
-    add("--results", type=Path, help=f"where the measurements go, as JSON (benchmarks/{RESULTS.name})")
-    return parser
+def report(results: Results) -> int:
+    """Print each goal with what was measured; 1 where a limit is passed."""
+    verdicts = judged(results)
+    for goal, found, verdict in verdicts:
+        measured = f"{found.middle:10.3g} {goal.unit:2}  goal {goal.goal:<6g} limit {goal.limit:<6g}"
+        print(f"{measured} {verdict:16}  {goal.what}")
+        if verdict == "beyond the limit":
+            print(
+                f"make bench: beyond the limit: {goal.what}: {found.middle:.3g} {goal.unit}", file=sys.stderr
+            )
+    return int(any(verdict == "beyond the limit" for *_, verdict in verdicts))
 
 
 if __name__ == "__main__":

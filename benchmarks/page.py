@@ -1,316 +1,171 @@
-"""Results -> the part of `docs/benchmarks.md` between its marks, which nobody writes by hand."""
+"""Results -> what stands in `docs/benchmarks.md` between its marks: goals, two plots, a table a group."""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any
 
-from benchmarks import goals, measures, numbers, pictures
-from benchmarks.measures import KB, MICRO, MILLI
-from benchmarks.numbers import SPACE, number, shown
-from benchmarks.spreads import chance, ratio, spread
+import pyperf
 
-Found = dict[str, Any]
+from benchmarks.goals import judged
+from benchmarks.results import Results, Spread, ratio, size_of, spread
+
 START, END = "<!-- written by make bench -->", "<!-- end of what make bench writes -->"
-NONE = "–"
-NAMES = {
-    "plain": "plain Python",
-    "litbook": "run, record and pages",
-    "run_lecture": "`run_lecture.py --quiet --out`",
-    "nbconvert": "nbconvert",
-    "edtrace": "edtrace",
-    "edtrace, nothing inspected": "edtrace, without `@inspect`",
-}
+NONE, SPACE, TO = (
+    "–",
+    "\u00a0",
+    "\u2060–\u2060",
+)  # a number and its unit, a dash and its ends stay on one line
+BASES = (
+    "plain",
+    "torch's statistics",
+)  # a table that has such a column says what multiple of it the others are
+BLUE, RED, GREEN, GOLD, GREY = "#5566cc", "#cc5533", "#1f9a5b", "#c0912a", "#808894"  # on any paper
 
 
-def write(page: Path, results: Found) -> None:
-    """Put the tables of `results` between the marks of `page`. Raises `ValueError` where there are none."""
-    text = page.read_text(encoding="utf-8")
-    before, start, rest = text.partition(START)
+def write(template: Path, page: Path, results: Results) -> None:
+    """The text of `template` with the results between its marks. Raises `ValueError` where it has none."""
+    before, start, rest = template.read_text(encoding="utf-8").partition(START)
     _, end, after = rest.partition(END)
     if not (start and end):
-        raise ValueError(f"{page} has no line {START!r} followed by {END!r}")
-    page.write_text(f"{before}{START}\n\n{tables(results)}\n\n{END}{after}", encoding="utf-8")
+        raise ValueError(f"{template} has no line {START!r} followed by {END!r}")
+    page.write_text(f"{before}{START}\n\n{body(results)}\n\n{END}{after}", encoding="utf-8")
 
 
-def tables(results: Found) -> str:
-    """Everything between the marks. Parts of stages that were not measured are left out."""
-    blocks = [_machine(results), "### Against the goals", _goals(results), _missed(results)]
-    for key, heading, part in (
-        ("whole", "### A whole process", _whole),
-        ("whole", "### Where the time of lecture 02 goes", _parts),
-        ("whole", "### What the record of lecture 02 is of", _fields),
-        ("cases", "### Lines", _lines),
-        ("cases", "### Times measured inside a lecture", _products),
-        ("snapshots", "### Snapshots of tensors", _snapshots),
-        ("pages", "### Drawing pages", _pages),
-        ("build", "### A strict build", _build),
-        ("save", "### A save in `make serve`", _save),
-        ("commands", "### Commands that run nothing", _commands),
-        ("growth", "### Growth", _growth),
-        ("stages", "### The run itself", _stages),
-    ):
-        if key in results and (block := part(results)):
-            blocks += [heading, block]
-    return "\n\n".join(filter(None, blocks))
+def body(results: Results) -> str:
+    groups: dict[str, dict[str, list[str]]] = {}
+    for name in results:
+        group, row, who = name.split(" / ")
+        groups.setdefault(group, {}).setdefault(row, []).append(who)
+    blocks = ["### Against the goals", goals(results), plots(results, groups)]
+    for group, rows in groups.items():
+        blocks += [f"### {group[0].upper()}{group[1:]}", table(results, group, rows)]
+    return "\n\n".join([about(results, list(groups.pop("this run", []))), *filter(None, blocks)])
 
 
-def _machine(results: Found) -> str:
-    it = results["machine"]
-    versions = ", ".join(f"{name} {version}" for name, version in it["versions"].items())
-    took = sum(stage["took"] for stage in results["stages"].values())
-    return (
-        f"Measured on {results['date'][:10]}: {it['cpu']}, {it['cores']} cores, "
-        f"{it['memory'] / 2**30:.0f} GiB, {it['os']}, Python {it['python']}, {versions}; "
-        f"commit `{it['commit']}`. Torch uses one thread. The run took {took / 60:.0f} minutes. "
-        "Each entry is the median of its rounds, with the quartiles in parentheses."
+def about(results: Results, stages: Sequence[str]) -> str:
+    """On which machines, when, and who took no part; of stages measured together once."""
+    found: dict[str, list[str]] = {}
+    for stage in stages:
+        it: dict[str, Any] = results[f"this run / {stage} / seconds"].get_metadata()
+        words = f"{it['date']} UTC, commit `{it['commit'][:12]}`, load before and after {it['load']}"
+        found.setdefault(it["machine"], []).append(f"{stage}: {words}")
+        for who, why in json.loads(it["absent"]).items():
+            found.setdefault("Not measured", []).append(f"{who}: {why}")
+    lines = [f"- **{what}.** {'; '.join(dict.fromkeys(told))}." for what, told in found.items()]
+    return "\n".join(lines)
+
+
+# ---------------------------------------------------------------------------- tables
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    rule = [":--" if i < left else "--:" for i in range(len(head))]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, rule, *rows])
+
+
+def goals(results: Results) -> str:
+    rows = []
+    for goal, found, verdict in judged(results):
+        try:
+            other = goal.measured(results, goal.beside) if goal.beside else None
+        except KeyError:
+            other = None
+        beside = f"{goal.beside} {number(other.middle)}{SPACE}{goal.unit}" if other else NONE
+        bounds = [f"≤{SPACE}{goal.goal:g}", f"{goal.limit:g}"]
+        mark = {"met": "met", "missed": "*missed*"}.get(verdict, f"**{verdict}**")
+        rows.append([goal.what, mark, shown(found, goal.unit), *bounds, beside])
+    return markdown(["what", "verdict", "measured", "goal", "limit", "beside it"], rows, left=2)
+
+
+def table(results: Results, group: str, rows: dict[str, list[str]]) -> str:
+    """Medians and quartiles; and what multiple of the first column's they are, where that is plain Python."""
+    columns = list(dict.fromkeys(who for row in rows.values() for who in row))
+    base = next((it for it in BASES if it in columns and "growth" not in group), "")
+    lines = []
+    for row in rows:
+        cells = []
+        for who in columns:
+            name, below = f"{group} / {row} / {who}", f"{group} / {row} / {base}"
+            cell = quantity(results[name]) if name in results else NONE
+            if name in results and below in results and who != base:
+                cell += f" = {shown(spread(ratio(results, name, below)), '×')}"
+            cells.append(cell)
+        lines.append([row, *cells])
+    return markdown(["", *columns], lines)
+
+
+def quantity(it: pyperf.Benchmark) -> str:
+    """A benchmark's median in the unit that suits it, and the quartiles where they differ from it."""
+    units = (
+        [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")]
+        if it.get_unit() == "second"
+        else [(1e6, "MB"), (1e3, "kB"), (1, "B")]
     )
+    factor, unit = next((known for known in units if it.median() >= known[0]), units[-1])
+    return shown(Spread(*(value / factor for value in spread(it.get_values()))), unit)
 
 
-def _table(head: str, rows: list[list[str]], left: int = 1) -> str:
-    names = [name.strip() for name in head.split("|")]
-    rule = [":--" if i < left else "--:" for i in range(len(names))]
-    return "\n".join("| " + " | ".join(row) + " |" for row in [names, rule, *rows])
+def shown(it: Spread, unit: str) -> str:
+    low, middle, high = map(number, it)
+    to = " to " if it.low < 0 else TO  # beside a minus the dash would look like one more
+    return f"{middle}{SPACE}{unit}".rstrip() + (f" ({low}{to}{high})" if low != high else "")
 
 
-def _in(values: list[float], unit: float) -> str:
-    return shown(spread(values).scaled(1 / unit))
+def number(value: float) -> str:
+    """Three digits, the thousands apart."""
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 1 else 3
+    return f"{value:,.{digits}f}".replace("-", "−")
 
 
-# ---------------------------------------------------------------------------- the goals
+# ---------------------------------------------------------------------------- plots
 
 
-def _goals(results: Found) -> str:
-    rows = []
-    for it in goals.judged(results):
-        unit = it.goal.unit
-        verdict = "**beyond the limit**" if it.failed else "met" if it.met else "*missed*"
-        other = it.goal.other(results)
-        after = f"{SPACE}{unit}" if unit else ""
-        beside = f"{other[0]} {number(other[1].middle)}{after}".replace(" ", SPACE) if other else NONE
-        bounds = [f"≤{SPACE}{numbers.plain(it.goal.goal)}", numbers.plain(it.goal.limit)]
-        rows.append([it.goal.what, verdict, shown(it.found, unit, it.goal.goal), *bounds, beside])
-    return _table("what | verdict | measured | goal | limit | beside it", rows, left=2)
-
-
-def _missed(results: Found) -> str:
-    """For each goal that is missed, why: once for those with one reason."""
-    why: dict[str, list[str]] = {}
-    for it in goals.judged(results):
-        if not it.met:
-            why.setdefault(it.goal.why(results), []).append(it.goal.what)
-    if not why:
-        return ""
-    rows = [f"- **{'; '.join(names)}.** {text}" for text, names in why.items()]
-    return "### Where a goal is missed\n\n" + "\n".join(rows)
-
-
-# ---------------------------------------------------------------------------- whole processes
-
-
-def _whole(results: Found) -> str:
-    rows = []
-    for lecture, found in results["whole"].items():
-        for tool, words in NAMES.items():
-            if tool in found["seconds"]:
-                rows.append([f"{lecture}: {words}", *_process(found, tool)])
-            elif tool in found["failed"]:
-                why = found["failed"][tool].replace("|", "\\|")
-                rows.append([f"{lecture}: {words}", f"did not end well: `{why}`", *[NONE] * 4])
-    rows.sort(key=lambda row: row[0].partition(":")[0] != "lecture 02")
-    return _table("run | seconds | ÷ plain | ÷ plain, inside | memory, MB | leaves, kB / gzip", rows)
-
-
-def _process(found: Found, tool: str) -> list[str]:
-    said = found["said"].get(tool, [{}])
-    weights = f"{said[-1]['bytes'] / KB:,.0f} / {said[-1]['gzip'] / KB:,.0f}" if "bytes" in said[-1] else NONE
-    return [
-        _in(found["seconds"][tool], 1.0),
-        "1" if tool == "plain" else shown(measures.outside(found, tool)),
-        shown(measures.inside(found, tool)) if "seconds" in said[-1] and tool != "plain" else NONE,
-        f"{median(found['memory'][tool]) / 1e6:,.0f}",
-        weights,
-    ]
-
-
-def _parts(results: Found) -> str:
-    whole = results["whole"].get("lecture 02")
-    if whole is None:
-        return ""
-    plain = spread([it["seconds"] for it in whole["said"]["plain"]])
-    rows = [["the lecture in plain Python", shown(plain), "1"]]
-    for tool, of in (("plain", "plain"), ("litbook", "recorded")):
-        for name, it in measures.stages(whole, tool).items():
-            if not (tool == "plain" and name == "the rest"):
-                after = ", after the run" if name in measures.AFTERWARDS else ""
-                rows.append([f"{of}: {name}{after}", shown(it), number(it.middle / plain.middle)])
-    return _table("stage | seconds | ÷ plain", rows)
-
-
-def _fields(results: Found) -> str:
-    whole = results["whole"].get("lecture 02")
-    if whole is None:
-        return ""
-    said = whole["said"]["litbook"][-1]
-    fields = sorted(said["fields"].items(), key=lambda item: -item[1][0])
-    rows = [
-        [name, f"{size / KB:,.1f}", f"{packed / KB:,.1f}"] for name, (size, packed) in fields if size >= 1000
-    ]
-    rows.append(["**whole record**", f"{said['bytes'] / KB:,.1f}", f"{said['gzip'] / KB:,.1f}"])
-    text = said["text"]
-    after = (
-        f"For each byte of the lecture's text the record has {said['bytes'] / text:.2f}, of which the text "
-        f"itself is one. It is of {said['claims']:,} claims and {said['steps']:,} steps."
+def plots(results: Results, groups: dict[str, dict[str, list[str]]]) -> str:
+    """Time over the lines of a lecture, and bytes over the iterations of a loop."""
+    wanted = (
+        ("growth with lines", "s", {"run": BLUE, "draw": RED, "read": GREY, "edtrace": GOLD}),
+        ("growth with iterations, left", "B", {"record": BLUE, "pages": RED, "edtrace": GOLD}),
     )
-    return _table("field | kB | kB compressed alone", rows) + "\n\n" + after
-
-
-# ---------------------------------------------------------------------------- inside one process
-
-
-def _lines(results: Found) -> str:
-    rows = []
-    for name, case in results["cases"].items():
-        if "lines" not in case:
-            continue
-        other, seconds = "edtrace" in case["seconds"], case["seconds"]
-        rows.append(
-            [
-                name,
-                f"{case['lines']:,}",
-                *(_in(seconds[tool], MILLI) for tool in ("plain", "litbook", "nbconvert")),
-                shown(measures.extra(case).scaled(1 / MICRO)),
-                shown(measures.extra(case, "edtrace").scaled(1 / MICRO)) if other else NONE,
-                f"{case['bytes'] / KB:,.1f}",
-                f"{case['edtrace bytes'] / KB:,.0f} for {case['small lines']:,} lines" if other else NONE,
-            ]
-        )
-    head = "section | lines run | plain, ms | recorded, ms | nbconvert, ms | µs more per line"
-    return _table(f"{head} | edtrace, µs more per line | record, kB | edtrace's, kB", rows) if rows else ""
-
-
-def _products(results: Found) -> str:
-    rows = []
-    for name, case in results["cases"].items():
-        if "lines" in case:
-            continue
-        seconds = case["seconds"]
-        rows.append(
-            [
-                name,
-                _in(seconds["plain"], MICRO),
-                shown(ratio(seconds["litbook"], seconds["plain"])),
-                f"{chance(seconds['litbook'], seconds['plain']):.3f}",
-                shown(ratio(seconds["nbconvert"], seconds["plain"])),
-                shown(ratio(seconds["edtrace"], seconds["plain"])) if "edtrace" in seconds else NONE,
-            ]
-        )
-    head = "what the lecture times | plain, µs | recorded ÷ plain | by chance | nbconvert ÷ plain"
-    return _table(f"{head} | edtrace ÷ plain", rows) if rows else ""
-
-
-def _snapshots(results: Found) -> str:
-    rows = []
-    for it in results["snapshots"].values():
-        seconds = it["seconds"]
-        other = "edtrace" in seconds
-        rows.append(
-            [
-                f"{it['kind']}, {numbers.binary(it['size'])}",
-                *(_in(seconds[way], MILLI) for way in ("pass", "read", "litbook")),
-                f"{it['bytes']:,}",
-                _in(seconds["notebook"], MILLI),
-                f"{it['text bytes']:,}",
-                _in(seconds["edtrace"], MILLI) if other else NONE,
-                f"{it['edtrace bytes']:,}" if other else NONE,
-            ]
-        )
-    head = "tensor | its sum, ms | torch's statistics, ms | snapshot, ms | bytes"
-    return _table(f"{head} | a notebook's text, ms | its bytes | edtrace, ms | its bytes", rows)
-
-
-def _pages(results: Found) -> str:
-    rows = []
-    for name, it in results["pages"].items():
-        ours = [f"{it['bytes'] / KB:,.0f}", f"{it['largest'] / KB:,.0f}"]
-        what = f"{name}: from the record, pages: {it['pages']}"
-        rows.append([what, _in(it["seconds"]["litbook"], MILLI), *ours])
-        if "nbconvert" in it["seconds"]:
-            theirs = [f"{it['nbconvert bytes'] / KB:,.0f}"] * 2
-            what = f"{name}: nbconvert, from the executed notebook, pages: 1"
-            rows.append([what, _in(it["seconds"]["nbconvert"], MILLI), *theirs])
-    after = (
-        "Of ours without the theme's frame, which MkDocs puts around it. What edtrace writes is drawn in the "
-        "browser."
+    drawn = [plot(results, group, unit, groups[group], who) for group, unit, who in wanted if group in groups]
+    caption = (
+        "The seconds of a lecture's stages over its lines; and the bytes left by a loop over its iterations, "
+        "each of which shows a value. Both axes are logarithmic; the dotted line is linear growth."
     )
-    return _table("page | ms | kB | kB of the largest", rows) + "\n\n" + after
+    row = f'<div style="display:flex;flex-wrap:wrap;gap:1rem">{"".join(drawn)}</div>'
+    return f'<figure style="margin:1em 0">{row}<figcaption>{caption}</figcaption></figure>' if drawn else ""
 
 
-# ---------------------------------------------------------------------------- what an author waits for
+def plot(results: Results, group: str, unit: str, rows: dict[str, list[str]], colours: dict[str, str]) -> str:
+    """Curves over the sizes that the rows are named by, as SVG that follows the theme."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import EngFormatter, NullFormatter
 
+    from litbook.html import safe_svg
+    from litbook.probe import svg
 
-def _build(results: Found) -> str:
-    found = results["build"]
-    stages = found["said"][-1]["parts"]
-    rows = [[name, _in([it["parts"][name] for it in found["said"]], 1.0)] for name in stages]
-    rows.append(["**the whole process**", _in(found["seconds"], 1.0)])
-    return _table("stage | seconds", rows)
-
-
-def _save(results: Found) -> str:
-    found = results["save"]
-    rows = [[name, shown(spread([it[name] for it in found["stages"]]))] for name in found["stages"][0]]
-    rows.append(["**save to new page**", shown(spread(found["seconds"]["page"]))])
-    if "browser" in found["seconds"]:
-        rows.append(["**save to what a browser shows**", shown(spread(found["seconds"]["browser"]))])
-    after = (
-        f"Each of {len(found['seconds']['page'])} saves added a line to another section of lecture 02. The "
-        f"largest of its {found['pages']} pages, as served, takes {found['largest page'] / KB:,.0f} kB."
-    )
-    return _table("stage | seconds", rows) + "\n\n" + after
-
-
-def _commands(results: Found) -> str:
-    rows = [[name, _in(values, 1.0), f"{len(values)}"] for name, values in results["commands"].items()]
-    return _table("command | seconds | turns", rows)
-
-
-# ---------------------------------------------------------------------------- growth
-
-
-def _growth(results: Found) -> str:
-    found = results["growth"]
-    rows = [_grown(row, row["lines"], "lines") for row in found["lines"]]
-    rows += [_grown(row, row["executed"], "iterations") for row in found["steps"]]
-    head = "lecture | read, ms | run, ms | write, ms | draw, ms | µs more for each"
-    table = _table(f"{head} | record, kB | gzip, kB | pages, kB | edtrace, ms | its kB", rows)
-    return f"{pictures.growth(found)}\n\n{table}"
-
-
-def _grown(row: Found, count: int, unit: str) -> list[str]:
-    count = count if unit == "lines" else count // 2  # an iteration is two lines: the `for` and its body
-    more = (row["seconds"]["run"] - row["seconds"]["plain"]) / count / MICRO
-    other = row.get("edtrace")
-    return [
-        f"{count:,} {unit}",
-        *(number(row["seconds"][stage] / MILLI) for stage in ("read", "run", "write", "render")),
-        number(more),
-        *(f"{row[name] / KB:,.1f}" for name in ("record", "gzip", "pages")),
-        number(other["seconds"] / MILLI) if other else NONE,
-        f"{other['record'] / KB:,.0f}" if other else NONE,
-    ]
-
-
-def _stages(results: Found) -> str:
-    rows = [
-        [
-            f"`{name}`",
-            it["date"][:16].replace("T", SPACE),
-            f"`{it['commit']}`",
-            f"{it['took']:,.0f}",
-            f"{it['load'][0]:.1f} / {it['load'][1]:.1f}",
-        ]
-        for name, it in results["stages"].items()
-    ]
-    return _table("stage | began (UTC) | commit | seconds | load, before / after", rows)
+    figure, said = Figure(figsize=(3.9, 3.2), layout="constrained"), []
+    axes = figure.subplots(subplot_kw={"xscale": "log", "yscale": "log"})
+    for who, colour in colours.items():
+        if curve := [(row, results[f"{group} / {row} / {who}"].median()) for row in rows if who in rows[row]]:
+            sizes, heights = zip(*((size_of(row), it) for row, it in curve), strict=True)
+            axes.plot(sizes, heights, "o-", color=colour, ms=4, label=who)
+            said.append(f"{who} {heights[0]:.2g} to {heights[-1]:.2g} {unit}")
+    x = group.partition(",")[0].removeprefix("growth with ")
+    low, high = (size_of(list(rows)[i]) for i in (0, -1))
+    bottom, top = axes.get_ylim()
+    axes.plot([low, high], [bottom * 2, bottom * 2 * high / low], ":", color=GREY, lw=1)
+    axes.set_ylim(bottom / 2, top * 2)
+    axes.set_xlabel(x, fontsize=12)
+    axes.set_title("seconds" if unit == "s" else "bytes", loc="left", fontsize=12)
+    for axis, of in ((axes.xaxis, ""), (axes.yaxis, unit)):
+        axis.set_major_formatter(EngFormatter(of))
+        axis.set_minor_formatter(NullFormatter())
+    axes.tick_params(labelsize=12)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=12)
+    alt, name = f"{group}: over {low:,} to {high:,} {x}, {'; '.join(said)}", re.sub(r"\W+", "-", f"{group} ")
+    return f'<div style="flex:1 1 17rem;min-width:0">{safe_svg.inline(svg.svg(figure), alt, name)}</div>'

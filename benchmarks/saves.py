@@ -1,17 +1,15 @@
-"""From saving a section to its new page in `make serve`: `python -m benchmarks.saves ROUNDS RESULT`.
+"""From saving a lecture to its new page: `python -m benchmarks.saves ROUNDS WHO,… RESULT`.
 
-A copy of the book is served. Each round adds a line with a value that nobody has seen yet to another section
-of lecture 02, saves, and asks as a browser does: it waits for news, then fetches the page, until the value is
-there. Where there is a Chromium, a second series waits until the browser shows the value. The lecture's first
-run is not part of it.
+Each save gives a line a value that nobody has seen yet, and asks for the page until it has it: first of a
+small lecture, served in turn by each WHO, then of lecture 02 in a copy of this book, and where there is a
+Chromium until a browser shows it. The first run of a lecture is no part of it.
 """
 
 from __future__ import annotations
 
-import ast
 import contextlib
+import http.client
 import importlib.util
-import json
 import re
 import shutil
 import signal
@@ -20,231 +18,156 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from benchmarks import outside
+from benchmarks import contestants, texts
+from benchmarks.results import Results, add, dump, interleaved
 
-LECTURE = "lecture_02"
-PART = "storage"  # the file in which the saves are made
+GROUP = "from a save to the new page"
 PATIENCE = 150.0  # seconds for the first page, which waits for the whole lecture; and for a save
-NOT_READY = 503  # the preview's answer for a page that comes
-ENOUGH = 130.0  # seconds after which no further save follows, once there are LEAST
-LEAST = 7
+MODULE, SECTION = "storage", "a_transpose_swaps_strides"  # of lecture 02, where the saves are made
 FIRST = 80_000_000  # no lecture shows a number like it
-NOT_COPIED = (".git", ".venv", ".litbook", "build", "__pycache__", ".*_cache", "*.egg-info")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+SMALL = f'''"""Lecture 01: pi from random points."""
+import numpy as np
+from litbook import note
+
+def main():
+    points_inside_a_circle()
+
+def points_inside_a_circle():
+    """The share of points inside a circle gives pi."""
+    note("Points, drawn uniformly from a square, and the share of them inside a circle:")
+    points = np.random.default_rng(0).random((1000, 2))  # @inspect points
+    inside = (points**2).sum(axis=1) <= 1
+    share = inside.mean()  # @inspect share
+    assert abs(4 * share - np.pi) < 0.2, "close to pi"
+    saved_now = {FIRST}  # @inspect saved_now
+'''
+CELLS = f"# %%\n{SMALL.replace('  # @inspect saved_now', '; print(saved_now)')}\n# %%\nmain()\n"
+SITE = "site_name: Saved\ntheme: {name: material}\nplugins:\n  - "
+NOTEBOOKS = "mkdocs-jupyter: {execute: true, allow_errors: false}"
+LECTRACE = ["-c", "from lectrace.cli import main; main()", "serve", "lecture_01.py", "--port"]
+# who: the lecture's file and text, the configuration, the page, the command; a port follows it
+SERVED = {
+    "litbook": ("lectures/lecture_01.py", SMALL, f"{SITE}litbook", "lectures/lecture_01/",
+                ["-m", "litbook", "serve", "--port"]),
+    "mkdocs-jupyter": ("docs/lecture_01.py", CELLS, SITE + NOTEBOOKS, "lecture_01/",
+                       ["-m", "mkdocs", "serve", "--quiet", "-a"]),
+    "lectrace": ("lecture_01.py", texts.renamed(SMALL, "lectrace"), "", "traces/lecture_01.json", LECTRACE),
+}  # fmt: skip
 
 
-def _left_out(folder: str, names: list[str]) -> set[str]:
-    """What no copy needs, and the book's built site: the engine has a package of that name, too."""
-    built = {"site"} if Path(folder) == outside.REPO else set[str]()
-    return built | shutil.ignore_patterns(*NOT_COPIED)(folder, names)
+class Preview:
+    """A lecture's file, and the server of its page."""
 
+    def __init__(self, file: Path, address: str) -> None:
+        self.file, self.address, self.value = file, address, FIRST
 
-class Served:
-    """A preview of a copy of the book, and its log."""
-
-    def __init__(self, folder: Path, port: int) -> None:
-        self.folder, self.address = folder, f"http://localhost:{port}/"
-        self.lecture, self.log = folder / "lectures" / LECTURE / f"{PART}.py", folder / "watched.jsonl"
-
-    def get(self, path: str) -> str:
-        """The page, waited for while it is not ready; "" where there is none."""
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            try:
-                with urllib.request.urlopen(self.address + path, timeout=60) as answer:
-                    return str(answer.read().decode())
-            except urllib.error.HTTPError as error:
-                if error.code != NOT_READY:
-                    return ""
-            except OSError:
-                return ""
-            time.sleep(0.1)
+    def get(self, page: str) -> str:
+        """The page as it is; "" where there is none, or none yet."""
+        unreadable = contextlib.suppress(OSError, http.client.HTTPException)  # or written just now
+        with unreadable, urllib.request.urlopen(self.address + page, timeout=60) as answer:
+            return str(answer.read().decode())
         return ""
 
-    def until(self, there: Callable[[str], object], path: str) -> str:
-        """The page as soon as it is as asked: the news are waited for, as the page's own script does."""
+    def until(self, page: str, *there: str) -> str:
+        """The page, as soon as it has one of the texts."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
-            text = self.get(path)
-            if there(text):
+            text = self.get(page)
+            if any(it in text for it in there):
                 return text
-            news = re.search(r'data-news="(\d+-\d+)"', text)
-            if news:
-                self.get(f"livereload/{news[1]}?/{path}")
-            else:
-                time.sleep(0.1)
-        raise RuntimeError(f"{path} did not become new within {PATIENCE:.0f} s")
+            time.sleep(0.02)
+        raise RuntimeError(f"{page} did not become new within {PATIENCE:.0f} s")
 
-    def stages(self, since: float) -> dict[str, list[tuple[float, float]]]:
-        """What was done since then for who waits: when each stage began and ended. {} if it is not all told.
+    def save(self, text: str) -> float:
+        """Write the text with the next value in it; when it was written."""
+        time.sleep(0.5)  # nothing of the last save still runs
+        self.value += 1
+        start = time.perf_counter()
+        self.file.write_text(text.replace(str(FIRST), str(self.value)), encoding="utf-8")
+        return start
 
-        The whole lecture runs beside it, for the other pages; that does not count.
-        """
-        lines = map(json.loads, self.log.read_text(encoding="utf-8").splitlines())
-        later = [(stage, start, end, pid) for stage, start, end, pid in lines if start >= since]
-        runs = {pid for stage, *_, pid in later if stage == "run"}
-        found: dict[str, list[tuple[float, float]]] = {}
-        for stage, start, end, pid in later:
-            if stage in ("noticed", "asked", "page") or pid in runs:
-                found.setdefault(stage, []).append((start, end))
-        return found if {"noticed", "run", "asked"} <= found.keys() else {}
+    def seconds(self, text: str, page: str) -> float:
+        start = self.save(text)
+        self.until(page, str(self.value), f"{self.value:,}")
+        return time.perf_counter() - start
 
 
 @contextlib.contextmanager
-def served() -> Iterator[Served]:
-    """The book, copied and served until the end of the block."""
+def served(file: Path, folder: Path, command: list[str]) -> Iterator[Preview]:
+    """What `command` serves at the port that follows it, until the end of the block."""
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        port = probe.getsockname()[1]
+    last = f"localhost:{port}" if command[-1] == "-a" else str(port)
+    environment = contestants.environment(folder if (folder / "tools").exists() else contestants.REPO)
+    environment |= {"BROWSER": "true", "NO_MKDOCS_2_WARNING": "true"}  # the command `true` opens nothing
+    process = subprocess.Popen(
+        [sys.executable, *command, last], cwd=folder, env=environment, stdout=subprocess.DEVNULL
+    )
+    try:
+        yield Preview(file, f"http://localhost:{port}/")
+    finally:
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=20)
+        process.kill()
+        process.wait()
+
+
+def small(names: list[str], rounds: int, found: Results) -> None:
+    """A small lecture: all serve it, and it is saved for one after the other."""
+    with tempfile.TemporaryDirectory() as place, contextlib.ExitStack() as until_the_end:
+        ways = {}
+        for who in names:
+            name, text, config, page, command = SERVED[who]
+            folder = Path(place, who)
+            for file, content in (("docs/index.md", "# Saved\n"), ("mkdocs.yml", config), (name, text)):
+                (folder / file).parent.mkdir(parents=True, exist_ok=True)
+                (folder / file).write_text(content, encoding="utf-8")
+            preview = until_the_end.enter_context(served(folder / name, folder, command))
+            preview.until(page, str(FIRST), f"{FIRST:,}")
+            ways[who] = lambda it=preview, text=text, page=page: it.seconds(text, page)
+        add(found, f"{GROUP} / a small lecture", interleaved(ways, rounds))
+
+
+def book(rounds: int, found: Results) -> None:
+    """A section of lecture 02, saved in a copy of this book."""
     with tempfile.TemporaryDirectory(prefix="bench-serve-", ignore_cleanup_errors=True) as place:
-        folder = Path(place, "book")
-        shutil.copytree(outside.REPO, folder, ignore=_left_out)
-        with socket.socket() as probe:
-            probe.bind(("localhost", 0))
-            port: int = probe.getsockname()[1]
-        book = Served(folder, port)
-        command = [sys.executable, "-m", "benchmarks.watched", str(book.log), "--port", str(port)]
-        with Path(place, "said.txt").open("w+", encoding="utf-8") as said:
-            process = subprocess.Popen(
-                [*command, "--config-file", str(folder / "mkdocs.yml")],
-                cwd=folder,
-                stdout=said,
-                stderr=said,
-                env=outside.environment(folder),
-            )
-            try:
-                yield book
-            except RuntimeError as error:
-                said.seek(0)
-                raise RuntimeError(f"{error}\n{said.read()[-2000:]}") from None
-            finally:
-                process.send_signal(signal.SIGINT)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(timeout=20)
-                process.kill()
-                process.wait()
+        folder, home = Path(place), "lectures/lecture_02/"
+        for part in ("docs", "lectures", "tools", "mkdocs.yml", "pyproject.toml"):
+            source = contestants.REPO / part
+            copy = shutil.copytree if source.is_dir() else shutil.copy
+            copy(source, folder / part)
+        file = folder / "lectures" / "lecture_02" / f"{MODULE}.py"
+        command = ["-m", "litbook", "serve", "--config-file", str(folder / "mkdocs.yml"), "--port"]
+        with served(file, folder, command) as preview:
+            contents = preview.until(home, "</html>")
+            names = dict.fromkeys(re.findall(r'href="(?:\./|\.\./lecture_02/)?([\w-]+)/', contents))
+            pages = (f"{home}{name}/" for name in names)
+            page = next(it for it in pages if f'id="{SECTION}"' in preview.get(it))
+            text = with_a_value(file.read_text(encoding="utf-8"))
+            seconds = [preview.seconds(text, page) for _ in range(rounds)]
+            add(found, f"{GROUP} / lecture 02", {"litbook": seconds})
+            if seconds := in_a_browser(preview, text, page, rounds):
+                add(found, f"{GROUP} / lecture 02, in a browser", {"litbook": seconds})
 
 
-# ---------------------------------------------------------------------------- the sections
+def with_a_value(text: str) -> str:
+    """The module with one more line below the docstring of the section, which shows what is saved."""
+    before, head, rest = text.partition(f"def {SECTION}() -> None:\n")
+    _, _, body = rest.partition('"""')
+    docstring, _, body = body.partition('"""\n')
+    line = f"    saved_now = {FIRST}  # @inspect saved_now\n"
+    return f'{before}{head}    """{docstring}"""\n{line}{body}'
 
 
-def sections(text: str, count: int) -> list[str]:
-    """So many of the lecture's sections, spread over it; those that run on any device."""
-    tree = ast.parse(text)
-    functions = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
-    called = {
-        line.value.func.id
-        for n in functions.values()
-        for line in n.body
-        if isinstance(line, ast.Expr)
-        and isinstance(line.value, ast.Call)
-        and isinstance(line.value.func, ast.Name)
-    }
-    found = [
-        name
-        for name, n in functions.items()
-        if name in called
-        and ast.get_docstring(n)
-        and not n.args.args
-        and all(ast.unparse(mark) == "aside" for mark in n.decorator_list)
-        and "# @inspect" in "\n".join(text.split("\n")[n.lineno : n.end_lineno])
-    ]
-    return [found[(2 * i + 1) * len(found) // (2 * count)] for i in range(count)]
-
-
-def changed(text: str, section: str, value: int) -> str:
-    """The lecture with one more line in that section, which shows the value."""
-    tree = ast.parse(text)
-    function = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == section)
-    lines = text.split("\n")
-    lines.insert(function.body[0].end_lineno or 0, f"    saved_now = {value}  # @inspect saved_now")
-    return "\n".join(lines)
-
-
-# ---------------------------------------------------------------------------- the rounds
-
-
-def measured(rounds: int) -> dict[str, Any]:
-    """Seconds of each save, until the page is there and until a browser shows it; stages; pages' weights."""
-    began = time.monotonic()
-    with served() as book:
-        contents = book.until(lambda text: text, f"lectures/{LECTURE}/")
-        names = dict.fromkeys(re.findall(r'href="(?:\./|\.\./lecture_02/)?([\w-]+)/(?:#[^"]*)?"', contents))
-        paths = [f"lectures/{LECTURE}/{name}/" for name in names]
-        pages = {path: text for path in paths if (text := book.get(path))}
-        text = book.lecture.read_text(encoding="utf-8")
-        found: dict[str, Any] = {"seconds": {"page": []}, "stages": [], "sections": []}
-        weights = {path: len(it.encode()) for path, it in pages.items()}
-        found["largest page"], found["pages"] = max(weights.values()), len(weights)
-        found["scripts"] = _scripts(book, pages)
-        homes = {
-            name: next(path for path, it in pages.items() if f'id="{name}"' in it)
-            for name in sections(text, rounds)
-        }
-        for i, (name, path) in enumerate(homes.items()):
-            text = changed(text, name, FIRST + i)
-            start = _saved(book, text)
-            book.until(lambda it, i=i: f"{FIRST + i:,}" in it, path)  # type: ignore[misc]
-            end = time.time()
-            found["seconds"]["page"].append(end - start)
-            stages = book.stages(start)
-            if stages:
-                found["stages"].append(_by_stage(stages, start, end))
-            found["sections"].append(name)
-            if time.monotonic() - began > ENOUGH and i + 1 >= LEAST:
-                break
-        shown = _in_a_browser(book, text, homes, began + ENOUGH)
-        if shown:
-            found["seconds"]["browser"] = shown
-        return found
-
-
-def _saved(book: Served, text: str) -> float:
-    time.sleep(0.5)  # nothing of the last round still runs: after a page come remarks on the text
-    start = time.time()
-    book.lecture.write_text(text, encoding="utf-8")
-    return start
-
-
-def _by_stage(stages: dict[str, list[tuple[float, float]]], start: float, end: float) -> dict[str, float]:
-    """Where a save's time went; the parts add up to the whole."""
-    total = {name: sum(b - a for a, b in spans) for name, spans in stages.items()}
-    noticed, (began, ended), shown = stages["noticed"][0][0], stages["run"][0], stages["asked"][0][1]
-    inner = {
-        "reading the text": total.get("read", 0.0),
-        "compiling probes in": total.get("probes", 0.0),
-        "sections": total.get("sections", 0.0),
-    }
-    page = max((b for _, b in stages.get("page", [])), default=shown) - shown
-    parts = {
-        "until the save is noticed and has settled": noticed - start,
-        "until the run of the part begins, in a fork": began - noticed,
-        **inner,
-        "the rest of the run: the record": ended - began - sum(inner.values()),
-        "the record on its way to the preview": shown - ended,
-        "making the page": page,
-    }
-    return parts | {"the page on its way": end - start - sum(parts.values())}
-
-
-def _scripts(book: Served, pages: dict[str, str]) -> int:
-    """Bytes of our scripts that the page with the most of them asks for; its data are no scripts."""
-    asked = [
-        {re.sub(r"^[./]*", "", name) for name in re.findall(r'src="([^"]*assets/litbook/[\w.-]+\.js)"', it)}
-        for it in pages.values()
-    ]
-    weight = {name: len(book.get(name).encode()) for name in set().union(*asked)}
-    return max(sum(weight[name] for name in names) for names in asked)
-
-
-def _in_a_browser(book: Served, text: str, homes: dict[str, str], until: float) -> list[float]:
-    """Seconds until a browser that has the page open shows the new value; none where there is no browser.
-
-    After the time `until` no further save begins; there is one in any case.
-    """
+def in_a_browser(preview: Preview, text: str, at: str, rounds: int) -> list[float]:
+    """Seconds until a browser that has the page open shows the new value; none where there is no browser."""
     browser_at = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser_at is None or importlib.util.find_spec("playwright") is None:
         return []
@@ -253,21 +176,18 @@ def _in_a_browser(book: Served, text: str, homes: dict[str, str], until: float) 
     found = []
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        browser = playwright.chromium.launch(executable_path=browser_at, args=arguments)
-        page = browser.new_page()
-        for i, (name, path) in enumerate(homes.items(), len(homes)):
-            page.goto(book.address + path)
-            page.wait_for_load_state("load")
-            text = changed(text, name, FIRST + i)
-            start = _saved(book, text)
-            shown = f"() => document.body && document.body.textContent.includes('{FIRST + i:,}')"
+        page = playwright.chromium.launch(executable_path=browser_at, args=arguments).new_page()
+        for _ in range(rounds):
+            page.goto(preview.address + at, wait_until="load")
+            start = preview.save(text)
+            shown = f"() => document.body && document.body.textContent.includes('{preview.value:,}')"
             page.wait_for_function(shown, timeout=1000 * PATIENCE)
-            found.append(time.time() - start)
-            if time.monotonic() > until:
-                break
-        browser.close()
+            found.append(time.perf_counter() - start)
     return found
 
 
 if __name__ == "__main__":
-    Path(sys.argv[2]).write_text(json.dumps(measured(int(sys.argv[1]))), encoding="utf-8")
+    results: Results = {}
+    small(sys.argv[2].split(","), int(sys.argv[1]), results)
+    book(int(sys.argv[1]), results)
+    dump(Path(sys.argv[3]), results)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from textwrap import dedent, indent
+from typing import Any
 
 HEAD = '"""A lecture to be measured."""\nfrom statistics import median\nfrom time import perf_counter\n'
 HEAD += "import torch\nfrom litbook import note\n"
@@ -22,15 +23,14 @@ class Case:
 
 def section(body: str, before: str = "") -> str:
     """A lecture whose one section, `one`, has this body; `before` stands above it."""
-    parts = [HEAD, dedent(before), "def main() -> None:\n    one()\n", "def one() -> None:"]
-    return "\n\n".join(parts[:-1]) + f'\n\n{parts[-1]}\n    """One."""\n{indent(dedent(body), "    ")}\n'
+    functions = 'def main() -> None:\n    one()\n\n\ndef one() -> None:\n    """One."""\n'
+    return f"{HEAD}\n\n{dedent(before)}\n\n{functions}{indent(dedent(body), '    ')}\n"
 
 
 def loop(iterations: int, *, inspect: bool) -> Case:
     """A loop with one line in it, inspected or not."""
     shown = "  # @inspect x" if inspect else ""
-    text = section(f"x = 0\nfor i in range({iterations}):\n    x += i{shown}")
-    return Case(text, 2 * iterations)
+    return Case(section(f"x = 0\nfor i in range({iterations}):\n    x += i{shown}"), 2 * iterations)
 
 
 def straight(lines: int) -> Case:
@@ -83,30 +83,20 @@ def training(steps: int, *, width: int = 256) -> Case:
     return Case(section(body), 6 * steps)
 
 
-def timed_product(side: int, repeats: int, *, stepover: bool) -> Case:
-    """A section that times a product of matrices: in its own lines, or in a helper that is stepped over."""
-    before = """
-        def timed(a: torch.Tensor, b: torch.Tensor, repeats: int) -> float:
-            times = []
-            for _ in range(repeats):
-                start = perf_counter()
-                a @ b
-                times.append(perf_counter() - start)
-            return median(times)
-    """
+def timed_matmul(side: int, repeats: int, *, stepover: bool) -> str:
+    """A section that times a matmul: in its own lines, or in a helper that is stepped over."""
     own = f"""
         times = []
         for _ in range({repeats}):
             start = perf_counter()
             a @ b
             times.append(perf_counter() - start)
-        seconds = median(times)
-    """
-    over = f"seconds = timed(a, b, {repeats})  # @stepover"
-    setting = f"torch.manual_seed(0)\na, b = torch.randn({side}, {side}), torch.randn({side}, {side})\n"
-    found = "MEASURED.append(seconds)  # @measure seconds"
-    body = setting + (over if stepover else dedent(own)) + f"\n{found}"
-    return Case(section(body, "MEASURED: list[float] = []\n" + dedent(before)), 3 * repeats)
+        """
+    helper = f"def timed(a, b):\n{indent(dedent(own), '    ')}\n    return median(times)\n"
+    before = f"MEASURED: list[float] = []\n\n{helper}"
+    body = f"torch.manual_seed(0)\na, b = torch.randn({side}, {side}), torch.randn({side}, {side})\n"
+    body += "seconds = timed(a, b)  # @stepover" if stepover else dedent(own) + "\nseconds = median(times)"
+    return section(f"{body}\nMEASURED.append(seconds)  # @measure seconds", before)
 
 
 def long(lines: int) -> Case:
@@ -121,71 +111,37 @@ def long(lines: int) -> Case:
         f'    assert total == sum(z), "the parts"\n\n\n'
         for i, name in enumerate(names)
     )
-    text = f"{HEAD}\n\ndef main() -> None:\n{calls}\n\n{bodies}"
-    return Case(text, 7 * len(names))
+    return Case(f"{HEAD}\n\ndef main() -> None:\n{calls}\n\n{bodies}", 7 * len(names))
+
+
+KINDS: dict[str, Callable[[int], Case]] = {
+    "a loop, nothing inspected": lambda n: loop(n, inspect=False),
+    "a loop, its line inspected": lambda n: loop(n, inspect=True),
+    "lines that run once": straight,
+    "a recursion 900 deep": lambda times: recursion(900, times),
+    "a recursion that branches": tree,
+    "a training loop": training,
+}
 
 
 # ---------------------------------------------------------------------------- for the other contestants
 
-_IMPORT = re.compile(r"^from litbook import ", re.M)
-_DIRECTIVE = re.compile(r"@(inspect|measure|clear|hide|stepover)\b([^@\n]*)")
-_NAMES = re.compile(r"[A-Za-z_][\w.]*")
+
+def renamed(text: str, peer: str) -> str:
+    """The lecture in the words of edtrace or lectrace, which have no `@measure` and no commas."""
+    text = text.replace("from litbook import note", f"from {peer} import text as note")
+    text = text.replace("# @measure", "# @inspect")
+    return re.sub(r"# @inspect .*", lambda found: found[0].replace(",", ""), text)
 
 
-def for_edtrace(text: str, *, inspect: bool = True) -> str:
-    """The lecture with its words renamed. Of what is inspected, edtrace reads names and attributes only.
-
-    With `inspect=False` nothing is inspected.
-    """
-    lines = []
-    for line in _IMPORT.sub("from benchmarks.edtrace_words import ", text).split("\n"):
-        code, mark, comment = line.rpartition("# @")
-        lines.append(code + _directives(mark[2:] + comment, inspect) if mark else line)
-    return "\n".join(lines)
-
-
-def _directives(comment: str, inspect: bool) -> str:
-    kept = []
-    for name, content in _DIRECTIVE.findall(comment):
-        if name in ("hide", "stepover"):
-            kept.append(f"@{name}")
-        elif inspect:
-            lists = [e.split() for e in re.sub(r"\bas \w\S*", "", content).split(",")]
-            names = [e for words in lists if all(map(_NAMES.fullmatch, words)) for e in words]
-            if names:
-                kept.append(" ".join([f"@{name.replace('measure', 'inspect')}", *names]))
-    return "# " + " ".join(kept) if kept else ""
-
-
-def notebook(text: str, name: str) -> str:
+def notebook(text: str) -> Any:
     """The lecture as a notebook: its definitions in one cell, then a cell for each line of `main`."""
+    import nbformat
+
     tree = ast.parse(text)
     main = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "main")
-    cells = [_without_guard(tree, text), *(ast.unparse(line) for line in main.body)]
-    return json.dumps(
-        {
-            "nbformat": 4,
-            "nbformat_minor": 5,
-            "metadata": {
-                "kernelspec": {"name": "python3", "display_name": name, "language": "python"},
-                "language_info": {"name": "python"},
-            },
-            "cells": [
-                {
-                    "cell_type": "code",
-                    "id": f"cell-{i}",
-                    "metadata": {},
-                    "execution_count": None,
-                    "outputs": [],
-                    "source": source,
-                }
-                for i, source in enumerate(cells)
-            ],
-        }
-    )
-
-
-def _without_guard(tree: ast.Module, text: str) -> str:
-    """The text up to `if __name__ == "__main__":`, which calls `main`."""
     guards = [n.lineno for n in tree.body if isinstance(n, ast.If) and "__main__" in ast.unparse(n.test)]
-    return "\n".join(text.split("\n")[: guards[-1] - 1]) if guards else text
+    definitions = "\n".join(text.split("\n")[: guards[-1] - 1]) if guards else text
+    cells = [nbformat.v4.new_code_cell(it) for it in (definitions, *map(ast.unparse, main.body))]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
