@@ -101,7 +101,6 @@ def memory_over_a_step(  # @stepover
     return watch.moments()
 
 
-@aside
 def the_batch_decides_where_memory_peaks() -> None:
     """A large batch makes memory peak in the backward pass, a small one in the update."""
     note(r"""

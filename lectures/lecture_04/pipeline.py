@@ -334,7 +334,7 @@ def microbatches_fill_the_pipeline() -> None:
     grid = explore(schedule_at, over={
         "stages": [2, 4, 8], "microbatches": [1, 2, 4, 8, 16], "schedule": [ALL_FORWARD, ALTERNATING],
         "time": range(1, 47),
-    }, at={"stages": 4, "microbatches": 8, "schedule": ALTERNATING, "time": 22}, module="pictures/schedule.js",
+    }, at={"stages": 4, "microbatches": 8, "schedule": ALTERNATING, "time": 12}, module="pictures/schedule.js",
         still=plot_schedules({ALL_FORWARD: steps}),
         do="Lose less than a fifth of the time with four stages. Then change the schedule: which number changes, and which does not?",
         see=rf"""
