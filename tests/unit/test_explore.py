@@ -403,7 +403,10 @@ def test_a_page_has_the_still_picture_its_words_and_where_its_script_is(tmp_path
     assert f'data-script="./{media.script(live)[0]}"' in text and text.count("<svg") >= 1
     assert "Add." in text and "More." in text and "assets/litbook/live.js" in text
     figure = text[text.index('class="lb-explore lb-live"') :]
-    order = [figure.index(part) for part in ("<figcaption>", "Add.", "lb-sliders", "lb-stage", "More.")]
-    assert order == sorted(order), "the caption explains the picture before anything is asked"
+    order = [
+        figure.index(part)
+        for part in ("<figcaption>", "Add.", "lb-verdict", "lb-stage", "lb-sliders", "More.")
+    ]
+    assert order == sorted(order), "what is asked, the result, the picture, and what moves it"
     assert "assets/litbook/explore.js" not in text
     assert "[explore: c]" in command(tmp_path / "lecture_sample.py", "--device", "cpu").stdout

@@ -21,9 +21,9 @@ window.litbookPicture = (() => {
         });
       });
       stage.replaceChildren(make("svg", { viewBox: "0 0 360 208", "aria-hidden": "true", style: "font-size:15px;width:100%" }, ...drawn));
-      const done = held.flat().filter((value, i) => value === sums[i % RANKS]).length, what = step < 4 ? "add" : "copy";
+      const done = held.flat().filter((value, i) => value === sums[i % RANKS]).length;
       if (!step) return ["Before the first step, each rank has its own values", "No part of the sum is complete."];
-      return [`${step < 4 ? "Reduce-scatter" : "All-gather"}, step ${step < 4 ? step : step - 3} of 3: each rank sends one part, and ${what === "add" ? "adds" : "copies"} what comes in`, `Each rank has sent ${step} of 6 quarters of the tensor. ${done} of 16 parts are complete.`];
+      return [`${step < 4 ? "Reduce-scatter" : "All-gather"}, step ${step < 4 ? step : step - 3} of 3: what comes in is ${step < 4 ? "added" : "copied"}`, `Each rank has sent ${step} of 6 quarters of the tensor. ${done} of 16 parts are complete.`];
     },
   };
 })();
