@@ -537,8 +537,8 @@ def five_formats_on_one_line() -> None:
             Numbers of five formats around the red one. Each line is a number that the format has; a
             full band has more than can be drawn. The thick line is what the format stores.
         """, alt=r"""
-            Five rows over one axis. The rows of the formats of one byte have few lines or none,
-            those of two bytes several, and the row of float32 is full.
+            Five rows over one axis. The rows of both float8 formats have few lines or none, those
+            of float16 and bfloat16 several, and the row of float32 is full.
         """)  # @hide
     assert all(1 - 2**-8 <= row["bfloat16"][0] / number <= 1 + 2**-8 for (number, _), row in lines.items()), \
         "bfloat16 has a number within 0.4 % of each of these."  # @hide

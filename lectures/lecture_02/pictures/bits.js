@@ -57,7 +57,7 @@ window.litbookPicture = (() => {
       const field = make("input", { "data-key": "number", "aria-label": "a number", value: said(value), size: 12, inputmode: "decimal",
         onchange: () => { const typed = Number(field.value.replace(",", ".")); if (field.value.trim() && !Number.isNaN(typed)) move({ bits: left(encode(typed, format), format) }); } });
       const add = (text, to) => make("button", { type: "button", "data-key": text, disabled: !Number.isFinite(to), onclick: () => move({ bits: left(encode(to, format), format) }) }, text);
-      const line = make("svg", { viewBox: "0 0 360 64", "aria-hidden": "true", style: "font-size:14px;margin-top:.5rem;width:100%;max-width:27rem" });
+      const line = make("svg", { viewBox: "0 0 360 64", "aria-hidden": "true", style: "font-size:14px;margin-top:.5rem;width:100%;max-width:24rem" });
       if (next != null) { // three neighbours to either side, and where a step of one would end
         const size = 2 ** (wide + deep), mine = pattern % size, gap = next - Math.abs(value);
         const x = (number) => 180 + ((number - value) / gap) * 48, sign = Math.sign(value || 1);
