@@ -27,8 +27,8 @@ window.litbookPicture = (() => {
       const axes = [0, 0.5, 1].map((part) => [make("path", { d: `M${LEFT - 4} ${y(part * most)}h4`, style: "stroke:currentColor" }), text(LEFT - 7, y(part * most) + 5, part ? kib(part * most).replace(" KiB", "") : "0", { "text-anchor": "end" })]);
       axes.push([text(0, 13, "KiB"), ...[1, moments.length].map((n) => text(x(n - 0.5), TOP + HIGH + 19, String(n), { "text-anchor": n > 1 ? "end" : "middle" })), text(LEFT + WIDE / 2, TOP + HIGH + 36, "time in the step, in operations", { "text-anchor": "middle" })]);
       const look = x(place[TIME] - 0.5), left = x(peak) > LEFT + WIDE - 120 ? "end" : "start";
-      const keys = KINDS.flatMap((kind, i) => [make("rect", { x: 2 + (i % 2) * 178, y: TOP + HIGH + 50 + 19 * (i >> 1), width: 11, height: 11, style: `fill:color-mix(in srgb, var(${HUES[i]}) 62%, transparent);stroke:var(${HUES[i]})` }),
-        text(18 + (i % 2) * 178, TOP + HIGH + 60 + 19 * (i >> 1), `${kind} ${kib(held[i])}`, { style: "fill:currentColor;font-size:13.5px" })]);
+      const keys = KINDS.flatMap((kind, i) => [make("rect", { x: 2 + (i % 2) * 172, y: TOP + HIGH + 50 + 19 * (i >> 1), width: 11, height: 11, style: `fill:color-mix(in srgb, var(${HUES[i]}) 62%, transparent);stroke:var(${HUES[i]})` }),
+        text(18 + (i % 2) * 172, TOP + HIGH + 60 + 19 * (i >> 1), `${kind.replace("Adam's ", "")} ${kib(held[i])}`, { style: "fill:currentColor;font-size:13.5px" })]);
       const drawn = make("g", { style: "pointer-events:none" },
         ...KINDS.map((_, kind) => make("path", { d: area(kind), style: `fill:color-mix(in srgb, var(${HUES[kind]}) 62%, transparent);stroke:var(${HUES[kind]});stroke-width:.7` })),
         ...axes.flat(), ...phases.flat(), make("circle", { cx: x(peak + 0.5), cy: TOP, r: 4, style: "fill:none;stroke:var(--lb-fail);stroke-width:2" }),
