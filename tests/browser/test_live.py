@@ -81,6 +81,11 @@ def test_the_script_comes_when_the_picture_comes_into_view_and_draws_every_point
         "no other drawing before the one that moves"
     )
     assert not any("/pictures/" in url for url in asked)
+    page.emulate_media(media="print")
+    assert page.locator(".lb-stage > svg.lb-plot").is_visible(), (
+        "paper has the still one, also of what was not in view"
+    )
+    page.emulate_media(media="screen")
     page.locator(".lb-sliders input").first.focus()  # scrolls there
     page.locator(".lb-begun").wait_for()
     assert page.evaluate("document.activeElement.id") == "explore-1-0", "the focus stays where it was"

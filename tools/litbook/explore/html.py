@@ -94,7 +94,12 @@ def _live_picture(
     do, see = _words(block, setting)
     parts = [*do, stage]
     if up:
-        parts = [*do, tag("p", class_="lb-verdict"), stage, tag("div", *fields, class_="lb-sliders")]
+        parts = [
+            *do,
+            tag("p", class_="lb-verdict", aria_live="polite"),
+            stage,
+            tag("div", *fields, class_="lb-sliders"),
+        ]
         words = {"data_differs": _("The script of this picture differs from the run here: {place}."),
                  "data_lost": _("The script of this picture could not be loaded.")}  # fmt: skip
         parts.append(tag("p", class_="lb-says", aria_live="polite", **words))
