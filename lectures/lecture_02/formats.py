@@ -35,6 +35,7 @@ def number_formats() -> None:
     bfloat16_is_the_top_half_of_float32()
     bfloat16_has_the_exponents_of_float32()
     bfloat16_is_much_coarser()
+    five_formats_on_one_line()
     one_byte_comes_in_two_formats()
     one_byte_is_for_storing_and_multiplying()
 
@@ -437,7 +438,7 @@ def bfloat16_is_much_coarser() -> None:
     begin: dict[str, Any] = {"dtype": "bfloat16", "bits": 0x4380 << 16}  # @hide
     explore(reading, over={"dtype": [*NAMES], "bits": range(2**32)}, at=begin, module="pictures/bits.js",
         still=plot_bits(f"{0x4380:016b}", layout(torch.bfloat16), [254, 255, 256, 258, 260]),
-        do="Press `Move it yourself`; then the button `+1` is below the bits. What is `256 + 1`? Then choose `float32`, and press `+1` again.",
+        do="Press the button `+1`. What is `256 + 1`? Then choose `float32`, and press `+1` again.",
         see=r"""
             In `bfloat16` the sum is `256` again: `257` lies halfway to the next number, `258`, and
             is rounded to the even one. `float32` has the same first bits, and `16` more behind
@@ -473,6 +474,81 @@ def bfloat16_is_much_coarser() -> None:
                  Between `512` and `1024` there are `128` steps, of `512 / 128 = 4` each, and `1000`
                  is one of them. The steps double with every power of two.
              """)
+
+
+def positive_numbers(dtype: torch.dtype) -> Tensor:  # @stepover
+    """All positive finite numbers of a format of one or two bytes, in their order."""
+    size = dtype.itemsize
+    patterns = torch.arange(2 ** (8 * size - 1)).to(INTEGERS[size])  # without the sign
+    values = patterns.view(dtype).double()
+    return values[values.isfinite() & (values > 0)]
+
+
+def numbers_between(low: float, high: float, dtype: torch.dtype) -> tuple[int, list[float]]:  # @stepover
+    """How many positive numbers of a format lie there, and these numbers if they are up to 40."""
+    if dtype == torch.float32:  # 2^31 patterns: too many to list, but patterns of bits are in the order of numbers
+        first, last = torch.tensor([low, high]).view(torch.int32).tolist()
+        patterns = range(first, last + 1)
+        some = torch.tensor([*patterns[:42]], dtype=torch.int32).view(dtype).double()
+        inside = [value for value in some.tolist() if low <= value <= high]
+        return (len(inside), inside) if len(patterns) <= 41 else (len(patterns), [])
+    values = positive_numbers(dtype)
+    values = values[(values >= low) & (values <= high)]
+    return len(values), values.tolist() if len(values) <= 40 else []
+
+
+def five_formats_on_one_line() -> None:
+    """Between the numbers of a format there are gaps, and they grow with the numbers."""
+    note(rf"""
+        A format has only some of all numbers. Whatever lies between two of them is rounded to the
+        nearer one. How large is the error? Take `257`. Beyond `256` the numbers of `bfloat16` are
+        `2` apart, because $2^7$ equal steps have to cover a distance of `256`. So `257` is rounded,
+        and the error is one in `257`, about {100 / 257:.1f} %. In `float16` the fraction has
+        {layout(torch.float16)[2]} bits, so the steps are an eighth of these, and it has `257`
+        exactly. The *float8* formats have one byte, with {layout(E4M3)[2]} or {layout(E5M2)[2]}
+        bits of fraction, so their steps are far wider:
+    """)
+    stored = {name: cast(257, dtype) for name, dtype in NAMES.items()}  # @inspect stored
+    assert [*stored.values()] == [256, 257, 257, 256, 256], \
+        "float32 and float16 have 257. bfloat16 and both formats of one byte store 256."
+    share = 1 - sum((positive_numbers(torch.bfloat16) > 1).tolist()) / len(positive_numbers(torch.bfloat16))  # @inspect share as .3f
+    assert 0.49 < share < 0.51, \
+        "Half of the positive numbers of bfloat16 are no larger than one."
+
+    def on_the_line(number: float, zoom: int) -> dict[str, list[Any]]:  # @hide
+        half, rows = number / (2 * zoom), {}
+        for name, dtype in NAMES.items():
+            nearest = cast(number, dtype)
+            error = 100 * abs(nearest - number) / number if math.isfinite(nearest) else None
+            count, inside = numbers_between(number - half, number + half, dtype)
+            ticks = [round(500 + 500 * (value - number) / half) for value in inside]
+            rows[name] = [nearest, error and float(f"{error:.4g}"), count, ticks]
+        return rows
+
+    numbers = [1e-8, 1e-5, 0.001, 0.1, 1, 3.14159, 10.3, 100, 257, 450, 1000.5, 65504, 70000, 1e6]  # @hide
+    zooms = [1, 4, 16, 64, 256, 1024]  # @hide
+    lines = explore(on_the_line, over={"number": numbers, "zoom": zooms}, at={"number": 257, "zoom": 16},
+        module="pictures/formats.js", still=byte_figure(*(positive_numbers(d).tolist() for d in (E4M3, E5M2))),
+        do="Which formats have `257`? Then move the number to `70000` and to `1e-8`: which formats still have anything near it?",
+        see=rf"""
+            `float32` and `float16` have `257`. `70000` is beyond the largest number of `float16`,
+            and `1e-8` is rounded to zero there. `bfloat16` has a number near both, within {100 / 256:.1f} %.
+        """, caption=r"""
+            Numbers of five formats around the red one. Each line is a number that the format has; a
+            full band has more than can be drawn. The thick line is what the format stores.
+        """, alt=r"""
+            Five rows over one axis. The rows of both float8 formats have few lines or none, those
+            of float16 and bfloat16 several, and the row of float32 is full.
+        """)  # @hide
+    assert all(1 - 2**-8 <= row["bfloat16"][0] / number <= 1 + 2**-8 for (number, _), row in lines.items()), \
+        "bfloat16 has a number within 0.4 % of each of these."  # @hide
+    assert (lines[70000, 1]["float16"][0], lines[1e-8, 1]["float16"][0]) == (math.inf, 0.0), \
+        "float16 stores 70000 as infinity and 1e-8 as zero."  # @hide
+    around = numbers_between(249, 265, torch.bfloat16)[1]  # @hide
+    assert around == [249, 250, 251, 252, 253, 254, 255, 256, 258, 260, 262, 264], \
+        "Up to 256, bfloat16 has all integers, and beyond it every second one."  # @hide
+    assert lines[257, 16]["bfloat16"][2] == len(around) == 12, \
+        "The picture draws these twelve."  # @hide
 
 
 @aside

@@ -597,8 +597,8 @@ def checkpointing_trades_flops_for_memory() -> None:
         "At the fullest moment L / s + s outputs are there."  # @hide
     computed_again = {all_[-1]["again"] for all_ in filled.values()}  # @hide
     assert computed_again == {layers}, "Each layer is computed again once."  # @hide
-    explore(partial(moment_of, layers), over={"segment": [*lengths], "moment": range(3 * layers)},
-        at={"segment": 4, "moment": 23}, module="pictures/kept.js",
+    explore(lambda segment, moment: moment_of(layers, segment, moment - 1),
+        over={"segment": [*lengths], "moment": range(1, 3 * layers + 1)}, at={"segment": 4, "moment": 24}, module="pictures/kept.js",
         still=plot_kept(filled[4], 23),
         do="Move the time through a step. Then try segments of `1`, of `16` and of `4`: which has the lowest peak?",
         see=r"""

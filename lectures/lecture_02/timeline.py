@@ -101,7 +101,6 @@ def memory_over_a_step(  # @stepover
     return watch.moments()
 
 
-@aside
 def the_batch_decides_where_memory_peaks() -> None:
     """A large batch makes memory peak in the backward pass, a small one in the update."""
     note(r"""
@@ -175,11 +174,11 @@ def the_batch_decides_where_memory_peaks() -> None:
     batches = {n: memory_over_a_step(width, layers, n) for n in sizes}  # @hide
 
     def alive(batch: int, time_in_the_step: int) -> list[Any]:  # @hide
-        phase, held = batches[batch][time_in_the_step]
+        phase, held = batches[batch][time_in_the_step - 1]
         return [phase, *held.values()]
 
-    explore(alive, over={"batch": [*batches], "time_in_the_step": range(len(wide))},
-        at={"batch": 512, "time_in_the_step": 10}, module="pictures/step.js",
+    explore(alive, over={"batch": [*batches], "time_in_the_step": range(1, len(wide) + 1)},
+        at={"batch": 512, "time_in_the_step": 11}, module="pictures/step.js",
         still=plot_timeline(f"batch {large}", wide),
         do=r"""
             Move the time from the first operation to the last. Which kinds grow, and which shrink?

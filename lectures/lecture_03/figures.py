@@ -83,24 +83,6 @@ def plot_lines(
     return fig
 
 
-def plot_paces(
-    batches: Sequence[int], curves: Mapping[int, Sequence[float]], room: Mapping[int, int]
-) -> Figure:
-    """Tokens per second against the texts of a batch, a curve for each context; thin where the caches do not fit."""
-    fig, axes = blank(7, 3.6)
-    for color, (context, paces) in zip((BLUE, GREEN, RED), curves.items()):
-        inside = [b for b in batches if b <= room[context]]
-        axes.plot(batches, paces, color=color, lw=1, alpha=0.6)
-        axes.plot(inside, paces[: len(inside)], color=color, lw=2.5, label=f"{context:,} tokens of context")
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.minorticks_off()
-    axes.set_xticks(list(batches), [str(b) for b in batches])
-    axes.set(xlabel="texts written at once", ylabel="tokens per second")
-    axes.legend(frameon=False, labelcolor=GREY)
-    return fig
-
-
 def plot_loss(losses: Sequence[float], start: float, floor: float) -> Figure:
     """Loss against step, between two dashed lines."""
     fig, axes = blank(7, 3.2)

@@ -2,6 +2,7 @@
 import math
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
 from counters import flops
@@ -10,13 +11,13 @@ from jaxtyping import Float
 from timing import SLACK, Timing, quickest, time_graph
 from torch import Tensor
 from units import GB, MICRO, GiB, KiB, MiB
-from plots import BLUE, GREEN
+from plots import BLUE, GREEN, stacks
 
 from litbook import aside, explore, figure, misbelief, note, question, requires
 
 from .block import Cache, Transformer, written_attention
 from .counts import Config, attention_flops, block_weights, cache_bytes, forward_flops, parameter_count
-from .figures import cells, plot_paces
+from .figures import cells
 from .published import GPT_3, LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B, LLAMA_32_1B, SMALL
 from .regimes import BANDWIDTH, H100, PEAK, bytes_moved
 
@@ -287,17 +288,9 @@ def reading_is_work_and_writing_is_waiting() -> None:
         time.
     """)
 
-    def with_each_byte(tokens_at_once: int) -> dict[str, float]:  # @hide
-        return {"FLOPs for each byte": forward_flops(LLAMA_3_8B, tokens_at_once, 2048) / moved}
-
-    many = explore(with_each_byte, over={"tokens_at_once": [2**i for i in range(12)]}, at={"tokens_at_once": 1},
-        kind="curve", limit=("ridge of an H100", ridge),
-        do="From how many tokens at once is the GPU busy with arithmetic?",
-        see="With `512` tokens at once the FLOPs for each byte are above the ridge. Decoding, with a single token, is at the far left.",
-        caption="FLOPs that Llama-3-8B does with each byte that it reads, against the tokens that go through it at once.",
-        alt="A rising line that crosses the line of the ridge.")  # @hide
-    assert many[256]["FLOPs for each byte"] < ridge < many[512]["FLOPs for each byte"], \
-        "The line crosses the ridge there."  # @hide
+    at_once = {n: forward_flops(LLAMA_3_8B, n, 2048) / moved for n in (256, 512)}  # @hide
+    assert at_once[256] < ridge < at_once[512], \
+        "With 512 tokens at once, the FLOPs for each byte are above the ridge, and with 256 below it."
     question(r"""
         Llama-3-8B processes a short prompt of `100` tokens. Is the GPU busy with arithmetic? To
         tell, estimate how many FLOPs it does with each byte that it reads.
@@ -624,16 +617,40 @@ def memory_limits_the_batch() -> None:
         if nothing else needs memory. Shorter sequences have smaller caches, so more of them fit.
         The limit matters, because a larger batch gives more tokens per second in total:
     """)
-    more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]  # @hide
-    figure(plot_paces(more, {c: [pace_of(LLAMA_3_8B, b, c) for b in more] for c in (128, 2048, 8192)},
-                      {c: room_for(LLAMA_3_8B, c) for c in (128, 2048, 8192)}),
-        caption=f"Total tokens per second of Llama-3-8B on an {H100.name}, at best. A line is thin where the caches no longer fit.",
-        alt=r"""
-            Tokens per second against the number of sequences, both logarithmic, for three lengths
-            of context. The curve for short sequences rises in a straight line to some hundred
-            sequences; the others bend and level off, the longest first, and become thin where
-            memory ends.
-        """)
+
+    def with_caches(sequences: int, tokens: int, kv_heads: int) -> dict[str, Any]:  # @hide
+        config = replace(LLAMA_3_8B, kv_heads=kv_heads)
+        cache = cache_bytes(config, tokens)
+        return {
+            "memory": memory, "weights": 2 * parameter_count(config), "cache": cache,
+            "weights_ms": 1e3 * decoding_bytes(config, 1, 0) / BANDWIDTH, "caches_ms": 1e3 * sequences * cache / BANDWIDTH,
+            "total": pace_of(config, sequences, tokens), "fits": sequences <= room_for(config, tokens),
+        }
+
+    start = with_caches(16, 8192, 8)  # @hide
+    cached = explore(with_caches, over={
+        "sequences": [2**i for i in range(10)], "tokens": [2**i for i in range(9, 18, 2)], "kv_heads": [1, 8, 32],
+    }, at={"sequences": 16, "tokens": 8192, "kv_heads": 8}, module="pictures/cache.js",
+        still=stacks({"one H100": {"weights": start["weights"] / GB, "KV caches": 16 * start["cache"] / GB}}, "GB"),
+        do="Add sequences until the GPU is full. Where is more time spent then, on the weights or on the caches? Then choose another number of KV heads.",
+        see=rf"""
+            With `64` sequences of `8192` tokens the GPU is full. Reading their caches then takes
+            {start['caches_ms'] * 4 / start['weights_ms']:.1f} times as long as reading the weights.
+            With `32` KV heads, caches are {32 // 8} times as large, and not even `16` sequences fit.
+        """, caption=rf"""
+            The weights of Llama-3-8B in the memory of an {H100.name}, and a stripe for the KV cache
+            of each sequence. Below, how long a step reads both, at best.
+        """, alt=r"""
+            A frame, the memory of a GPU, with a bar in it: the weights, and behind them a stripe
+            for each sequence. Below it two bars, the time to read the weights and the time to read
+            the caches.
+        """)  # @hide
+    assert [s for s in (16, 32, 64, 128) if cached[s, 8192, 8]["fits"]] == [16, 32, 64], \
+        "In the picture 64 sequences of 8192 tokens fit, and 128 do not."  # @hide
+    assert 4.5 < cached[64, 8192, 8]["caches_ms"] / cached[64, 8192, 8]["weights_ms"] < 4.7, \
+        "Reading 64 caches takes about 4.6 times as long as reading the weights."  # @hide
+    assert [s for s in (8, 16, 32) if cached[s, 8192, 32]["fits"]] == [8], \
+        "With 32 KV heads, 16 sequences no longer fit."  # @hide
     question(r"""
         Llama-3-70B has `70553706496` parameters of `2` bytes. The cache of a full sequence needs
         `2 * 80 * 1024 * 8192 * 2` bytes. Four H100 together have `4 * 81559` MiB. How many full

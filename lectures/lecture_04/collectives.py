@@ -7,7 +7,7 @@ import torch.distributed as dist
 from torch import Tensor
 from wire import HEADER, Wire, from_all_ranks
 
-from litbook import aside, figure, misbelief, note, question, requires
+from litbook import aside, explore, figure, misbelief, note, question, requires
 
 from .figures import plot_held, plot_traffic
 
@@ -357,16 +357,21 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
         "After six steps, each of the four ranks has all four complete parts."
     assert len(states) == 2 * (ranks - 1), \
         "Adding takes three steps, and copying takes three."
-    figure(plot_held(states),
-        caption=r"""
-            What each rank holds after each step. In the first three steps one value of each rank
-            gets another color, and in the last three the complete values are copied.
-        """,
+    start = [[10**r * n for n in range(1, 5)] for r in range(ranks)]  # @hide
+    held = explore(lambda step: [start, *states.values()][step], over={"step": range(7)}, at={"step": 2},
+        module="pictures/ring.js", still=plot_held({"after the second step": states["add 2"]}),
+        do="Follow part `0`, the upper row, through the six steps. Which rank has its sum first?",
+        see="Rank 0 has the sum of the parts `0` after three steps. In each step every rank sends one part, and after six steps all ranks have all sums.",
+        caption="What each rank holds after each step. What has just come in is gold, and a sum over all four ranks has a tick.",
         alt=r"""
-            Six panels. In each of the first three steps, one value of each rank gets another color.
-            Then each rank has one value of four colors. In the last three steps these values are
-            copied from rank to rank until all ranks have all.
-        """)
+            Four columns, one for each rank, of four cells each. In each step one cell of each
+            column changes, by what the rank before it has sent.
+        """)  # @hide
+    changed = [sum(a != b for one, two in zip(held[s], held[s + 1]) for a, b in zip(one, two)) for s in range(6)]  # @hide
+    assert changed == [ranks] * 6, \
+        "In each of the six steps, one part of each rank changes."  # @hide
+    assert (held[0][rank], held[6]) == ([10**rank * n for n in (1, 2, 3, 4)], states["copy 3"]), \
+        "The picture begins with each rank's own elements, and ends with the sums on all ranks."  # @hide
     question(r"""
         In the second half of the ring, somebody adds what a rank receives, where it should be
         copied. In the first step of that half, rank 1 receives the complete part `0` from rank 0.

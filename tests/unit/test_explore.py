@@ -176,23 +176,37 @@ def test_bars_are_to_one_scale_and_begin_at_zero() -> None:
     assert got.start.texts == ("1 B", "2 B")
 
 
-def test_with_a_limit_both_are_seen_at_every_point() -> None:
-    got = drawn(lambda x: {"a": x, "b": x}, {"x": 1}, {"x": [1, 100]}, kind="stack", limit=("card", 10))
-    assert [(point.marks, point.limit) for point in got.points] == [((100, 100), 1000), ((500, 500), 50)]
-    assert got.points[1].total == "200" and got.limit == "card: 10"
+@pytest.mark.parametrize(
+    ("kind", "far", "marks", "limit"),
+    [
+        ("stack", 100, [(80, 80), (1000, 0)], 800),  # torn off, also within a part
+        ("stack", 8, [(62, 63), (500, 500)], 625),  # whole
+        ("stack", 2, [(91, 91), (182, 182)], 909),  # the limit is the largest
+        ("bars", 100, [(80, 80), (1000, 1000)], 800),
+    ],
+)
+def test_a_limit_has_one_place_at_all_points(
+    kind: str, far: int, marks: list[tuple[int, ...]], limit: int
+) -> None:
+    got = drawn(lambda x: {"a": x, "b": x}, {"x": 1}, {"x": [1, far]}, kind=kind, limit=("card", 10))
+    assert [(point.marks, point.limit) for point in got.points] == [(one, limit) for one in marks]
+    assert got.limit == "card: 10"
 
 
-@pytest.mark.parametrize(("far", "moves"), [(100, True), (2, False)])
-def test_a_stack_names_its_sum_and_a_limit_says_whether_it_moves(
-    tmp_path: Path, far: int, moves: bool
+@pytest.mark.parametrize(("at", "torn"), [(100, True), (1, False)])
+def test_a_stack_names_its_sum_and_its_end_is_torn_where_it_is_longer_than_its_frame(
+    tmp_path: Path, at: int, torn: bool
 ) -> None:
     call = (
-        f"explore(lambda x: {{'a': x, 'b': x}}, over={{'x': [1, {far}]}}, at={{'x': 1}}, kind='stack', "
+        f"explore(lambda x: {{'a': x, 'b': x}}, over={{'x': [1, 100]}}, at={{'x': {at}}}, kind='stack', "
         "limit=('card', 10), caption='c', alt='a')"
     )
     text = pages.pages(made(tmp_path, call))["index.md"]
-    assert 'together <b class="lb-total">2</b>' in text
-    assert ("card: 10; the scale fits both, so this mark moves" in text) is moves
+    assert f'together <b class="lb-total">{2 * at}</b>' in text
+    assert ('class="lb-track lb-torn"' in text) is torn
+    assert text.index("lb-total") < text.index("lb-track") < text.index("lb-sliders"), (
+        "the result comes first"
+    )
 
 
 def test_a_curve_is_logarithmic_only_where_numbers_are_far_apart() -> None:
@@ -389,7 +403,10 @@ def test_a_page_has_the_still_picture_its_words_and_where_its_script_is(tmp_path
     assert f'data-script="./{media.script(live)[0]}"' in text and text.count("<svg") >= 1
     assert "Add." in text and "More." in text and "assets/litbook/live.js" in text
     figure = text[text.index('class="lb-explore lb-live"') :]
-    order = [figure.index(part) for part in ("<figcaption>", "Add.", "lb-sliders", "lb-stage", "More.")]
-    assert order == sorted(order), "the caption explains the picture before anything is asked"
+    order = [
+        figure.index(part)
+        for part in ("<figcaption>", "Add.", "lb-verdict", "lb-stage", "lb-sliders", "More.")
+    ]
+    assert order == sorted(order), "what is asked, the result, the picture, and what moves it"
     assert "assets/litbook/explore.js" not in text
     assert "[explore: c]" in command(tmp_path / "lecture_sample.py", "--device", "cpu").stdout

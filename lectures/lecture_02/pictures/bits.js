@@ -36,6 +36,7 @@ window.litbookPicture = (() => {
 
   let last, text; // the place that was drawn, and what was said of it
   return {
+    high: 292,
     values,
     draw(stage, { place: { dtype: format, bits }, values: { value, next, plus }, move, make }) {
       const before = last && last.dtype !== format && last.bits === bits && decode(top(bits, last.dtype), last.dtype);
@@ -56,18 +57,18 @@ window.litbookPicture = (() => {
       const field = make("input", { "data-key": "number", "aria-label": "a number", value: said(value), size: 12, inputmode: "decimal",
         onchange: () => { const typed = Number(field.value.replace(",", ".")); if (field.value.trim() && !Number.isNaN(typed)) move({ bits: left(encode(typed, format), format) }); } });
       const add = (text, to) => make("button", { type: "button", "data-key": text, disabled: !Number.isFinite(to), onclick: () => move({ bits: left(encode(to, format), format) }) }, text);
-      const line = make("svg", { viewBox: "0 0 480 64", "aria-hidden": "true", style: "font-size:14px;margin-top:.5rem" });
+      const line = make("svg", { viewBox: "0 0 360 64", "aria-hidden": "true", style: "font-size:14px;margin-top:.5rem;width:100%;max-width:24rem" });
       if (next != null) { // three neighbours to either side, and where a step of one would end
         const size = 2 ** (wide + deep), mine = pattern % size, gap = next - Math.abs(value);
-        const x = (number) => 240 + ((number - value) / gap) * 64, sign = Math.sign(value || 1);
-        line.append(make("path", { d: "M0 30H480", style: "stroke:var(--lb-soft)" }));
+        const x = (number) => 180 + ((number - value) / gap) * 48, sign = Math.sign(value || 1);
+        line.append(make("path", { d: "M0 30H360", style: "stroke:var(--lb-soft)" }));
         for (let step = -3; step <= 3; step++) if (mine + step >= 0) {
           const there = sign * decode(mine + step, format), at = x(there);
-          if (!Number.isFinite(there) || at < 0 || at > 480) continue;
+          if (!Number.isFinite(there) || at < 0 || at > 360) continue;
           line.append(make("path", { d: `M${at} 22v16`, style: `stroke:${step ? "currentColor" : "var(--lb-accent)"};stroke-width:${step ? 1.5 : 4}` }));
           if (!step || Math.abs(step) === 1) line.append(make("text", { x: at, y: step ? 56 : 14, "text-anchor": "middle", style: "fill:currentColor" }, said(there)));
         }
-        if (x(value + 1) <= 480) line.append(make("circle", { cx: x(value + 1), cy: 30, r: 5, style: "fill:none;stroke:var(--lb-fail);stroke-width:2" }), make("text", { x: Math.max(x(value + 1), 252 + 4.5 * said(value).length), y: 20, "text-anchor": "middle", style: "fill:var(--lb-fail)" }, "+1"));
+        if (x(value + 1) <= 360) line.append(make("circle", { cx: x(value + 1), cy: 30, r: 5, style: "fill:none;stroke:var(--lb-fail);stroke-width:2" }), make("text", { x: Math.max(x(value + 1), 192 + 4.5 * said(value).length), y: 20, "text-anchor": "middle", style: "fill:var(--lb-fail)" }, "+1"));
       }
       stage.replaceChildren(
         make("div", { style: "display:flex;flex-wrap:wrap;align-items:center;margin-bottom:.3rem" }, ...Array.from({ length: count }, (_, i) => bit(i)), make("b", { style: "margin-left:.6rem;white-space:nowrap" }, `= ${said(value)}`)),
@@ -75,9 +76,9 @@ window.litbookPicture = (() => {
         make("div", { style: "display:flex;flex-wrap:wrap;gap:.5rem;align-items:center" }, field, add("+1", plus), add("next", next == null || value < 0 ? NaN : next)), line);
       const again = [...stage.querySelectorAll("[data-key]")].find((node) => node.dataset.key === focused);
       if (again) again.focus({ preventScroll: true });
-      if (!Number.isFinite(value)) return (text = `${said(value)} in ${format}.`);
+      if (!Number.isFinite(value)) return (text = [`${said(value)} in ${format}`]);
       const after = next == null ? "the largest there is" : `the next number away from zero is ${said((value < 0 ? -1 : 1) * next)}, ${said(next - Math.abs(value))} away`;
-      return (text = `${said(value)} in ${format}: ${after}. ${said(value)} + 1 makes ${said(plus)}.`);
+      return (text = [`${said(value)} + 1 = ${said(plus)} in ${format}`, `${after[0].toUpperCase()}${after.slice(1)}.`]);
     },
   };
 })();

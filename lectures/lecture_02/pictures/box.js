@@ -1,7 +1,8 @@
 // A product as a box: each multiplication a cube in it, the two matrices and the sums its faces.
 window.litbookPicture = (() => {
-  const UNIT = 29, DEEP = [0.5, 0.4], MOST = 8;
+  const UNIT = 21, DEEP = [0.5, 0.4], MOST = 8;
   return {
+    size: [360, 286],
     values: ({ m, k, n }) => ({ multiplications: m * k * n, additions: m * (k - 1) * n, numbers: m * k + k * n + m * n }),
 
     draw(stage, { place: { m, k, n }, values, make }) {
@@ -19,10 +20,10 @@ window.litbookPicture = (() => {
         const [x, y] = at.split(" ");
         return make("text", { x, y, style: "fill:currentColor;font-weight:700", ...more }, words);
       };
-      stage.replaceChildren(make("svg", { viewBox: `0 0 470 ${26 + (1 + DEEP[1]) * MOST * UNIT + 24}`, "aria-hidden": "true", style: "font-size:15px;width:100%" },
+      stage.replaceChildren(make("svg", { viewBox: "0 0 360 286", "aria-hidden": "true", style: "font-size:14px;width:100%" },
         ...face((a, b) => seen(a, b, 0), n, m, "--lb-hot"), ...face((a, b) => seen(a, m, b), n, k, "--lb-tick"), ...face((a, b) => seen(n, a, b), m, k, "--lb-accent"),
         label(seen(n / 2, -0.6, 0), "sums", { "text-anchor": "middle" }), label(seen(n / 2, m + 0.25, k), "right matrix", { "text-anchor": "middle" }), label(seen(n + 0.25, m / 2, k), "left matrix")));
-      return `A ${m} × ${k} matrix by a ${k} × ${n} one: ${values.multiplications} multiplications, the volume, on ${values.numbers} numbers, the three faces: ${Number((values.multiplications / values.numbers).toPrecision(3))} for each number.`;
+      return [`${values.multiplications} multiplications on ${values.numbers} elements: ${Number((values.multiplications / values.numbers).toPrecision(3))} per element`, `A ${m} × ${k} matrix by a ${k} × ${n} one. The multiplications are the volume, the elements the three faces.`];
     },
   };
 })();

@@ -7,25 +7,26 @@ window.litbookPicture = (() => {
     return places;
   }
   return {
+    size: [360, 250],
     values(place) {
       const places = walked(place);
       return SHOWN.map((step) => places[step].map((p) => Number(p.toFixed(6))));
     },
 
     draw(stage, { place, make }) {
-      const places = walked(place), x = (p) => 230 + 165 * Math.max(-1.4, Math.min(1.4, p)), y = (p) => 160 - 120 * Math.max(-1.3, Math.min(1.3, p));
+      const places = walked(place), x = (p) => 180 + 128 * Math.max(-1.4, Math.min(1.4, p)), y = (p) => 125 - 94 * Math.max(-1.3, Math.min(1.3, p));
       const levels = Array.from({ length: 7 }, (_, half) => {
         const level = 5.5 / 3 ** half, [wide, high] = CURVES.map((curve) => Math.sqrt((2 * level) / curve));
-        const rx = 165 * wide, ry = 120 * high;
-        return make("path", { d: `M${230 - rx} 160a${rx} ${ry} 0 1 0 ${2 * rx} 0a${rx} ${ry} 0 1 0 ${-2 * rx} 0`, style: "fill:none;stroke:currentColor;stroke-width:.5;opacity:.6" });
+        const rx = 128 * wide, ry = 94 * high;
+        return make("path", { d: `M${180 - rx} 125a${rx} ${ry} 0 1 0 ${2 * rx} 0a${rx} ${ry} 0 1 0 ${-2 * rx} 0`, style: "fill:none;stroke:currentColor;stroke-width:.5;opacity:.6" });
       });
       const last = places[STEPS], left = Math.hypot(...last), gone = left > 1.5;
-      stage.replaceChildren(make("svg", { viewBox: "0 0 460 320", "aria-hidden": "true", style: "font-size:15px;width:100%" }, ...levels,
+      stage.replaceChildren(make("svg", { viewBox: "0 0 360 250", "aria-hidden": "true", style: "font-size:14px;width:100%" }, ...levels,
         make("path", { d: places.map(([a, b], i) => `${i ? "L" : "M"}${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join(""), style: `fill:none;stroke:var(${gone ? "--lb-fail" : "--lb-accent"});stroke-width:1.5` }),
         ...places.map(([a, b]) => make("circle", { cx: x(a), cy: y(b), r: 3.2, style: `fill:var(${gone ? "--lb-fail" : "--lb-accent"})` })),
-        make("path", { d: "M222 160h16M230 152v16", style: "stroke:currentColor;stroke-width:2" }), make("text", { x: x(1) + 10, y: y(1) - 4, style: "fill:currentColor" }, "start")));
+        make("path", { d: "M172 125h16M180 117v16", style: "stroke:currentColor;stroke-width:2" }), make("text", { x: x(1) + 10, y: y(1) - 4, style: "fill:currentColor" }, "start")));
       const away = Number(left.toPrecision(2));
-      return `Rate ${place.rate}, momentum ${place.momentum}: after ${STEPS} steps ${gone ? `it has left the bowl, ${away} away from the lowest point` : `${away} away from the lowest point, where it began ${Number(Math.SQRT2.toPrecision(3))} away`}.`;
+      return [gone ? "It has left the bowl" : `After ${STEPS} steps ${away} away from the lowest point`, `Rate ${place.rate}, momentum ${place.momentum}: ${gone ? `after ${STEPS} steps it is ${away} away from the lowest point` : `it began ${Number(Math.SQRT2.toPrecision(3))} away`}.`];
     },
   };
 })();

@@ -1,10 +1,11 @@
 // A strip of memory, and the grid that a shape, strides and a beginning read from it.
 window.litbookPicture = (() => {
-  const CELLS = 12, SIDE = 40, cells = (count) => (count === 1 ? "1 cell" : `${count} cells`);
+  const CELLS = 12, SIDE = 29, cells = (count) => (count === 1 ? "1 cell" : `${count} cells`);
   const places = ({ rows, columns, row_stride: down, column_stride: right, offset: start }) =>
     Array.from({ length: rows }, (_, i) => Array.from({ length: columns }, (_, j) => start + i * down + j * right));
 
   return {
+    size: [360, 264],
     values(place) {
       const elements = places(place), { rows, columns, row_stride: down, column_stride: right } = place;
       if (elements.flat().some((at) => at >= CELLS)) return "outside the storage";
@@ -26,13 +27,13 @@ window.litbookPicture = (() => {
       const blue = "var(--lb-accent)", gold = "color-mix(in srgb, var(--lb-hot) 62%, currentColor)", { rows, columns, row_stride: down, column_stride: right, offset: start } = place;
       const label = (left, top, text, colour = "currentColor", weight) => make("text", { x: left, y: top, style: `fill:${colour};font-weight:${weight || 400}` }, text);
       const strip = Array.from({ length: CELLS }, (_, at) => cell(at, x(at), 60, flat.includes(at)));
-      const grid = elements.map((row, i) => row.map((at, j) => cell(at, 2 + j * SIDE, 128 + i * 30, true, at >= CELLS)));
-      stage.replaceChildren(make("svg", { viewBox: "0 0 500 252", "aria-hidden": "true", style: "font-size:15px" },
-        label(2, 14, "memory"), rows > 1 && label(120, 14, `row stride: ${cells(down)}`, gold, 700), columns > 1 && label(290, 14, `column stride: ${cells(right)}`, blue, 700),
+      const grid = elements.map((row, i) => row.map((at, j) => cell(at, 2 + j * SIDE, 140 + i * 30, true, at >= CELLS)));
+      stage.replaceChildren(make("svg", { viewBox: "0 0 360 264", "aria-hidden": "true", style: "font-size:14px" },
+        label(2, 106, "memory"), rows > 1 && label(2, 14, `row stride: ${cells(down)}`, gold, 700), columns > 1 && label(186, 14, `column stride: ${cells(right)}`, blue, 700),
         ...(rows > 1 ? arc(start, start + down, gold) : []), ...(columns > 1 ? arc(start, start + right, blue) : []),
-        ...strip.flat(), label(2, 120, `tensor, ${rows} × ${columns}`), ...grid.flat(2)));
-      if (outside) return `${outside} of ${flat.length} elements would lie outside the storage: PyTorch refuses.`;
-            return `${flat.length} elements from ${cells(values.kept)} of memory, ${values.contiguous ? "contiguous" : "not contiguous"}. Row by row: ${flat.join(" ")}.`;
+        ...strip.flat(), label(2, 132, `tensor, ${rows} × ${columns}`), ...grid.flat(2)));
+      if (outside) return ["PyTorch refuses", `${outside} of ${flat.length} elements would lie outside the storage.`];
+      return [`${flat.length} elements from ${cells(values.kept)} of memory, ${values.contiguous ? "contiguous" : "not contiguous"}`, `Row by row: ${flat.join(" ")}.`];
     },
   };
 })();

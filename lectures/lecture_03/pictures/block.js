@@ -1,7 +1,7 @@
 // The matrices of a block of Llama-3-8B to one scale, and what heads that share keys save.
 window.litbookPicture = (() => {
   const D = 4096, HEAD = 128, LAYERS = 32, ALL = 32, NAMES = ["query", "key", "value", "out", "gate", "up", "down"];
-  const GAP = 8, SCALE = (492 - GAP) / (2 * 16384), HIGH = D * SCALE; // two of the widest beside each other
+  const GAP = 8, SCALE = (356 - GAP) / (2 * 16384), HIGH = D * SCALE; // two of the widest beside each other
   const HUES = ["--lb-accent", "--lb-hot", "--lb-hot", "--lb-accent", "--lb-tick", "--lb-tick", "--lb-tick"];
   const words = (n, unit) => {
     const i = Math.min(4, Math.floor(Math.log10(n) / 3));
@@ -9,6 +9,7 @@ window.litbookPicture = (() => {
   };
 
   return {
+    size: [360, 360],
     values({ kv_heads: heads, inner_width: hidden, context }) {
       const kv = heads * HEAD, matrices = [[D, D], [D, kv], [D, kv], [D, D], [D, hidden], [D, hidden], [hidden, D]];
       return {
@@ -29,16 +30,16 @@ window.litbookPicture = (() => {
         x += Math.max(width, 48) + GAP;
       });
       const most = at({ kv_heads: ALL }), from = 20 + 3 * (HIGH + 30) + 14;
-      const bars = [["weights of the block", "weights", ""], ["FLOPs of scores and sums, a token", "attention", "FLOP"], ["KV cache of a text, all layers", "cache", "B"]];
+      const bars = [["weights of the block", "weights", ""], ["attention, per token", "attention", "FLOP"], ["KV cache, per sequence", "cache", "B"]];
       bars.forEach(([name, key, unit], i) => {
         const y = from + i * 44, part = values[key] / most[key];
-        drawn.push(text(2, y - 5, name), text(494, y - 5, `${words(values[key], unit)}, ${Number((100 * part).toPrecision(3))} %`, { "text-anchor": "end", "font-weight": 700 }));
-        drawn.push(make("rect", { x: 2, y, width: 492 * part, height: 14, style: `fill:color-mix(in srgb, var(${i === 2 ? "--lb-hot" : "--lb-accent"}) 60%, transparent)` }));
-        drawn.push(make("rect", { x: 2, y, width: 492, height: 14, style: "fill:none;stroke:currentColor;stroke-width:.8" }));
+        drawn.push(text(2, y - 5, name), text(358, y - 5, `${words(values[key], unit)}, ${Number((100 * part).toPrecision(3))} %`, { "text-anchor": "end", "font-weight": 700 }));
+        drawn.push(make("rect", { x: 2, y, width: 356 * part, height: 14, style: `fill:color-mix(in srgb, var(${i === 2 ? "--lb-hot" : "--lb-accent"}) 60%, transparent)` }));
+        drawn.push(make("rect", { x: 2, y, width: 356, height: 14, style: "fill:none;stroke:currentColor;stroke-width:.8" }));
       });
-      stage.replaceChildren(make("svg", { viewBox: `0 0 496 ${from + 108}`, "aria-hidden": "true", style: "font-size:15.5px;width:100%" }, ...drawn));
+      stage.replaceChildren(make("svg", { viewBox: "0 0 360 360", "aria-hidden": "true", style: "font-size:14px;width:100%" }, ...drawn));
       const [, key] = values.matrices;
-      return `${place.kv_heads} KV ${place.kv_heads === 1 ? "head" : "heads"}: the matrices of keys and values are ${key[0]} × ${key[1]}. Against ${ALL} KV heads, the cache is ${Number((100 * values.cache / most.cache).toPrecision(3))} %, the FLOPs of scores and sums ${Number((100 * values.attention / most.attention).toPrecision(3))} %.`;
+      return [`${place.kv_heads} KV ${place.kv_heads === 1 ? "head" : "heads"}: ${Number((100 * values.cache / most.cache).toPrecision(3))} % of the KV cache of ${ALL}`, `The matrices of keys and values are ${key[0]} × ${key[1]}. The FLOPs of attention are ${Number((100 * values.attention / most.attention).toPrecision(3))} % of those with ${ALL} KV heads.`];
     },
   };
 })();

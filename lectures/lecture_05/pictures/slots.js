@@ -1,9 +1,10 @@
 // Twelve requests in slots, in fixed batches above and refilled at once below; a step is as wide at every place.
 window.litbookPicture = (() => {
-  const STEPS = 56, LEFT = 4, WIDE = 436, ROW = 15, HUES = ["--lb-accent", "--lb-tick", "--lb-hot"];
+  const STEPS = 56, LEFT = 4, WIDE = 352, ROW = 15, HUES = ["--lb-accent", "--lb-tick", "--lb-hot"];
   const waits = (spans) => spans.reduce((sum, [, arrived, start]) => sum + start - arrived, 0) / spans.length;
   const last = (spans) => Math.max(...spans.map(([, , , end]) => end));
   return {
+    size: [360, 258],
     draw(stage, { place, values, make }) {
       const drawn = [], told = [], scale = WIDE / STEPS, high = 6 * ROW;
       Object.entries(values).forEach(([name, spans], panel) => {
@@ -18,8 +19,9 @@ window.litbookPicture = (() => {
         spans.forEach(([, arrived]) => drawn.push(make("path", { d: `M${LEFT + arrived * scale} ${top + high - 4}v6`, style: "stroke:currentColor;stroke-width:1.2" })));
         told.push(`${name}: all done after ${ends} steps, ${wait} steps of waiting per request`);
       });
-      stage.replaceChildren(make("svg", { viewBox: "0 0 444 258", "aria-hidden": "true", style: "font-size:15px;width:100%" }, ...drawn));
-      return `${told.join(". ")}.`;
+      stage.replaceChildren(make("svg", { viewBox: "0 0 360 258", "aria-hidden": "true", style: "font-size:14px;width:100%" }, ...drawn));
+      const [fixed, refilled] = Object.values(values).map(last);
+      return [`Refilled slots end after ${refilled} steps, fixed batches after ${fixed}`, `${told.join(". ")}.`];
     },
   };
 })();

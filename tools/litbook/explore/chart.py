@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
 
 from msgspec import Struct
 
@@ -16,6 +17,7 @@ from litbook.record.model import Grid, Live, Number, Slider, python_number
 from litbook.values import units
 
 WHOLE = 1000  # marks are counted in thousandths of the picture's width or height
+MOST = 2.5  # bars are drawn whole up to so many times their limit
 FAR = 100  # where the largest number is so many times the smallest, a curve's axis is logarithmic
 
 
@@ -77,16 +79,17 @@ def chart(grid: Grid) -> Chart:
     curve, stack = grid.kind == "curve", grid.kind == "stack"
     numbers = [number for row in rows for number in row or ()] + ([] if limit is None else [limit])
     highest = max((sum(row) if stack else max(row) for row in rows if row), default=0.0)
+    # A limit is a size to compare with: it has one place at all points, and a bar that is longer is torn off.
+    widest = (
+        highest if limit is None else 1.25 * limit if highest > MOST * limit else max(highest, 1.1 * limit)
+    )
     up, points = _scale(numbers), list[Point]()
     for row, kept in zip(rows, grid.points, strict=True):
         if row is None or isinstance(kept, str):
             points.append(Point(gap=str(kept)))
             continue
         every = row if limit is None else [*row, limit]
-        # A limit is a size to compare with: each point is drawn so large that both are seen.
-        widest = highest if limit is None else max(sum(row) if stack else max(row), limit)
-        scale = WHOLE / widest if widest else 0.0
-        marks = tuple(up(number) if curve else round(number * scale) for number in every)
+        marks = tuple(map(up, every)) if curve else _lengths(row, limit, WHOLE / (widest or 1), stack)
         plain = [n for n in map(python_number, kept) if isinstance(n, int | float)]
         texts = tuple(format_value(number, grid.unit) for number in kept)
         whole = format_value(sum(plain), grid.unit) if stack and len(kept) > 1 else ""
@@ -100,6 +103,16 @@ def chart(grid: Grid) -> Chart:
     across, far = map(_scale(positions), positions), (_is_logarithmic(positions), _is_logarithmic(numbers))
     between = ((up(number), format_value(number, grid.unit)) for number in _round(numbers))
     return Chart(grid, (*points,), named, (*across,), bottom, top, (*between,), far)
+
+
+def _lengths(row: Sequence[float], limit: float | None, scale: float, stack: bool) -> tuple[int, ...]:
+    """The length of each bar, of a stack each part, up to the frame's end; then the place of the limit."""
+    ends, marks = [round(min(WHOLE, amount * scale)) for amount in accumulate(row)], list[int]()
+    if stack:
+        marks = [end - start for start, end in pairwise((0, *ends))]
+    else:
+        marks = [round(min(WHOLE, amount * scale)) for amount in row]
+    return (*marks, *(() if limit is None else (round(limit * scale),)))
 
 
 def _is_logarithmic(numbers: Sequence[float]) -> bool:

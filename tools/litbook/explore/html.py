@@ -1,15 +1,16 @@
 """A picture with sliders: drawn at the author's point, with a table of both ends.
 
 `assets/explore.js` draws the other points: it moves what stands here to the marks that `document.explored`
-has made, and computes nothing. Where an author's script draws, `assets/live.js` loads it once somebody
-begins. Without them the picture is complete.
+has made, and computes nothing. Where an author's script draws, `assets/live.js` loads it when the picture
+comes into view. Without them the picture is complete.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from litbook.explore.chart import Chart, chart, place_label, slider_label
+from litbook.explore.chart import WHOLE, Chart, chart, place_label, slider_label
 from litbook.html import elements, media, safe_svg
 from litbook.html.elements import Html, tag
 from litbook.i18n import _
@@ -17,8 +18,9 @@ from litbook.markdown import to_html
 from litbook.markdown.links import NoteContext
 from litbook.page.blocks import Explore
 from litbook.record.model import Grid, Live, Slider
-from litbook.values import drawings
 
+# The place of what a script draws, as it says itself: width and height of a drawing, or a height in pixels.
+_SIZE, _HIGH = re.compile(r"\bsize: \[(\d+), (\d+)\]"), re.compile(r"\bhigh: (\d+)")
 COLOURS = 6  # of lines and bars, in the style sheet
 
 
@@ -38,9 +40,7 @@ def figure(block: Explore, name: str, setting: NoteContext, up: str = "") -> Htm
             drawn = chart(grid)
     inside = [*(_curve(drawn) if block.grid.kind == "curve" else _bars(drawn))]
     if drawn.limit:
-        moves = len({point.limit for point in drawn.points if not point.gap}) > 1
-        words = _("{limit}; the scale fits both, so this mark moves", limit=drawn.limit)
-        key = tag("span", class_="lb-limitkey"), words if moves else drawn.limit
+        key = tag("span", class_="lb-limitkey"), drawn.limit
         inside.append(tag("p", tag("span", *key), class_="lb-keys"))
     # Why there is no value, where the script meets a gap.
     inside.append(tag("p", class_="lb-gap", hidden=True))
@@ -55,7 +55,7 @@ def figure(block: Explore, name: str, setting: NoteContext, up: str = "") -> Htm
         rows.append(tag("tr", tag("th", row or _("value"), scope="row"), *cells))
     table = tag("table", tag("thead", head), tag("tbody", *rows))
     numbers = tag("details", tag("summary", _("In numbers")), table, class_="lb-open lb-innumbers")
-    parts = [*do, tag("div", *fields, class_="lb-sliders"), picture, numbers, *see]
+    parts = [*do, picture, tag("div", *fields, class_="lb-sliders"), numbers, *see]
     # All points for the script: marks, texts, the limit and what a stack adds up to; of a gap its words.
     points: list[str | list[object]] = []
     for point in drawn.points:
@@ -80,18 +80,26 @@ def _words(block: Explore, setting: NoteContext) -> tuple[list[Html], list[Html]
 def _live_picture(
     block: Explore, live: Live, name: str, setting: NoteContext, up: str, fields: list[Html]
 ) -> Html:
-    """The still picture in the place where the script will draw."""
-    still, switch = elements.NOTHING, elements.NOTHING
+    """The result in words, the picture, what moves it; the still picture has the place of the drawn one."""
+    still = elements.NOTHING
     try:
-        plot = safe_svg.inline(live.still, block.alt, f"{name}-f")
-        still, switch = plot, drawings.zoom(plot.width)
+        still = safe_svg.inline(live.still, block.alt, f"{name}-f")
     except safe_svg.NotAPicture as error:
         setting.report("bad-picture", f"this picture cannot be shown: {error}")
-    stage = tag("div", still, switch, class_="lb-stage", role="group", aria_label=block.alt)
+    size, high = _SIZE.search(live.script), _HIGH.search(live.script)
+    box = f"aspect-ratio:{size[1]}/{size[2]}" if size else f"min-height:{high[1]}px" if high else None
+    stage = tag(
+        "div", still, class_="lb-stage", role="group", aria_label=block.alt, style=box if up else None
+    )
     do, see = _words(block, setting)
-    parts = [*do, tag("div", *fields, class_="lb-sliders"), stage]
+    parts = [*do, stage]
     if up:
-        parts.append(tag("p", tag("button", _("Move it yourself"), type="button"), class_="lb-begin"))
+        parts = [
+            *do,
+            tag("p", class_="lb-verdict", aria_live="polite"),
+            stage,
+            tag("div", *fields, class_="lb-sliders"),
+        ]
         words = {"data_differs": _("The script of this picture differs from the run here: {place}."),
                  "data_lost": _("The script of this picture could not be loaded.")}  # fmt: skip
         parts.append(tag("p", class_="lb-says", aria_live="polite", **words))
@@ -121,12 +129,17 @@ def _bars(drawn: Chart) -> Iterator[Html]:
     if stacked:
         together = _("together"), " ", tag("b", point.total, class_="lb-total")
         total = [tag("span", *together)] if point.total else []
-        yield tag("div", *bars, *mark, class_="lb-track")
-        yield tag("p", *total, *_keys(drawn), class_="lb-keys")
+        yield tag("p", *total, *_keys(drawn), class_="lb-keys lb-result")
+        yield tag("div", *bars, *mark, class_=_track(sum(point.marks), drawn))
     else:
-        for bar, key in zip(bars, _keys(drawn), strict=True):
+        for bar, key, size in zip(bars, _keys(drawn), point.marks or (0,) * len(bars), strict=True):
             yield tag("p", key, class_="lb-keys")
-            yield tag("div", bar, *mark, class_="lb-track")
+            yield tag("div", bar, *mark, class_=_track(size, drawn))
+
+
+def _track(size: int, drawn: Chart) -> str:
+    """What a bar lies in; its end is torn where the bar is longer."""
+    return "lb-track lb-torn" if drawn.limit and size >= WHOLE else "lb-track"
 
 
 def _keys(drawn: Chart) -> Iterator[Html]:
@@ -162,6 +175,7 @@ def _curve(drawn: Chart) -> Iterator[Html]:
     rules = (_mark_at("lb-rule", tag("small", text), y=mark) for mark, text in drawn.between)
     dots += [_mark_at("lb-roof", y=point.limit)] if point.limit >= 0 else []
     top = _("{top}, on a logarithmic scale", top=drawn.top) if drawn.far[1] else drawn.top
+    yield tag("p", *_keys(drawn), class_="lb-keys lb-result")
     yield tag("p", top, class_="lb-keys lb-axis")
     yield tag("div", *rules, tag("svg", *lines, **box), *dots, class_="lb-plane")
     first, last = (
@@ -173,4 +187,3 @@ def _curve(drawn: Chart) -> Iterator[Html]:
     ends = tag("span", first), tag("span", middle), tag("span", last)
     yield tag("p", drawn.bottom, class_="lb-keys lb-axis")
     yield tag("p", *ends, class_="lb-keys lb-axis lb-ends")
-    yield tag("p", *_keys(drawn), class_="lb-keys")

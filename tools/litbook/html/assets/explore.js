@@ -32,6 +32,8 @@
         if (roof && !missing) roof.style.setProperty("--y", percent(here[2 * n]));
       } else {
         bars.forEach((bar, name) => bar.style.setProperty("--w", missing ? "0%" : percent(here[name])));
+        if (limits.length) for (const track of all(".lb-track")) // torn off where the bar is longer than its frame
+          track.classList.toggle("lb-torn", [...track.querySelectorAll(".lb-bar")].reduce((sum, bar) => sum + parseFloat(bar.style.getPropertyValue("--w")), 0) > 99.95);
         for (const limit of limits) if (!missing) limit.style.setProperty("--x", percent(here[2 * n]));
       }
       texts.forEach((text, name) => { text.textContent = missing ? "–" : here[n + name]; });

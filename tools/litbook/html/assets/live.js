@@ -1,7 +1,6 @@
-// Pictures that an author's script draws: loads it once somebody begins, holds it to every point that the run kept,
-// and lets it draw in the place of the still picture. Without this script, or where it differs, that one stays.
+// Pictures that an author's script draws: loads it when the picture comes near, holds it to every point that the run
+// kept, and lets it draw in the place of the still picture. Without this script, or where it differs, that one stays.
 (() => {
-  const beginnings = ["pointerdown", "focusin", "click"];
   const plain = (value) => (typeof value === "number" && !Number.isFinite(value) ? String(value).toLowerCase().replace("inity", "") : value);
   function same(a, b) { // what the script says, and what the run gave
     a = plain(a);
@@ -21,8 +20,7 @@
     return node;
   }
   function start(figure) {
-    const stage = figure.querySelector(".lb-stage"), says = figure.querySelector(".lb-says"), outputs = {}, fields = {};
-    for (const beginning of beginnings) figure.removeEventListener(beginning, figure.begin);
+    const stage = figure.querySelector(".lb-stage"), says = figure.querySelector(".lb-says"), verdict = figure.querySelector(".lb-verdict"), outputs = {}, fields = {};
     const fail = (text) => { says.textContent = text; figure.classList.add("lb-failed"); };
     const script = document.createElement("script");
     script.src = figure.dataset.script;
@@ -57,22 +55,27 @@
         draw();
       }
       function draw() {
-        const text = picture.draw(stage, { place: place(here), values: values(here), at, move, make }) || "";
-        says.textContent = text;
+        const drawing = picture.draw(stage, { place: place(here), values: values(here), at, move, make }) || "";
+        const [first, rest = ""] = Array.isArray(drawing) ? drawing : [drawing], text = `${first} ${rest}`.trim(); // the verdict, and more
+        verdict.textContent = first;
+        says.textContent = rest;
         for (const i in fields) {
           if (outputs[i]) outputs[i].textContent = sliders[i].labels[here[i]];
           if (fields[i].type === "range") fields[i].setAttribute("aria-valuetext", `${sliders[i].labels[here[i]]}: ${text}`);
         }
       }
-      stage.style.minHeight = `${stage.offsetHeight}px`; // what is below stays where it is
+      if (!picture.size && !picture.high) stage.style.minHeight = `${stage.offsetHeight}px`; // what is below stays where it is
       stage.replaceChildren();
       figure.classList.add("lb-begun");
       draw();
     };
     document.head.append(script);
   }
-  for (const figure of document.querySelectorAll(".lb-live[data-script]")) {
-    figure.begin = (event) => { if (event.target.closest(".lb-sliders, .lb-stage, .lb-begin")) start(figure); };
-    for (const beginning of beginnings) figure.addEventListener(beginning, figure.begin);
-  }
+  const near = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries) if (isIntersecting) {
+      near.unobserve(target);
+      start(target);
+    }
+  }, { rootMargin: "300px" });
+  for (const figure of document.querySelectorAll(".lb-live[data-script]")) near.observe(figure);
 })();
