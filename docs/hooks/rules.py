@@ -1,4 +1,4 @@
-"""The rules in the reference, as a MkDocs hook: what each finds, why that is wrong, an example and the way out.
+"""The rules in the reference, as a MkDocs hook: what each finds, why that is wrong, an example, the way out.
 
 In go the explanations of all rules of the engine, in the order in which a verdict lists them; out comes the
 text of `docs/reference.md` in the place of its comment. A test runs each example.

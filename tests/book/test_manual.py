@@ -123,7 +123,10 @@ def test_the_lectures_of_the_manual_pass_what_make_check_demands_of_a_lecture(tm
         0,
         f"Success: no issues found in {len(files)} source files\n",
     )
-    for name, body in files.items():  # as if it stood among the lectures, where other rules hold than for tests
+    for (
+        name,
+        body,
+    ) in files.items():  # as if it stood among the lectures, where other rules hold than for tests
         done = subprocess.run(
             [sys.executable, "-m", "ruff", "check", "--no-cache", "--stdin-filename", f"lectures/{name}"],
             cwd=REPO, input=body, capture_output=True, text=True, check=False, timeout=60,

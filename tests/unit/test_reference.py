@@ -21,7 +21,9 @@ from litbook.rules.registry import all_rules
 def page() -> str:
     """The page's Markdown, as a build has it."""
     docs = Path(__file__).resolve().parents[2] / "docs"
-    return rules.on_page_markdown(reference.on_page_markdown((docs / "reference.md").read_text(encoding="utf-8")))
+    return rules.on_page_markdown(
+        reference.on_page_markdown((docs / "reference.md").read_text(encoding="utf-8"))
+    )
 
 
 @pytest.mark.parametrize("name", litbook.__all__)
