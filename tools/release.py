@@ -23,7 +23,9 @@ BACKEND = "import sys; from setuptools import build_meta as b; b.build_{}(sys.ar
 
 def notes(changelog: str, version: str) -> str:
     """The section of a version, without its heading; "" where there is none."""
-    found = re.search(rf"^## {re.escape(version)} [^\n]*\n+(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
+    found = re.search(
+        rf"^## {re.escape(version)} [^\n]*\n+(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL
+    )
     return found[1].strip() + "\n" if found else ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import tomllib
@@ -12,9 +13,10 @@ import pytest
 import yaml
 from tests.running import REPO
 
-from litbook import version
+from litbook import cli, version
 from litbook.cli import group
 from litbook.record import model
+from litbook.site import scaffold
 
 FIRST_SCHEMA = 5  # of 1.0
 
@@ -88,3 +90,27 @@ def test_files_of_a_release_are_there() -> None:
     for name in ("SECURITY.md", "CITATION.cff", "LICENSE", "MANIFEST.in"):
         assert (REPO / name).stat().st_size > 100 or name == "MANIFEST.in", name
     assert Path(REPO / "tools" / "release.py").is_file()
+
+
+def test_each_command_that_reads_a_book_takes_its_configuration() -> None:
+    without = {
+        name for name, it in group.commands.items() if "config_file" not in {p.name for p in it.params}
+    }
+    assert without == {"new", "compare", "rule"}
+
+
+def test_a_command_asked_from_elsewhere_reads_the_book_that_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    scaffold.begin(tmp_path / "mybook")
+    config = str(tmp_path / "mybook" / "mkdocs.yml")
+    monkeypatch.chdir(tmp_path)
+    assert cli.litbook(["list", "--config-file", config]) == 0
+    assert capfd.readouterr().out.startswith("lecture_01  ")
+    assert cli.litbook(["run", "lecture_01", "--config-file", config, "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["exit_status"] == 0
+    assert cli.litbook(["record", "--config-file", config, "--json"]) == 0
+    (told,) = json.loads(capfd.readouterr().out)
+    assert told["exit_status"] == 0
+    assert cli.litbook(["check", "--config-file", "nowhere.yml", "--json"]) == 2
+    assert "there is no such file" in json.loads(capfd.readouterr().out)["error"]
