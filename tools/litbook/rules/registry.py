@@ -21,6 +21,7 @@ from litbook.errors import LitbookError, NotFound
 from litbook.finding import Finding
 from litbook.lecture.directives import UNREAD
 from litbook.lecture.model import Lecture
+from litbook.lecture.prose import lines_with_links
 from litbook.markdown.refusals import KINDS, RefusalKind
 from litbook.rules import leaning, never_ran, recorded, run, unbacked_number, unchecked_answer, vacuous
 from litbook.rules import unclaimed_measure as measures
@@ -130,7 +131,7 @@ def _unbacked(subject: Subject) -> Iterable[Finding]:
     found = filter(subject.was_asked, unbacked_number.find_unbacked(subject.lecture, record))
     if not subject.foreign:
         return found
-    cited = unbacked_number.lines_with_links(subject.lecture)
+    cited = lines_with_links(subject.lecture)
     return (one for one in found if one.place is None or (one.place.path, one.place.line) not in cited)
 
 

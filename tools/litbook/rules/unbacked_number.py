@@ -25,7 +25,6 @@ see the braces. In code and formulas they are let be.
 
 from __future__ import annotations
 
-import ast
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,11 +34,9 @@ from typing import cast
 from litbook.finding import Finding
 from litbook.lecture.model import Lecture
 from litbook.lecture.prose import ProseText, prose, said
-from litbook.lecture.sections import words_in
 from litbook.markdown import grammar
 from litbook.markdown import nodes as tree
 from litbook.markdown.escape import visible_characters
-from litbook.python.nodes import dotted
 from litbook.python.strings import HOLE
 from litbook.record.model import Record
 
@@ -171,25 +168,6 @@ def find_unbacked(lecture: Lecture, record: Record | None = None) -> list[Findin
         details = (f"and {', '.join(numbers[:_LISTED])}{', …' * (len(numbers) > _LISTED)}",)
         found[call] = replace(found[call], details=details)
     return [found[call] for call in sorted(found)]
-
-
-def lines_with_links(lecture: Lecture) -> frozenset[tuple[str, int]]:
-    """Path and line of each statement with a link to a work: in other tools' words that cites it.
-
-    `link(function)` leads to code, which is no source.
-    """
-    defined = {function.name for function in lecture.functions}
-    lines = set[tuple[str, int]]()
-    for file in lecture.files:
-        words = words_in(file.tree)
-        for statement in (node for node in ast.walk(file.tree) if isinstance(node, ast.Expr)):
-            for call in (node for node in ast.walk(statement) if isinstance(node, ast.Call)):
-                target = call.args[0] if call.args else None
-                code = isinstance(target, ast.Name) and target.id in defined
-                if words.get(dotted(call.func)) == "link" and not code:
-                    last = statement.end_lineno or statement.lineno
-                    lines |= {(file.path, line) for line in range(statement.lineno, last + 1)}
-    return frozenset(lines)
 
 
 def _plain(text: ProseText) -> tree.Note:
