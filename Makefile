@@ -50,7 +50,7 @@ WORKS := $(shell $(PY) -c 'import importlib.util, os, pip; \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help site test quick check style coverage size words build serve record unbacked unrun mutants trial pins bench clean FORCE
+.PHONY: release help site test quick check style coverage size words build serve record unbacked unrun mutants trial pins bench clean FORCE
 
 help:  ## list the targets
 	@echo 'make TARGET, where TARGET is one of'
@@ -124,6 +124,9 @@ pins:  ## make requirements.txt anew: what is installed, each file by its hash
 # Downloads what a site needs, into a folder of its own; CI runs it on each push.
 trial:  ## install the wheel where nothing is, begin a book, and build it with MkDocs and with ProperDocs
 	PYTHON='$(PYTHON)' .ci/trial properdocs
+
+release: $(STAMP)  ## wheel, sdist and notes of this version into build/release; ARGS=--tag tags it
+	$(PY) tools/release.py $(ARGS)
 
 bench: $(STAMP)  ## measure speed and sizes, write docs/benchmarks.md, fail where a limit is passed
 	$(PY) -m benchmarks $(ARGS)

@@ -1,7 +1,7 @@
-"""The rules' page, as a MkDocs hook: what each finds, why that is wrong, an example and the way out.
+"""The rules in the reference, as a MkDocs hook: what each finds, why that is wrong, an example, the way out.
 
 In go the explanations of all rules of the engine, in the order in which a verdict lists them; out comes the
-text of `docs/rules.md` in the place of its comment. A test runs each example.
+text of `docs/reference.md` in the place of its comment. A test runs each example.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def rules() -> str:
     parts = []
     for reads, title in READS.items():
         those = [rule for rule in all_rules().values() if rule.reads == reads]
-        parts += [f"## {title}", *map(explained, those)]
+        parts += [f"### {title}", *map(explained, those)]
     return "\n\n".join(parts)
 
 
@@ -42,7 +42,7 @@ def explained(rule: Rule) -> str:
     told, severity = rule.explanation, SEVERITY[rule.severity]
     fixed = ": the lecture cannot run" if rule.refuses else ""
     lines = [
-        f"### {rule.code}",
+        f"#### {rule.code}",
         f"{told.what} *By default {severity}{fixed}.*",
         f"{told.why[:1].upper()}{told.why[1:]}",
     ]

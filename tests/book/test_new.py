@@ -367,3 +367,53 @@ def test_a_new_lecture_runs_as_plain_python_and_ruff_lets_names_be_that_inspect_
     (book / "ruff.toml").write_text("", encoding="utf-8")
     unhelped = subprocess.run(ruff, cwd=book, capture_output=True, text=True, check=False)
     assert "F841" in unhelped.stdout
+
+
+SITE = """\
+site_name: Mine
+theme: {name: material}
+nav:
+  - Home: index.md
+plugins:
+  - search
+"""
+
+
+def test_beside_a_site_that_is_there_a_lecture_is_added_and_nothing_else_changes(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    before = {
+        "mkdocs.yml": SITE,
+        "docs/index.md": "# Mine\n",
+        ".gitignore": "site/\n",
+        "docs/other.md": "# Other\n",
+    }
+    for name, text in before.items():
+        (tmp_path / name).write_text(text)
+    done = litbook(tmp_path, "new", ".")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "added:\n    lectures/lecture_01.py\n    lectures/references.bib\n\nTo be written by you:\n"
+        "    mkdocs.yml: `- litbook` below `plugins:`, behind `- search`\n"
+        "    mkdocs.yml: `- Lectures: []` below `nav:`, where the lectures' pages are to come\n"
+        "    .gitignore: /docs/lectures/\n    .gitignore: /docs/assets/litbook/\n    .gitignore: .litbook/\n"
+    )
+    assert {name: (tmp_path / name).read_text() for name in before} == before
+    assert files(tmp_path) == sorted([*before, "lectures/lecture_01.py", "lectures/references.bib"])
+
+    (tmp_path / "mkdocs.yml").write_text(SITE + "  - litbook\n")  # the menu is forgotten
+    done = litbook(tmp_path, "build")
+    assert done.returncode == 1
+    assert "no menu names lecture_01\n    write into nav, in mkdocs.yml: - Lectures: []" in done.stderr
+    menu = SITE.replace("plugins:", "  - Lectures: []\nplugins:") + "  - litbook\n"
+    (tmp_path / "mkdocs.yml").write_text(menu)
+    ignored = "".join(f"{line.split(': ')[1]}\n" for line in done_lines(litbook(tmp_path, "new", ".").stdout))
+    (tmp_path / ".gitignore").write_text(before[".gitignore"] + ignored)
+    assert litbook(tmp_path, "new", ".").stdout == "nothing is missing beside the lectures there are\n"
+    done = litbook(tmp_path, "build")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "site" / "lectures" / "lecture_01" / "index.html").is_file()
+
+
+def done_lines(printed: str) -> list[str]:
+    """What is left to be written into .gitignore."""
+    return [line.strip() for line in printed.splitlines() if line.strip().startswith(".gitignore")]

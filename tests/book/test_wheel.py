@@ -85,7 +85,7 @@ def test_the_metadata_says_what_the_tree_says(repo: Path, wheel: Path) -> None:
     assert f"\nVersion: {project['version']}\n" in said
     assert "\nLicense-Expression: MIT\n" in said
     assert "\nDescription-Content-Type: text/markdown\n" in said
-    assert (repo / "README.md").read_text() in said
+    assert (repo / "tools" / "README.md").read_text() in said
 
 
 def test_it_imports_where_nothing_but_click_and_msgspec_is_installed(installed: Path) -> None:

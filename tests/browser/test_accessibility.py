@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PAGES = (
     "",
-    "write-a-lecture/",
+    "guide/",
     "lectures/",
     "lectures/lecture_02/",
     "lectures/lecture_02/number-formats/",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PAGES = (
     "",
     "how-to-read/",
-    "write-a-lecture/",
+    "guide/",
     "how-it-works/",
     "record/",
     "lectures/",

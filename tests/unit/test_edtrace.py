@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import sys
 import textwrap
 from pathlib import Path
@@ -598,3 +599,75 @@ def test_a_commands_output_is_cut_where_it_is_long(capsys: pytest.CaptureFixture
 def test_a_command_that_gives_no_text_is_an_error(command: Any, says: str) -> None:
     with pytest.raises(AuthorError, match=rf"system_text\(\):? .*{says}"):
         edtrace.system_text(command, timeout=0.1)
+
+
+# ------------------------------------------------------------- lectures that are not written for litbook
+
+ODD = '''
+from edtrace import link, text
+
+
+def main():
+    text("### Counting")
+    text("What a step costs.")
+    steps()
+
+
+def steps():
+    """Steps."""
+    text("A step costs 240 FLOPs [paper]."), link(title="The paper", url="https://arxiv.org/abs/1706.03762")
+    text("It is called 7 times.")
+    for dim in range(2):
+        # @ inspect dim
+        y = dim * 2  # @inspect y
+        # @inspect y
+    done = True  # @todo the rest
+    z = 1  # @inspect y[
+    assert done
+'''
+
+
+def test_what_edtrace_takes_for_a_comment_is_a_remark(tmp_path: Path) -> None:
+    made = record(tmp_path, ODD, words="edtrace")
+    found = judged(made, {"unbacked": "off"}, words="edtrace")
+    assert found.errors == []
+    unread = [it for it in found.warnings if it.code == "unread-directive"]
+    assert [it.what for it in unread] == [
+        "unknown directive @ inspect",
+        "unknown directive @todo",
+        "@inspect cannot read 'y[': '[' was never closed",
+        "@inspect stands on a line of its own and belongs to no statement",
+    ]
+    assert [it.text for it in one(made, "steps").values][:1] == ["y"]
+
+
+def test_the_same_lines_are_errors_in_litbooks_own_words(tmp_path: Path) -> None:
+    body = "for dim in range(2):\n    # @ inspect dim\n    print(dim)"
+    with pytest.raises(LitbookError, match="unknown directive @ inspect"):
+        record(tmp_path, section(body))
+
+
+def test_a_link_to_a_paper_on_the_line_is_its_citation(tmp_path: Path) -> None:
+    made = record(tmp_path, ODD, words="edtrace")
+    found = judged(made, {}, words="edtrace")
+    assert [it.what for it in found.errors] == ["unbacked: the number '7' in prose"]
+
+
+def test_a_link_to_a_function_is_no_citation(tmp_path: Path) -> None:
+    text = ODD.replace('link(title="The paper", url="https://arxiv.org/abs/1706.03762")', "link(steps)")
+    found = judged(record(tmp_path, text, words="edtrace"), {}, words="edtrace")
+    assert len(found.errors) == 2
+
+
+def test_a_heading_in_main_heads_its_sections(tmp_path: Path) -> None:
+    made = record(tmp_path, ODD, words="edtrace")
+    drawn = "".join(page.pages(made).values())
+    assert re.findall(r"^#+ \w+", drawn, re.MULTILINE)[1:] == ["## Counting", "### Steps"]
+
+
+def test_check_takes_the_words_that_run_takes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, ODD.replace("[paper]", ""))
+    chosen = "unread-directive,claim-fails,raised"
+    assert cli.litbook(["check", "--words", "edtrace", "--select", chosen, str(path)]) == 0
+    told = capfd.readouterr().out
+    assert "4 findings: 4 unread-directive; this run: 1 claim holds" in told

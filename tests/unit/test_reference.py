@@ -10,16 +10,20 @@ import pytest
 
 import litbook
 import reference
+import rules
 from litbook.cli import group
 from litbook.edtrace import words
 from litbook.lecture.directives import DIRECTIVES
+from litbook.rules.registry import all_rules
 
 
 @pytest.fixture(scope="module")
 def page() -> str:
     """The page's Markdown, as a build has it."""
     docs = Path(__file__).resolve().parents[2] / "docs"
-    return reference.on_page_markdown((docs / "reference.md").read_text(encoding="utf-8"))
+    return rules.on_page_markdown(
+        reference.on_page_markdown((docs / "reference.md").read_text(encoding="utf-8"))
+    )
 
 
 @pytest.mark.parametrize("name", litbook.__all__)
@@ -37,6 +41,12 @@ def test_the_reference_has_each_directive_and_command(page: str) -> None:
 
 def test_the_reference_has_each_word_of_other_tools(page: str) -> None:
     assert [name for name in words.__all__ if f"#### `{name}` {{ data-search-exclude }}\n" not in page] == []
+
+
+def test_the_reference_has_each_rule_with_an_anchor_of_its_own(page: str) -> None:
+    headings = re.findall(r"^#+ `?([\w-]+)`?(?: \{.*)?$", page, re.MULTILINE)
+    assert set(all_rules()) <= set(headings)
+    assert [code for code in all_rules() if headings.count(code) > 1] == []
 
 
 def test_no_comment_is_left_on_the_page(page: str) -> None:

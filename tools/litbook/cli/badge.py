@@ -6,18 +6,17 @@ from pathlib import Path
 
 import click
 
-from litbook.cli.parameters import FILE
+from litbook.cli.parameters import CONFIG_FILE, FILE, find_book
 from litbook.files import NotWritten, replace_whole
-from litbook.project import Project
 
 
-@click.command
+@click.command(params=[CONFIG_FILE])
 @click.argument("file", metavar="FILE.svg", type=FILE)
-def badge(file: Path) -> int:
+def badge(file: Path, config_file: Path | None) -> int:
     """Draw the badge that counts what the recordings hold."""
     from litbook.site import badge as picture
 
-    drawn = picture.badge(Project.find(Path.cwd())).encode()
+    drawn = picture.badge(find_book(config_file)).encode()
     try:
         replace_whole(file, drawn)
     except OSError as error:

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import click
 
-from litbook.cli.parameters import FILE
+from litbook.cli.parameters import CONFIG_FILE, FILE, find_book
 from litbook.errors import LitbookError
 from litbook.project import MENU, Project
 
 
-@click.command
+@click.command(params=[CONFIG_FILE])
 @click.option("--site-dir", metavar="DIR", type=FILE, help="Where to (default: as mkdocs.yml says).")
-def build(site_dir: Path | None) -> int:
+def build(site_dir: Path | None, config_file: Path | None) -> int:
     """Build the site; every problem fails it."""
-    project = Project.find(Path.cwd())
+    project = find_book(config_file)
     require_mkdocs(project.config)
     return build_site(project.config, site_dir)
 

@@ -13,7 +13,7 @@ import click
 
 from litbook import plugins
 from litbook.cli.output import complain, formula_renderer, harmless, say, say_json
-from litbook.cli.parameters import ANY_LECTURE, SECTIONS, find_lecture
+from litbook.cli.parameters import ANY_LECTURE, CONFIG_FILE, FOREIGN, SECTIONS, find_book, find_lecture
 from litbook.errors import LitbookError, UnusableLecture
 from litbook.finding import Finding
 from litbook.project import Project, name_of
@@ -22,12 +22,13 @@ INTERRUPTED = 130  # the exit status of Ctrl-C
 CODES = "by code, several with commas; `litbook rule` lists them."
 
 
-@click.command(params=[ANY_LECTURE, SECTIONS])
+@click.command(params=[ANY_LECTURE, SECTIONS, CONFIG_FILE])
 @click.option("--select", metavar="CODE", multiple=True, help=f"Only these rules, {CODES}")
 @click.option("--ignore", metavar="CODE", multiple=True, help=f"All but these rules, {CODES}")
 @click.option("--format", "form", type=click.Choice(["text", "json", "github"]), default="text",
               show_default=True, help="How findings are printed.")  # fmt: skip
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
+@click.option("--words", type=FOREIGN, help="Whose words it is written in (default: as its book says).")
 @click.option("--sample", metavar="N", type=int, help="Change only N claims or places, drawn at random.")
 @click.option("--seed", metavar="S", default=0, show_default=True, help="Of the draw.")
 @click.option("--all", "everything", is_flag=True, help="Try every change of the code, not for five minutes.")
@@ -38,6 +39,8 @@ def check(
     select: Sequence[str],
     ignore: Sequence[str],
     form: str,
+    words: str | None,
+    config_file: Path | None,
     **options: Any,
 ) -> int:
     """Look for all that a strict build refuses, and with --select for more.
@@ -70,9 +73,9 @@ def check(
         )
     report = _CheckReport(form)
     if lecture is not None:
-        paths = [find_lecture(lecture)]
+        paths = [find_lecture(lecture, config_file)]
     else:
-        project = Project.find(Path.cwd())
+        project = find_book(config_file)
         project.require_names()  # raises where there is none
         paths = project.lectures()
         if not chosen or "overlooked" in chosen:
@@ -80,7 +83,9 @@ def check(
     rules = [rule for rule in rules if rule.reads != "book"]
     for path in paths:
         try:
-            _check(path.resolve(), rules, bool(chosen), {"sections": sections, **options}, report)
+            _check(
+                path.resolve(), rules, bool(chosen), {"sections": sections, **options}, report, words or ""
+            )
         except LitbookError as error:  # of several lectures the others are judged all the same
             if lecture is not None or error.exit_status == INTERRUPTED:
                 raise
@@ -122,11 +127,16 @@ class _CheckReport:
 
 
 def _check(
-    path: Path, rules: Collection[Any], selected: bool, trials: dict[str, Any], report: _CheckReport
+    path: Path,
+    rules: Collection[Any],
+    selected: bool,
+    trials: dict[str, Any],
+    report: _CheckReport,
+    words: str,
 ) -> None:
-    """Judge one lecture."""
+    """Judge one lecture; where `words` of another tool are named, as `litbook run --words` does."""
     from litbook.rules import outcome
-    from litbook.rules.judge import judge
+    from litbook.rules.judge import UNASKED, judge
     from litbook.rules.registry import severities
     from litbook.rules.subject import Subject, TrialOptions
     from litbook.run import process
@@ -134,12 +144,13 @@ def _check(
     name = name_of(path)
     subject = Subject(
         path,
-        run=lambda: process.record_of(path),
-        words=Project.words_around(path) or None,
+        run=lambda: process.record_of(path, words=words),
+        words=words or Project.words_around(path) or None,
         formula=formula_renderer(),
         trials=TrialOptions(**trials),
     )
     levels, _ = severities(subject.project.options)
+    levels = {**dict.fromkeys(UNASKED if words else (), "off"), **levels}
     try:
         if subject.refusals:
             raise UnusableLecture(subject.refusals)

@@ -8,21 +8,23 @@ from typing import Any
 import click
 
 from litbook.cli.output import complain, harmless, say, say_json
-from litbook.cli.parameters import ANY_LECTURE, JSON, find_lecture
+from litbook.cli.parameters import ANY_LECTURE, CONFIG_FILE, JSON, find_book, find_lecture
 from litbook.errors import LitbookError
 from litbook.lecture import parse
 from litbook.project import Project, display_path, name_of
 
 
-@click.command("list", params=[ANY_LECTURE, JSON])
-def list_command(lecture: str | None, *, as_json: bool) -> int:
+@click.command("list", params=[ANY_LECTURE, CONFIG_FILE, JSON])
+def list_command(lecture: str | None, config_file: Path | None, *, as_json: bool) -> int:
     """List the lectures, or the sections of one."""
     if not as_json:
-        return list_sections(find_lecture(lecture)) if lecture else list_lectures(Project.find(Path.cwd()))
+        if lecture:
+            return list_sections(find_lecture(lecture, config_file))
+        return list_lectures(find_book(config_file))
     if lecture:
-        say_json(outline(find_lecture(lecture)))
+        say_json(outline(find_lecture(lecture, config_file)))
     else:
-        say_json([*map(outline, Project.find(Path.cwd()).lectures())])
+        say_json([*map(outline, find_book(config_file).lectures())])
     return 0
 
 

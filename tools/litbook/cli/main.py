@@ -24,7 +24,7 @@ from litbook.cli.list import list_command, list_lectures, list_sections
 from litbook.cli.new import new
 from litbook.cli.output import say
 from litbook.cli.pages import pages
-from litbook.cli.parameters import ANY_LECTURE, FILE, RUN
+from litbook.cli.parameters import ANY_LECTURE, FILE, RUN, find_book
 from litbook.cli.pdf import pdf
 from litbook.cli.record import record
 from litbook.cli.rule import rule
@@ -88,7 +88,8 @@ def _run_lecture(lecture: str | None, outline: bool, files: tuple[Path, Path] | 
         raise LitbookError("--compare runs no lecture\n    leave the name of the lecture out")
     if files:
         return compare_files(*files, as_json=options["as_json"])
-    project = Project.find(CHECKOUT)
+    config = options.pop("config_file")
+    project = find_book(config) if config else Project.find(CHECKOUT)
     if lecture is None:
         return list_lectures(project)
     path = project.lecture(lecture)

@@ -9,6 +9,7 @@ import click
 
 from litbook.cli.output import harmless, say
 from litbook.cli.parameters import FILE
+from litbook.project import CONFIG
 
 
 @click.command
@@ -16,9 +17,19 @@ from litbook.cli.parameters import FILE
 def new(folder: Path) -> int:
     """Begin a book: one lecture, and all that publishes it.
 
-    In DIR, a folder that is empty, or not there yet.
+    In DIR, a folder that is empty, or not there yet. Beside an mkdocs.yml it adds the lecture alone, and
+    says what else to write.
     """
     from litbook.site import scaffold
+
+    if (folder / CONFIG).is_file():
+        added = scaffold.add(folder)
+        say(
+            "\n    ".join(["added:", *added]) if added else "nothing is missing beside the lectures there are"
+        )
+        if lacks := scaffold.lacks(folder):
+            say("\nTo be written by you:\n    " + "\n    ".join(lacks))
+        return 0
 
     files = scaffold.begin(folder)
     go = "" if folder.samefile(Path.cwd()) else f"cd {shlex.quote(str(folder))} && "

@@ -8,18 +8,18 @@ import click
 
 from litbook.cli.build import require_mkdocs
 from litbook.cli.output import harmless, say
-from litbook.cli.parameters import FILE
-from litbook.project import CONFIG, Project
+from litbook.cli.parameters import CONFIG_FILE, FILE, find_book
+from litbook.project import CONFIG
 
 
-@click.command
+@click.command(params=[CONFIG_FILE])
 @click.argument("folder", metavar="DIR", type=FILE)
-def pages(folder: Path) -> int:
+def pages(folder: Path, config_file: Path | None) -> int:
     """Write the pages as plain Markdown, for any generator of sites.
 
     With all they need, into DIR: a folder that is empty, or not there yet.
     """
-    config = Project.find(Path.cwd()).config
+    config = find_book(config_file).config
     require_mkdocs(config)
     from litbook.site import export
 

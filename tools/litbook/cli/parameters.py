@@ -18,10 +18,19 @@ from litbook.record.device_kinds import devices
 plugins.bring_in("edtrace")
 
 
-def find_lecture(name: str) -> Path:
+def find_book(config: Path | None) -> Project:
+    """The book of a `--config-file`, else the one around the current folder. Raises `NoBook`."""
+    if config is None:
+        return Project.find(Path.cwd())
+    if not config.is_file():
+        raise LitbookError(f"--config-file {config}: there is no such file")
+    return Project.from_config(config.resolve())
+
+
+def find_lecture(name: str, config: Path | None = None) -> Path:
     """The lecture of that name or path; one that is named by its path needs no book around it."""
     try:
-        return Project.find(Path.cwd()).lecture(name)
+        return find_book(config).lecture(name)
     except NoBook:
         if os.path.lexists(name) or os.sep in name:
             return Project(Path.cwd()).lecture(name)
@@ -57,6 +66,9 @@ LECTURE = click.Argument(["lecture"], shell_complete=_lectures)
 ANY_LECTURE = click.Argument(["lecture"], required=False, shell_complete=_lectures)
 SECTIONS = click.Argument(["sections"], metavar="[SECTION]...", nargs=-1, shell_complete=_sections)
 JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON value, for programs.")
+CONFIG_FILE = click.Option(
+    ["--config-file"], type=FILE, help="Of the book (default: the mkdocs.yml around this folder)."
+)
 FOREIGN = click.Choice([*WORDS]) if WORDS else click.STRING
 DEVICES = ["auto", "cpu", *(kind.name for kind in devices())]
 RUN = [
@@ -67,6 +79,7 @@ RUN = [
     ),
     click.Option(["--out"], metavar="FILE", type=FILE, help="Write the record of the run to FILE, as JSON."),
     click.Option(["--timeout"], metavar="S", type=seconds, help="Stop after S seconds, at the line reached."),
+    CONFIG_FILE,
     click.Option(["--words"], type=FOREIGN, help="Whose words it is written in (default: as its book says)."),
     JSON,
 ]

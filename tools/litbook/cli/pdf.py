@@ -8,18 +8,17 @@ import click
 
 from litbook.cli.build import build_site, require_mkdocs
 from litbook.cli.output import harmless, say
-from litbook.cli.parameters import FILE
+from litbook.cli.parameters import CONFIG_FILE, FILE, find_book
 from litbook.errors import LitbookError
-from litbook.project import Project
 
 
-@click.command
+@click.command(params=[CONFIG_FILE])
 @click.argument("file", metavar="FILE.pdf", type=FILE)
 @click.option("--asides", type=click.Choice(["open", "out"]), default="open", help="Default: open.")
 @click.option("--browser", metavar="PROGRAM", default="", help="Default: the first Chromium here.")
-def pdf(file: Path, asides: str, browser: str) -> int:
+def pdf(file: Path, asides: str, browser: str, config_file: Path | None) -> int:
     """Build the site, strictly, and print all of it as one PDF."""
-    project = Project.find(Path.cwd())
+    project = find_book(config_file)
     config = project.config
     require_mkdocs(config, "pypdf")
     from litbook.site import pdf as book

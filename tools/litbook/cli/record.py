@@ -8,20 +8,25 @@ from typing import Any
 import click
 
 from litbook.cli.exits import STATUSES
-from litbook.cli.parameters import ANY_LECTURE, RUN, find_lecture
+from litbook.cli.output import say_json
+from litbook.cli.parameters import ANY_LECTURE, RUN, find_book, find_lecture
 from litbook.cli.run import run_and_report
-from litbook.project import Project
 
 
 @click.command(params=[ANY_LECTURE, *RUN], epilog=STATUSES)
 @click.option("--approve", is_flag=True, help="Also where values differ from the recording there is.")
-def record(lecture: str | None, **options: Any) -> int:
+def record(lecture: str | None, config_file: Path | None, **options: Any) -> int:
     """Keep the run as the recording of this kind of device.
 
     Of all lectures without LECTURE; the first that is not recorded is the last that runs.
     """
     options |= {"record": True, "quiet": True}
-    for name in [lecture] if lecture else Project.find(Path.cwd()).require_names():
-        if status := run_and_report(find_lecture(name), f"litbook record {name}", **options):
-            return status
-    return 0
+    told = None if lecture or not options["as_json"] else list[Any]()  # of all lectures one JSON value
+    status = 0
+    for name in [lecture] if lecture else find_book(config_file).require_names():
+        path = find_lecture(name, config_file)
+        if status := run_and_report(path, f"litbook record {name}", told=told, **options):
+            break
+    if told is not None:
+        say_json(told)
+    return status

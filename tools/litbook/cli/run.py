@@ -19,12 +19,12 @@ from litbook.record.device_kinds import needs
 
 
 @click.command(params=[LECTURE, *RUN], epilog=STATUSES)
-def run(lecture: str, **options: Any) -> int:
+def run(lecture: str, config_file: Path | None, **options: Any) -> int:
     """Run a lecture, or some of its sections, and count its claims.
 
     It prints prose, code and values. LECTURE is a name (lecture_01) or the path of any lecture.
     """
-    return run_and_report(find_lecture(lecture), f"litbook record {lecture}", **options)
+    return run_and_report(find_lecture(lecture, config_file), f"litbook record {lecture}", **options)
 
 
 def run_and_report(
@@ -36,11 +36,13 @@ def run_and_report(
     as_json: bool,
     record: bool = False,
     approve: bool = False,
+    told: list[Any] | None = None,
     **how: Any,
 ) -> int:
     """Run a lecture, compare what it says with its recording, keep it where that is asked for, and say so.
 
     `how` it runs are options of `process.record_of`; `again` is the command that records it.
+    What would be printed as JSON goes to `told`, where there is such a list.
     """
     if out is not None and out.is_dir():
         raise LitbookError(f"--out {out}: this is a folder\n    name a file in it")
@@ -82,7 +84,9 @@ def run_and_report(
             problems.append(LitbookError(why))
     findings = judge_run(path, result, words=how["words"], formula=formula_renderer())
     report = Report(result, baseline, findings, kept, problems, again)
-    if as_json:
+    if as_json and told is not None:
+        told.append(report.data())
+    elif as_json:
         say_json(report.data())
     else:
         say("\n" * (not quiet) + harmless(report.text(quiet=quiet)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -38,19 +39,34 @@ def show(sheet: PageBuilder, section: Section, level: int, some: Sequence[blocks
     return _SectionRenderer(sheet, section, level).render(some)
 
 
+# A heading in prose; that of one `#` is a title, which heads no sections.
+_HEADING = re.compile(r"^(#{2,6}) ", re.MULTILINE)
+
+
 class _SectionRenderer:
-    """One section on its page: its headings are named after it, and stand below `level`."""
+    """One section on its page: its headings are named after it, and stand below `level`.
+
+    A heading in the prose of `main()` heads the sections that it calls from there on.
+    """
 
     def __init__(self, sheet: PageBuilder, section: Section, level: int) -> None:
         self.sheet, self.section, self.level = sheet, section, level
         self.text = sheet.source(section.file)
+        self.top = self.above = 0  # in `main()`: the largest heading of its prose, and how many are above
 
     def render(self, some: Sequence[blocks.Block]) -> list[Html]:
         """These blocks, each with the place of its section for what is wrong with its prose."""
         parts: list[Html] = []
+        if self.section.kind == "main" and any(isinstance(block, blocks.SectionCall) for block in some):
+            told = (block.text for block in some if isinstance(block, blocks.Prose))
+            self.top = min((len(mark) for text in told for mark in _HEADING.findall(text)), default=0)
         for block in some:
             setting = self.sheet.setting
             setting.ids, setting.level = self.sheet.book.anchor(self.section), self.level
+            if self.top and isinstance(block, blocks.Prose):
+                setting.level += 1 - self.top
+                marks = _HEADING.findall(block.text)
+                self.above = len(marks[-1]) - self.top + 1 if marks else self.above
             self.sheet.set_line(self.section.file, getattr(block, "line", self.section.first))
             parts += self.block(block)
         return parts
@@ -140,7 +156,7 @@ class _SectionRenderer:
             case blocks.HiddenLines(numbers):
                 return [self.text.anchors(numbers)]
             case blocks.SectionCall(key):
-                return sheet.follow(sheet, sheet.record.by_key[key], self.level)
+                return sheet.follow(sheet, sheet.record.by_key[key], self.level + self.above)
             case blocks.Ranks():
                 badge = tag("span", ranks(block.count, block.simulated), class_="lb-badge")
                 told = [elements.SPACE, tag("small", _(SIMULATED))] if block.simulated else []

@@ -44,6 +44,7 @@ DIRECTIVES = {  # each with what it says: of this the reference in the docs is m
     "zero": "older, `# @zero: why`, for `# @allow vacuous: why`: zero, or nothing, is the point",
     "unnoticed": "older, `# @unnoticed: 8 -> 9: why`, for `# @allow unnoticed: 8 -> 9: why`",
 }
+UNREAD = "unread-directive"  # the code of what another tool's words take for a comment
 FOREIGN: dict[str, str] = {}  # another tool's, and which of ours each is; a package of its words fills it
 Anchors = list[tuple[int, int, Anchor]]  # line and column where one begins, sorted
 _FIRST = re.compile(r"(?:(?P<own>#)\s*@(?P<blank>\s*)|(?<!\S)@)(?P<name>[A-Za-z_][\w-]*)")

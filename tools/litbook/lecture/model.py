@@ -142,6 +142,7 @@ class Lecture:
     zeros: set[ast.AST] = field(default_factory=set)  # asserts of which zero, or nothing, is the point
     unnoticed: dict[ast.AST, list[tuple[Place, str]]] = field(default_factory=dict)  # changes, and why
     allowances: list[Allowance] = field(default_factory=list)
+    remarks: list[Finding] = field(default_factory=list)  # what another tool takes for a comment
     order: list[int] = field(default_factory=list)  # parts and sections, as `main` reaches them
     namesakes: dict[str, list[int]] = field(default_factory=dict)  # these, by their names
 

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from litbook.errors import UnusableLecture
 from litbook.finding import Finding, Place
 from litbook.lecture.claims import find_claims, mark_measured
-from litbook.lecture.directives import Anchors, Directive, anchors_in, attach, directives_in, hide
+from litbook.lecture.directives import UNREAD, Anchors, Directive, anchors_in, attach, directives_in, hide
 from litbook.lecture.extra_modules import WORD, modules_beside
 from litbook.lecture.model import Lecture
 from litbook.lecture.sections import (
@@ -28,6 +28,7 @@ from litbook.lecture.sections import (
     number_definitions,
     number_statements,
     section_calls,
+    speaks_others_words,
     statements_in,
 )
 from litbook.lecture.uninstrumented import leave_compiled_code_alone
@@ -203,8 +204,11 @@ def parse_files(texts: tuple[FileText, ...], *, lecture: bool = True) -> Lecture
         parsed, calls = _with_definitions(files, NameResolver(files)), {}
     number_statements(parsed, calls)
     for file in parsed.files:
-        if (part := marked[file.path]).tree is not None:
-            attach(parsed, file, part.directives, part.anchors, problems)
+        part = marked[file.path]
+        unread = [*part.remarks]
+        if part.tree is not None:
+            attach(parsed, file, part.directives, part.anchors, unread if part.foreign else problems)
+        parsed.remarks += [replace(finding, code=UNREAD) for finding in unread]
     find_claims(parsed)
     if lecture:
         find_what_says_nothing(parsed, problems)
@@ -245,6 +249,8 @@ class _ParsedFile:
     anchors: Anchors
     directives: list[Directive]
     problems: tuple[Finding, ...]
+    foreign: bool = False  # it imports another tool's words
+    remarks: tuple[Finding, ...] = ()  # on directives, where that tool sees a comment
 
 
 @functools.lru_cache(maxsize=64)  # a save changes one file of a lecture
@@ -279,8 +285,10 @@ def _parse_file(path: str, text: str, lecture: bool) -> _ParsedFile:
             problems.append(Finding("too-deep", f"{path} nests its statements too deep to be followed"))
     file = File(path, text, tree or ast.Module([], []), path, warns=warns)
     anchors = anchors_in(file.tree)
-    directives = directives_in(file, anchors if tree else None, problems) if lecture else []
-    return _ParsedFile(file, tree, anchors, directives, tuple(problems))
+    foreign, remarks = speaks_others_words(file.tree), list[Finding]()
+    unread = remarks if foreign else problems
+    directives = directives_in(file, anchors if tree else None, unread) if lecture else []
+    return _ParsedFile(file, tree, anchors, directives, tuple(problems), foreign, tuple(remarks))
 
 
 _INDENT = {  # how Python's messages about indentation begin, and the way out

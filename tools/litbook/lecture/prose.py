@@ -318,3 +318,22 @@ _FIELD = r"\{[^{}]*\}"  # what `format` fills
 def _fill_fields(passage: Passage, fields: str) -> Passage:
     """A passage with a hole over every field that `%` or `format` fills."""
     return Passage(re.sub(fields, lambda match: HOLE * len(match[0]), passage.text), passage.places)
+
+
+def lines_with_links(lecture: Lecture) -> frozenset[tuple[str, int]]:
+    """Path and line of each statement with a link to a work: in other tools' words that cites it.
+
+    `link(function)` leads to code, which is no source.
+    """
+    defined = {function.name for function in lecture.functions}
+    lines = set[tuple[str, int]]()
+    for file in lecture.files:
+        words = words_in(file.tree)
+        for statement in (node for node in ast.walk(file.tree) if isinstance(node, ast.Expr)):
+            for call in (node for node in ast.walk(statement) if isinstance(node, ast.Call)):
+                target = call.args[0] if call.args else None
+                code = isinstance(target, ast.Name) and target.id in defined
+                if words.get(dotted(call.func)) == "link" and not code:
+                    last = statement.end_lineno or statement.lineno
+                    lines |= {(file.path, line) for line in range(statement.lineno, last + 1)}
+    return frozenset(lines)

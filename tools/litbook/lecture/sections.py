@@ -275,6 +275,12 @@ def words_in(tree: ast.Module) -> dict[str, str]:
     return words
 
 
+def speaks_others_words(tree: ast.Module) -> bool:
+    """Whether a file imports words of another tool."""
+    modules = (node.module or "" for node in tree.body if isinstance(node, ast.ImportFrom))
+    return any(module in HOMES and module != "litbook" for module in modules)
+
+
 def openers_in(text: str, tree: ast.Module) -> dict[ast.stmt, int]:
     """The first statements of `else`, `finally`, `except` and `case`, each with the line of that word."""
     lines, openers = lines_of(text), dict[ast.stmt, int]()

@@ -23,6 +23,8 @@ OF_RECORDINGS: tuple[str, ...] = ("older", "differs", "unreadable-recording")
 FAILURES = ("claim-fails", "raised")
 UNUSED, UNKNOWN = "unused-allow", "unknown-allow"
 
+UNASKED = ("unbacked", "forgotten-f")  # where other tools' words are named, unless the book says otherwise
+
 
 @dataclass
 class Findings:
@@ -103,7 +105,7 @@ def judge_run(
     edition, _ = read_runs(path, record)
     subject = Subject(path, edition=edition, words=words or None, formula=formula)
     levels, _ = severities(subject.project.options)
-    unasked: tuple[str, ...] = ("unbacked", "forgotten-f") if words else ()
+    unasked = UNASKED if words else ()
     return judge(subject, {**dict.fromkeys(unasked, "off"), **levels, **dict.fromkeys(OF_RECORDINGS, "off")})
 
 

@@ -19,7 +19,9 @@ from typing import Any, Literal
 
 from litbook.errors import LitbookError, NotFound
 from litbook.finding import Finding
+from litbook.lecture.directives import UNREAD
 from litbook.lecture.model import Lecture
+from litbook.lecture.prose import lines_with_links
 from litbook.markdown.refusals import KINDS, RefusalKind
 from litbook.rules import leaning, never_ran, recorded, run, unbacked_number, unchecked_answer, vacuous
 from litbook.rules import unclaimed_measure as measures
@@ -126,7 +128,15 @@ def _unbacked(subject: Subject) -> Iterable[Finding]:
     # Other tools' words compute their texts elsewhere.
     runs = (subject.edition or subject.run) and not subject.foreign
     record = subject.record if runs else None
-    return filter(subject.was_asked, unbacked_number.find_unbacked(subject.lecture, record))
+    found = filter(subject.was_asked, unbacked_number.find_unbacked(subject.lecture, record))
+    if not subject.foreign:
+        return found
+    cited = lines_with_links(subject.lecture)
+    return (one for one in found if one.place is None or (one.place.path, one.place.line) not in cited)
+
+
+def _find_unread(subject: Subject) -> Iterable[Finding]:
+    return subject.lecture.remarks
 
 
 def _find_unchecked(subject: Subject) -> Iterable[Finding]:
@@ -203,6 +213,7 @@ register(
     Rule("unconverted-unit", lambda subject: run.unconverted_units(subject.record)),
     Rule("shown-nowhere", lambda subject: run.shown_nowhere(subject.record), "warn"),
     Rule("uncalled", _find_uncalled, "warn"),
+    Rule(UNREAD, _find_unread, "warn", reads="text"),
     Rule("leans", lambda subject: leaning.find_leaning(subject.lecture), "warn", reads="text"),
     Rule("bibliography", _bibliography),
     *(Rule(code, _prose) for code in PROSE),

@@ -16,7 +16,7 @@ dozen, and what compares ("twice as fast", "half of the time") where the section
 with that number nor asserts something of it: that is how a number looks that somebody looked up. In titles
 and labels inside a figure it is a remark. A heading cannot have holes, so a number in it is backed where the
 section's code holds it, and so is one in the sentence of a wrong answer, which is plain text.
-`docs/write-a-lecture.md` tells authors the same.
+`docs/guide.md` tells authors the same.
 
 What compares is let be in a question, which may give it. Listed too is a number that was meant to be
 computed: `{name}` in a string without its `f`, where the section or the module knows the name. Readers would

@@ -249,9 +249,18 @@ class LitbookPlugin(BasePlugin[Options]):
         plain.sort(key=lambda uri: (uri != "index.md", uri))
         return [*nest_paths(plain), *([{_(self.config.title): self.entries}] if self.entries else [])]
 
-    def on_nav(self, nav: Any, **_: Any) -> Any:
-        """Titles are text, whatever they hold."""
+    def on_nav(self, nav: Any, *, config: Any, **_: Any) -> Any:
+        """Titles are text, whatever they hold; a lecture that no menu names is told."""
         theme_patches.escape_titles(nav.items)
+        named = [page.file.src_uri for page in nav.pages]
+        lost = [
+            lecture
+            for lecture in self.project(config).names()
+            if not any(re.match(rf"{PLACE}/{re.escape(lecture)}(/|\.md$)", uri) for uri in named)
+        ]
+        if lost and not self.preview:
+            entry = f"- {self.config.title}: []"
+            log.warning("no menu names %s\n    write into nav, in %s: %s", ", ".join(lost), CONFIG, entry)
         if menu := os.environ.get(MENU):  # who asked for it prints these
             write(Path(menu), json.dumps([page.url for page in nav.pages]).encode())
         return nav

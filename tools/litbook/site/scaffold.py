@@ -7,6 +7,7 @@ nothing of what a lecture says.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from string import Template
@@ -14,6 +15,7 @@ from string import Template
 from litbook import version
 from litbook.errors import LitbookError
 from litbook.files import way_out
+from litbook.project import CONFIG, Project
 
 WORKFLOW = ".github/workflows/pages.yml"
 REQUIREMENTS = "requirements.txt"
@@ -35,6 +37,41 @@ FILES = {  # in the book -> its text
     "ruff.toml": "ruff.toml.txt",
 }
 NAMED = {"docs/index.md", "mkdocs.yml"}  # they say what the book is called
+
+
+BESIDE = ("lecture_01.py", "references.bib")  # what a site that is there already lacks
+
+
+def add(folder: Path) -> list[str]:
+    """Write a first lecture beside the `mkdocs.yml` of the folder; what was written comes back.
+
+    A site that has lectures gets none. No file that is there changes. Raises `LitbookError`.
+    """
+    project = Project.from_config(folder / CONFIG)
+    try:
+        added = []
+        for name in BESIDE if not project.lectures() else ():
+            file = project.folder / name
+            if not file.exists():
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text((TEXTS / f"{name}.txt").read_text(encoding="utf-8"), encoding="utf-8")
+                added.append(file.relative_to(folder).as_posix())
+        return added
+    except OSError as error:
+        raise LitbookError(f"no lecture can be added in {folder}: {error.strerror}{way_out(error)}") from None
+
+
+def lacks(folder: Path) -> list[str]:
+    """What the author of a site has to write into `mkdocs.yml` and `.gitignore`, line by line."""
+    config = folder / CONFIG
+    text, ignored = config.read_text(encoding="utf-8"), folder / ".gitignore"
+    told = [] if Project.is_drawn(config) else [f"{CONFIG}: `- litbook` below `plugins:`, behind `- search`"]
+    if re.search(r"^nav:", text, re.MULTILINE) and not re.search(r"^\s*-\s*Lectures:", text, re.MULTILINE):
+        told.append(f"{CONFIG}: `- Lectures: []` below `nav:`, where the lectures' pages are to come")
+    lines = ignored.read_text(encoding="utf-8").split() if ignored.exists() else []
+    docs = Project.from_config(config).docs_at
+    written = [f"/{docs}/lectures/", f"/{docs}/assets/litbook/", ".litbook/"]
+    return told + [f".gitignore: {line}" for line in written if line not in lines]
 
 
 def begin(folder: Path) -> list[str]:
