@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import functools
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,10 +24,11 @@ from litbook.probe.recorder import Recorder
 from litbook.record.limits import OUTPUT
 
 STREAMS = {1: "stdout", 2: "stderr"}
+HIGH = 1000  # numbers from which on our own descriptors lie, away from those that a lecture closes
 MOST = 4 * (OUTPUT + 1)  # bytes read at once: one more character than a section keeps, of four bytes each
 REST = 2**20  # bytes passed on at the end
 
-_write, _getpid = os.write, os.getpid  # what they are also while a lecture runs
+_write, _getpid, _stat = os.write, os.getpid, os.stat  # what they are also while a lecture runs
 
 
 class Descriptors:
@@ -33,23 +36,24 @@ class Descriptors:
 
     def __init__(self, folder: str) -> None:
         self.folder, self.process = folder, _getpid()
-        self.before, self.files, self.seen = dict[int, int](), dict[int, int](), {1: 0, 2: 0}
+        self.before, self.seen = dict[int, int](), {1: 0, 2: 0}
+        high = min(HIGH, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - len(STREAMS))
         for number, name in STREAMS.items():
             stream: TextIO | None = getattr(sys, name)
             if stream is not None:
                 stream.flush()
-            self.before[number] = os.dup(number)
-            self.files[number] = os.open(
-                f"{folder}/{name}", os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC, 0o600
-            )
-            os.dup2(self.files[number], number)
+            self.before[number] = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, high)
+            file = os.open(f"{folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC, 0o600)
+            os.dup2(file, number)
+            os.close(file)
             if stream is not None:
                 python = os.fdopen(
-                    os.dup(self.before[number]),
+                    self.before[number],
                     "w",
                     encoding=stream.encoding,
                     errors=stream.errors,
                     buffering=1 if getattr(stream, "line_buffering", False) else -1,
+                    closefd=False,
                 )
                 setattr(sys, name, python)
                 setattr(sys, f"__{name}__", python)
@@ -104,12 +108,16 @@ class Descriptors:
     def _new(self, number: int) -> bytes:
         if _getpid() != self.process:
             return b""
-        end, seen = os.fstat(self.files[number]).st_size, self.seen[number]
-        if end == seen:
-            return b""
-        self.seen[number] = end
-        Path(f"{self.folder}/{STREAMS[number]}.seen").write_text(str(end), encoding="ascii")
-        return os.pread(self.files[number], min(end - seen, MOST), seen)
+        name = f"{self.folder}/{STREAMS[number]}"
+        with contextlib.suppress(OSError):
+            end, seen = _stat(name).st_size, self.seen[number]
+            if end > seen:
+                self.seen[number] = end
+                Path(f"{name}.seen").write_text(str(end), encoding="ascii")
+                with open(name, "rb") as file:  # noqa: PTH123  a lecture may replace pathlib
+                    file.seek(seen)
+                    return file.read(min(end - seen, MOST))
+        return b""
 
     def _pass_on(self, number: int, content: bytes) -> None:
         with contextlib.suppress(OSError):  # nobody reads it
