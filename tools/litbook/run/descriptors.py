@@ -80,7 +80,7 @@ class Descriptors:
         for name in ("system", "waitpid"):
             if hasattr(os, name):
                 setattr(os, name, reading(getattr(os, name)))
-        os.write = functools.wraps(_write)(write)
+        os.write = functools.wraps(_write)(write)  # type: ignore[assignment]
         subprocess.Popen.wait = reading(subprocess.Popen.wait)  # type: ignore[method-assign]
 
     def read(self, recorder: Recorder) -> None:
