@@ -84,12 +84,15 @@ _WORDS = re.compile(
 _UNIT = re.compile(rf"\s?(?:%|(?:{'|'.join(_UNITS.split())})s?\b)")
 # What compares, with the numbers of which code holds one where it is computed.
 _PARTS = {"half": (2, 0.5), "twice": (2,), "thrice": (3,), "third": (3,), "quarter": (4, 0.25),
-          "fifth": (5, 0.2), "tenth": (10, 0.1)}  # fmt: skip
+          "fifth": (5, 0.2), "tenth": (10, 0.1), "halves": (2, 0.5), "doubles": (2,), "triples": (3,),
+          "quadruples": (4,)}  # fmt: skip
 _COMPARED = (
     """time bytes memory cost price energy power FLOPs? parameters tokens traffic speed bandwidth rate"""
 )
 _COMPARING = re.compile(
     rf"""\b(?:(?P<as>twice|thrice|half)\s+as\s+[a-z]+
+    |(?P<times>twice|thrice|halves|doubles|triples|quadruples)\s+the\s+(?:{"|".join(_COMPARED.split())})
+    |factor\s+of\s+(?P<factor>two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen)
     |(?P<of>half|third|quarter|fifth|tenth)s?\s+of\s+the\s+(?:{"|".join(_COMPARED.split())}))\b""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -272,8 +275,9 @@ def _numbers(line: str, text: ProseText) -> Iterator[tuple[int, str]]:
             if not article and not held and not (scale and _SAID_BEFORE.search(line, 0, match.start())):
                 yield match.start(), " ".join(match[0].split())
         for match in _COMPARING.finditer(line, start, end) if text.kind in ("words", "label") else ():
-            part = (match["as"] or match["of"]).lower()
-            if not line[:end].rstrip().endswith("?") and not text.factors.intersection(_PARTS[part]):
+            part = next(filter(None, match.groups())).lower()
+            values = frozenset(_PARTS.get(part) or (_spelled(part),))
+            if not line[:end].rstrip().endswith("?") and not text.factors & values:
                 yield match.start(), " ".join(match[0].split())
 
 
