@@ -61,7 +61,7 @@ def carry_out(desk: Mailbox, asked: dict[str, Any]) -> None:
             answer = _find(asked["function"])(desk, **asked["given"])
             desk.leave("answer", json.dumps(answer).encode())
             return
-        descriptors = Descriptors(asked["folder"])  # before anybody keeps our stdout
+        descriptors = Descriptors(desk.folder)  # before anybody keeps our stdout
         listener = _find(asked["listener"])() if asked["listener"] else None
         try:
             debugger.ask_at(asked["terminal"])
