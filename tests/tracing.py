@@ -59,6 +59,7 @@ def player_states(data: dict[str, Any]) -> list[State]:
     """What is shown after each step."""
     held: dict[tuple[int, int], tuple[int, int, int]] = {}  # (frame, name) -> step, text, row
     rows, told, passing = list(enumerate(data["values"])), 0, {*data["passing"]}
+    quiet, touched = {*data["quiet"]}, 0
     memory = {row: (storage, data["reads"][reads][0], data["cells"][cells]) for row, storage, reads, cells in data["memories"]}  # fmt: skip
     states = []
     for k, (frame, _) in enumerate(data["steps"]):
@@ -71,11 +72,12 @@ def player_states(data: dict[str, Any]) -> list[State]:
             frames.append(f)
             f = data["frames"][f][1]
         state = State(k, frames)
+        touched = touched if k in quiet else k
         found: dict[int, Any] = {}
         for (of, name), (step, text, row) in held.items():
             if of not in frames or text < 0:
                 continue
-            old = step < k and text in passing
+            old = step < touched and text in passing
             seen = data["lines"][data["steps"][step][1]][0] if old else 0
             state.values[of, data["names"][name]] = data["texts"][text], seen
             if row in memory:
@@ -86,7 +88,7 @@ def player_states(data: dict[str, Any]) -> list[State]:
                 one[2][of, data["names"][name]] = reads
         for step, cells, names in found.values():
             state.memories.append(
-                (cells, names, 0 if step == k else data["lines"][data["steps"][step][1]][0])
+                (cells, names, 0 if step >= touched else data["lines"][data["steps"][step][1]][0])
             )
         states.append(state)
     return states

@@ -32,7 +32,7 @@ def talk(folder: Path, *answers: str, body: str = BODY) -> tuple[int, str]:
     os.close(theirs)
     text, waiting, since = "", list(answers), time.monotonic()
     os.set_blocking(ours, False)
-    while time.monotonic() - since < 60:
+    while time.monotonic() - since < 200:
         try:
             text += os.read(ours, 4096).decode()
         except BlockingIOError:

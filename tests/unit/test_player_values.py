@@ -41,7 +41,7 @@ def test_after_a_fold_nothing_of_the_loop_is_known(tmp_path: Path) -> None:
 def test_what_can_change_is_told_with_its_line(tmp_path: Path) -> None:
     steps = shown(tmp_path, "x = [1]\ny = x\nn = 3\ny.append(2)")
     assert steps[-2:] == [
-        {"x": ("[1]", 11), "y": ("[1]", 12), "n": ("3", 0)},
+        {"x": ("[1]", 0), "y": ("[1]", 0), "n": ("3", 0)},
         {"x": ("[1]", 11), "y": ("[1, 2]", 0), "n": ("3", 0)},
     ]
 
@@ -67,3 +67,41 @@ def test_the_sides_of_a_claim_that_runs_again_are_not_told(tmp_path: Path) -> No
         record(tmp_path, section("for i in range(4):\n    assert i * 2 == i + i, 'twice'\nassert i == 3"))
     )
     assert [claim[2] for claim in data["claims"]] == ["judged 4 times", "3 = 3"]
+
+
+def test_a_view_in_another_dtype_is_redrawn_when_bytes_change(tmp_path: Path) -> None:
+    body = "x = torch.tensor([1.0, 2.0])\ny = x.view(torch.int32)\nz = [y]\ny[0] = 0\nw = x"
+    states = player_states(track(record(tmp_path, section(body, "import torch"))))
+    drawn = [
+        {name: [cells[i] for i in reads] for (_, name), reads in names.items()}
+        for cells, names, seen in states[-2].memories
+        if not seen
+    ]
+    assert {"x": ["0", "2"]} in drawn
+    assert {"y": ["0", "1,073,741,824"]} in drawn
+    assert all(seen == 0 for name, (_, seen) in states[-2].values.items() if name[1] in "xy")
+
+
+def test_what_no_step_can_have_changed_stays_known(tmp_path: Path) -> None:
+    steps = shown(tmp_path, "x = [1]\nn = 3\nif n > 2:\n    m = n * 2\nx.append(2)\nk = 1")
+    assert [step["x"] for step in steps[-6:-2]] == [("[1]", 0)] * 4
+    assert [step["x"] for step in steps[-2:]] == [("[1, 2]", 0)] * 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "len(x)",
+        "x += [2]",
+        "x[0] = 2",
+        "del y",
+        "n = next(y)",
+        "n = 1 in y",
+        "n, m = x, y",
+        "n = [*y]",
+        "n = [i for i in x]",
+    ],
+)
+def test_what_a_step_may_have_changed_is_told_with_its_line(tmp_path: Path, line: str) -> None:
+    steps = shown(tmp_path, f"x = [1]\nz = x\ny = iter(x)\n{line}\nk = 1")
+    assert steps[-1]["z"][1] > 0

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from html import unescape
 from pathlib import Path
+from textwrap import indent
 
 import pytest
-from tests.running import one, record, remarks, section
+from tests.running import failures, one, record, remarks, section, write
 
 from litbook.html import page as pages
+from litbook.record import model
+from litbook.record.limits import OUTPUT
+from litbook.run.process import record_of
 
 BEFORE = """
 import os, subprocess, sys, threading
@@ -52,15 +56,48 @@ def test_printed_text_is_what_was_printed(tmp_path: Path, body: str, text: str) 
     assert read == dropped + text.removesuffix("\n")
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["os.write(1, b'x')", "subprocess.run(['true'])", "os.system('true')", "n = subprocess.call(['true'])"],
-)
-def test_what_goes_past_the_page_gets_a_remark(tmp_path: Path, line: str) -> None:
-    [remark] = remarks(record(tmp_path, section(line, BEFORE)))
-    assert "prints is on no page" in remark
+PAST = {  # what arrives at the process's stdout past Python's own, and what is on the page
+    "os.write(1, b'x\\n')": "x\n",
+    "os.system('echo x')\nprint('y')": "x\ny\n",
+    "print('w')\nsubprocess.run(['echo', 'x'])\nprint('y')": "w\nx\ny\n",
+    "for i in range(9): subprocess.call(['echo', str(i)])": "".join(f"{i}\n" for i in range(9)),
+    "subprocess.Popen(['echo', 'x']).wait()": "x\n",
+    "subprocess.run([sys.executable, '-c', 'print(1)'])": "1\n",
+    "libc.puts(b'from C')": "from C\n",
+    "p = multiprocessing.get_context('fork').Process(target=talk, args=(1,))\np.start()\np.join()": "in 1\n",
+    "print('x', file=sys.__stdout__)": "x\n",
+    "subprocess.run(['echo', 'x'], capture_output=True)": "",
+    "os.write(os.dup(1), b'x\\n')": "x\n",
+}
 
 
-def test_what_is_taken_gets_none(tmp_path: Path) -> None:
-    body = "said = subprocess.run(['echo', 'x'], capture_output=True, text=True).stdout\nprint(said)"
-    assert remarks(record(tmp_path, section(body, BEFORE))) == []
+@pytest.fixture(scope="module")
+def run_with_children(tmp_path_factory: pytest.TempPathFactory) -> model.Record:
+    calls = "\n".join(f"    s{i}()" for i in range(len(PAST) + 2))
+    bodies = [*PAST, "subprocess.run(['sh', '-c', 'echo wrong >&2'])", "os.system('yes | head -c 3000000')"]
+    text = "".join(
+        f'\n\ndef s{i}():\n    """S."""\n{indent(body, "    ")}\n' for i, body in enumerate(bodies)
+    )
+    before = f"import ctypes, multiprocessing\n{BEFORE}libc = ctypes.CDLL(None)\n"
+    return record_of(
+        write(tmp_path_factory.mktemp("children"), f'"""S."""\n{before}\n\ndef main():\n{calls}\n{text}')
+    )
+
+
+def test_what_children_and_c_code_print_is_on_the_page(run_with_children: model.Record) -> None:
+    pieces = [one(run_with_children, f"s{i}").pieces for i in range(len(PAST))]
+    assert ["".join(piece.text for piece in of) for of in pieces] == [*PAST.values()]
+    assert failures(run_with_children) == []
+
+
+def test_what_a_child_prints_to_stderr_gets_a_remark(run_with_children: model.Record) -> None:
+    [remark] = remarks(run_with_children)
+    assert "prints to stderr is on no page" in remark
+    assert "wrong" in remark
+    assert "wrong" not in "".join(pages.pages(run_with_children).values()).replace("echo wrong", "")
+
+
+def test_what_a_child_prints_without_end_is_cut(run_with_children: model.Record) -> None:
+    [piece] = one(run_with_children, f"s{len(PAST) + 1}").pieces
+    assert len(piece.text) < OUTPUT + 100
+    assert "it is cut here" in piece.text

@@ -372,7 +372,7 @@ def test_a_repr_that_fails_is_named_with_its_reason(how, why):
 def test_a_repr_that_never_ends_is_interrupted_and_the_rest_is_still_shown():
     start = time.perf_counter()
     shot = check([make("Loop", __repr__=forever) for _ in range(10)] + [1])
-    assert time.perf_counter() - start < 1.5
+    assert time.perf_counter() - start < 20  # 0.2 s on an idle machine
     assert shot.items[0].why == "repr took too long"
     assert shot.items[1].why == "repr was not called: no time was left"
     assert shot.items[10].text == "1"
@@ -388,7 +388,7 @@ def test_a_repr_that_swallows_its_interruption_is_interrupted_again():
 
     start = time.perf_counter()
     assert check(make("Stubborn", __repr__=stubborn)).why == "repr took too long"
-    assert time.perf_counter() - start < 3
+    assert time.perf_counter() - start < 20  # 1 s on an idle machine
 
 
 def test_a_sleeping_repr_is_woken():
@@ -922,7 +922,7 @@ def test_a_repeated_element_counts_as_often_as_it_is_seen():
         check(np.broadcast_to(np.array([NAN, 1.0, 3.0], np.float32)[:, None], (3, 10**12))).stats.nan
         == 10**12
     )
-    assert time.perf_counter() - start < 0.5
+    assert time.perf_counter() - start < 20  # hours where each is read
 
 
 def test_windows_that_overlap_are_not_read():

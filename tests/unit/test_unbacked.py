@@ -545,6 +545,8 @@ def test_a_typed_number_is_named_wherever_its_word_stands(where: str, tmp_path: 
         'explore(f, over={"x": [1, 2]}, at={"x": 2}, caption=f"{n}", alt=f"{n}", limit=(f"{n}", 3), do=f"{n}", see=f"{n}")',
         'speaker_note(f"{n}")\nmisbelief(f"It is {n}.", f"It is {n + 1}.")\nlink("https://a.b", f"{n}")',
         'note("IEEE 754 floats, Table 8 of the paper, Name 2 13B and rank 0.")',
+        'note("Row 0 and columns 1 and 2, dim 1, GPU 3, layer 5; Step 12: see assignment 1, example 2, stage 3.")',
+        'note("A 3D mesh of 2-D tensors, x[0], y[0, -1], a 5-gram model, 0-based.")',
     ],
 )
 def test_what_holes_of_the_words_own_f_string_put_there_is_computed(body: str, tmp_path: Path) -> None:
@@ -608,3 +610,15 @@ def test_what_compares_counts_where_no_code_computes_it(text: str, code: str, nu
 def test_the_way_out_is_that_of_what_stands_before_the_number(text: str, begins: str) -> None:
     (problem,) = unbacked_number.find_unbacked(parse.parse(section(f'note("{text}")')))
     assert problem.way_out.startswith(begins)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "GPU 3000", "dimension 64", "layer 5 %", "head 2 bytes", "row 1.5", "row 1,000", "step 3", "4D5",
+        "twice the memory", "It doubles the bytes.", "It halves the time.", "a factor of eight",
+        "> It has 71 GB.", "**71** of them", "It is `71`.", "**a thousand times** the tokens", "3½ days", "４０９６ bytes",
+    ],
+)  # fmt: skip
+def test_a_number_is_no_name_because_a_noun_stands_before_it(text: str, tmp_path: Path) -> None:
+    assert len(said(tmp_path, f"note({text!r})", "")) == 1

@@ -157,3 +157,16 @@ def test_a_relative_tolerance_of_one_takes_everything(tmp_path: Path, test: str)
 def test_a_tolerance_below_one_or_an_absolute_one_is_let_be(tmp_path: Path) -> None:
     tests = "assert math.isclose(3, 4, rel_tol=0.5)\nassert math.isclose(3, 4, abs_tol=2)"
     assert [*record(tmp_path, section(tests, LIBRARIES)).errors()] == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "assert torch.tensor([1e-8], dtype=torch.float16) == 0",
+        "x = torch.ones(2)\nassert type(x) == torch.Tensor",
+        "from fractions import Fraction\nx = Fraction(1, 3)\ny = x\nassert x == y",
+        "import datetime\nx = datetime.date(2026, 1, 1)\ny = x\nassert x == y",
+    ],
+)
+def test_what_rounds_to_zero_and_what_never_changes_say_something(body: str, tmp_path: Path) -> None:
+    assert reasons(tmp_path, body, True) == []

@@ -49,7 +49,7 @@ from litbook.record.model import (
 )
 from litbook.record.ranks import of_rank
 from litbook.values import formatting
-from litbook.values.drawable import has_storage, indices
+from litbook.values.drawable import has_storage, indices, reread
 
 SUFFIX = ".player.js"
 REGISTER = "litbookSteps"  # the object of the page that data puts itself into
@@ -72,6 +72,16 @@ _LAYOUT = re.compile(
 )
 
 
+# What may change an object where no statement says so: an operator of a class, a thread, a dict that fills
+# itself; and where an attribute is read.
+_LOUD = re.compile(
+    r"def __(?!init__|repr__|str__|post_init__|call__|get)|defaultdict|thread|concurrent|asyncio|weakref"
+    r"|signal|multiprocessing|atexit|settrace|hook"
+)
+_GETTING = re.compile(r"property|def __get")
+_GOT = re.compile(r"[\w)\]]\.[^\W\d]")
+
+
 @dataclass
 class Track:
     """The steps of one page. Indices count from 0 into the lists of this track."""
@@ -92,6 +102,7 @@ class Track:
     passing: list[int] = field(
         default_factory=list
     )  # of the texts those that only their own step vouches for
+    quiet: list[int] = field(default_factory=list)  # the steps that change no object
     cells: list[list[str]] = field(default_factory=list)  # what storages held
     reads: list[list[list[int]]] = field(
         default_factory=list
@@ -226,6 +237,8 @@ class _Progress:
         self.here: dict[int, int] = {}  # frame -> the statement that ran there last, shown or not
         self.running = -1  # the frame of the last step
         self.end = 0  # the last step of the track that is the section's
+        # The frame, the statement and the step after which nothing ran that is not shown.
+        self.settled: tuple[int, int, int] | None = None
         self.calls: dict[int, dict[tuple[int, int], int]] = {}  # frame -> (line, called) -> calls from there
 
     def statement(self, frame: int, number: int) -> Statement:
@@ -278,6 +291,8 @@ class _TrackBuilder:
         self.layout_lines: dict[int, set[int]] = {}  # file -> those that `_LAYOUT` finds
         self.ends: dict[tuple[int, int], int] = {}  # (frame, name) -> the step after which it is not known
         self.passing: set[int] = set()
+        self.loud = any(_LOUD.search(source.text) for source in book.record.sources)
+        self.getting = any(_GETTING.search(source.text) for source in book.record.sources)
         self.places: list[tuple[int, int, int]] = []  # of each of the track's lines: file, first, last
         self._file(book.file[page])
 
@@ -299,8 +314,10 @@ class _TrackBuilder:
         """A statement runs: it is a step of the track, or hidden; and some names are not known any more."""
         frame, number = entry.section.steps[step]
         statement, called = entry.statement(frame, number), entry.called[frame]
+        if step in entry.uncounted or entry.turns.get(step, (0, 0, 0))[2]:
+            entry.settled = None
         if hidden := not _is_shown(self.record, entry.section, frame, number):
-            entry.here[frame], entry.running = number, frame
+            entry.here[frame], entry.running, entry.settled = number, frame, None
         else:
             self._step(entry, frame, number)
         if frame not in entry.frame_of:
@@ -403,6 +420,9 @@ class _TrackBuilder:
                     [len(track.steps), sitemap.plain_title(section), self.book.anchor(section)]
                 )
         entry.end = len(track.steps)
+        if self._is_quiet(entry, frame, number):
+            track.quiet.append(entry.end)
+        entry.settled = None if entry.section.full else (frame, number, entry.end)
         track.steps.append((entry.frame_of[frame], self._line(entry, frame, number)))
         # What a claim has looked at is known there, too: names and what is asked of them, not constants.
         called = section.frames[frame].called
@@ -419,6 +439,25 @@ class _TrackBuilder:
             why = margin.absence(missing.requires, evidence, recorded_sections(missing, recordings))
             track.sections.append([entry.end, sitemap.plain_title(missing), self.book.anchor(missing)])
             track.remarks.append([entry.end, formatting.plain_line(why)])
+
+    def _is_quiet(self, entry: _Progress, frame: int, number: int) -> bool:
+        """Whether no object has changed since the step before, which was one of this frame and settled."""
+        if self.loud or entry.settled is None:
+            return False
+        of, before, at = entry.settled
+        if of != frame or at != len(self.track.steps) - 1:
+            return False
+        called, quiet = entry.called[frame], entry.liveness[frame].quiet
+        lines = self.book.lines[called.file]
+        for which in (before, number):
+            ran = called.statements[which]
+            texts = [lines[called.first + line - 1].text for line in range(ran.first, ran.last + 1)]
+            asks = any(re.search(r"# *@.*\(", text) for text in texts)  # it may change what it asks
+            asks |= self.getting and which == number and any(map(_GOT.search, texts))
+            claims = called is entry.section and ran.first in entry.claims
+            if asks or (ran.first not in quiet and (which == number or claims)):
+                return False
+        return True
 
     def _count(self, entry: _Progress, frame: int) -> None:
         """The last call of a helper that was kept, where more of them may have been only counted.
@@ -558,7 +597,8 @@ class _TrackBuilder:
         ended = self.ends.pop(key, None)
         if ended is not None and ended < at:
             self.track.values.append((ended, *key, -1))
-        known[key[1]] = _Known(text, plain, lasts, names, called in names, isinstance(kept, Tensor))
+        tensor = kept if isinstance(kept, Tensor) else None
+        known[key[1]] = _Known(text, plain, lasts, names, called in names, tensor)
         index = self._index("texts", text, lasts)
         if not lasts and index not in self.passing:
             self.passing.add(index)
@@ -568,6 +608,35 @@ class _TrackBuilder:
         else:
             self._memory(entry, kept)
             self.track.values.append((at, *key, index))
+            if isinstance(kept, Tensor) and not entry.section.full:
+                self._redraw(entry, key, kept, at)
+
+    def _redraw(self, entry: _Progress, looked: tuple[int, int], seen: Tensor, at: int) -> None:
+        """The storage of a tensor was looked at: what other names read of it is known again, too."""
+        if seen.storage is None or not has_storage(seen):
+            return
+        for frame in entry.callers(entry.running):
+            of, steady = entry.frame_of.get(frame, -1), entry.liveness[frame].steady
+            for name, known in self.latest.get(of, {}).items():
+                before = known.tensor
+                if (of, name) == looked or (of, name) in self.ends or before is None or before is seen:
+                    continue
+                same = (before.storage, before.storage_bytes) == (seen.storage, seen.storage_bytes)
+                if not (same and known.is_name and known.reads <= steady and has_storage(before)):
+                    continue
+                if (now := reread(before, seen)) is None:
+                    continue
+                text = formatting.line(now)
+                if known.plain not in (text, known.text):
+                    continue  # it is shown in a unit
+                text = known.text if text == known.plain else text
+                self.latest[of][name] = known._replace(text=text, plain=formatting.line(now), tensor=now)
+                index = self._index("texts", text, known.lasts)
+                if index not in self.passing:
+                    self.passing.add(index)
+                    self.track.passing.append(index)
+                self._memory(entry, now)
+                self.track.values.append((at, of, name, index))
 
     def _asked_name(self, text: str) -> int:
         """The index of a name or expression that somebody asked for: it stands above other local names."""
@@ -602,7 +671,7 @@ class _Known(NamedTuple):
     lasts: bool  # it is constant, and only steps of its own frame give the name another value
     reads: frozenset[str]  # the names in it
     is_name: bool
-    tensor: bool
+    tensor: Tensor | None  # where it is one
 
 
 def _liveness(record: Record, called: Section | Definition) -> liveness.Liveness:

@@ -41,7 +41,7 @@ def block(piece: Piece, answer: blocks.Answer | None = None) -> blocks.PieceBloc
             return blocks.Image(piece.line, piece.data, piece.alt, piece.text, piece.width)
         case "link":
             return blocks.LinkBlock(piece.line, piece.text, piece.data)
-        case "output":
+        case "output" | "stderr":
             return blocks.PrintedOutput((piece.line,), piece.text)
         case "speaker":
             return blocks.SpeakerNote(piece.line, piece.text)

@@ -179,9 +179,23 @@ def one_thing(a: Any, b: Any) -> str:
     change is asked for its value: of 3 and "x" nobody means more.
     """
     if a is b:
-        return "" if is_constant(glimpse(a)) else "both sides are one object"
+        return "" if is_constant(glimpse(a)) or _is_value(a) else "both sides are one object"
     where = _written_memory(a)
     return "both sides are the same memory" if where and where == _written_memory(b) else ""
+
+
+def _is_value(thing: Any) -> bool:
+    """Whether it is a class, or of a type that is compared and hashed by its value, which then never changes.
+
+    A library may keep one object for each value, as sympy does. A tensor has the hash of its place.
+    """
+    kind, torch = type(thing), libraries.torch()
+    if issubclass(kind, type):
+        return True
+    if issubclass(kind, tuple | frozenset) or (torch is not None and issubclass(kind, torch.Tensor)):
+        return False  # what is in it may change
+    made = next((names["__hash__"] for names in map(_names, _bases(kind)) if "__hash__" in names), None)
+    return made is not None and made is not object.__hash__
 
 
 def _written_memory(value: Any) -> tuple[object, ...]:

@@ -17,6 +17,8 @@ from litbook.record import model
 from litbook.record.limits import SPARK
 from litbook.snapshot.storages import Storages
 
+PRINTED: tuple[model.PieceKind, ...] = ("output", "stderr")  # kinds of pieces
+
 Step = int
 """A statement that ran: the base of its frame, plus its index in `Lecture.statements`.
 
@@ -115,7 +117,8 @@ def add_output(events: list[Event], printed: PieceEvent) -> None:
     """Add printed text: what one line printed in a row is one piece."""
     if events and isinstance(events[-1], PieceEvent):
         before, piece = events[-1].piece, printed.piece
-        if before.kind == "output" and (before.frame, before.line) == (piece.frame, piece.line):
+        alike = (before.kind, before.frame, before.line) == (piece.kind, piece.frame, piece.line)
+        if before.kind in PRINTED and alike:
             events[-1] = PieceEvent(replace(before, text=before.text + piece.text))
             return
     events.append(printed)

@@ -45,7 +45,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from litbook.probe.asserts import Asserts
-from litbook.probe.events import CallEvent, Event, Log, LoopState, PieceEvent, add_output
+from litbook.probe.events import PRINTED, CallEvent, Event, Log, LoopState, PieceEvent, add_output
 from litbook.probe.protocols import Recording
 from litbook.python.nodes import LoopNode
 from litbook.record import model
@@ -271,7 +271,7 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
 
     def keep_output(gone: Sequence[Event], state: LoopState) -> None:
         """What an iteration printed stays where the iteration goes: it is bounded for the whole section."""
-        printed = [event for event in gone if type(event) is PieceEvent and event.piece.kind == "output"]
+        printed = [event for event in gone if type(event) is PieceEvent and event.piece.kind in PRINTED]
         if printed:
             rest = events[state.before :]
             del events[state.before :]

@@ -200,14 +200,13 @@ class Recorder(Judge):
                     eval(compile(ast.Expression(call), file, "eval"), module)
             self.asking = 0
 
-    def output(self, text: str) -> None:
+    def output(self, text: str, kind: model.PieceKind = "output") -> None:
         """Printed text. Consecutive prints of one line are one piece; the amount is bounded."""
         frame, line = self.site(_getframe(1))
         if frame is None:  # of another thread: beside the line at which the lecture itself is
             frame, line = self.site(sys._current_frames().get(self._thread))
-            frame, line = (
-                (-1, self.lecture.functions[self.log.function].first) if frame is None else (frame, line)
-            )
+        if frame is None:
+            frame, line = self._last_site()
         if not text:
             return
         making = self.making(self.log.function)
@@ -218,10 +217,20 @@ class Recorder(Judge):
             return
         if used + len(text) > OUTPUT:
             text = text[: OUTPUT - used] + "\n… more was printed; it is cut here\n"
-        piece = model.Piece("output", 0, frame, self._line(line), text)
+        piece = model.Piece(kind, 0, frame, self._line(line), text)
         add_output(self.log.events, PieceEvent(piece))
-        if self.listener is not None:
+        if self.listener is not None and kind == "output":
             self.listener.piece(piece)
+
+    def _last_site(self) -> tuple[int, int]:
+        """The frame and the line that the running section came to last; its first line where none is kept."""
+        running = self.log.function
+        for event in reversed(self.log.events):
+            if isinstance(event, int):
+                frame, statement = divmod(event, self.numbering.scale)
+                if self.functions[frame] == running:
+                    return frame, self.lecture.statements[statement].first
+        return -1, self.lecture.functions[running].first
 
     def _line(self, line: int) -> int:
         """A line of the file, counted from the first of the section that runs."""

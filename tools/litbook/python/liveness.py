@@ -28,6 +28,7 @@ class Liveness(NamedTuple):
     # By the line of a statement: the names that its header gives a value, or deletes.
     given: Mapping[int, frozenset[str]] = MappingProxyType({})
     suspends: bool = False  # it may stop half-way and go on later, as a generator or a coroutine does
+    quiet: frozenset[int] = frozenset()  # the lines of statements that change no object, see `_is_quiet`
 
 
 @functools.lru_cache(maxsize=4096)
@@ -56,4 +57,41 @@ def of_function(text: str) -> Liveness:
                 names.add(one.target.id)
             line = first_line(one) - 1 - indented
             given[line] = given.get(line, frozenset()) | names
-    return Liveness(steady_names(node) - passing - {*walrus}, given, suspends)
+    statements = [one for one in inner if isinstance(one, ast.stmt)]
+    waiting = suspends or any(isinstance(one, ast.With | ast.AsyncWith | ast.Try) for one in inner)
+    quiet = {first_line(one) - 1 - indented for one in statements if not waiting and _is_quiet(one)}
+    loud = {first_line(one) - 1 - indented for one in statements if not _is_quiet(one)}
+    return Liveness(steady_names(node) - passing - {*walrus}, given, suspends, frozenset(quiet - loud))
+
+
+_NO_CHANGE = (
+    ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.BinOp, ast.UnaryOp, ast.BoolOp,
+    ast.Compare, ast.IfExp, ast.Tuple, ast.List, ast.Dict, ast.Set, ast.JoinedStr, ast.FormattedValue,
+    ast.keyword, ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop,
+)  # fmt: skip
+_SAYING = ("note", "link", "speaker_note", "misbelief")
+
+
+def _is_quiet(statement: ast.stmt) -> bool:
+    """Whether a statement's own line changes no object, where no operator of its objects does.
+
+    It gives names values, compares, asserts or returns, with no call but of a word for readers; `in`, `*` and
+    unpacking take from an iterator. Whether a class or a thread of the lecture does more, others look at.
+    """
+    match statement:
+        case ast.Assign(targets, value) if all(isinstance(target, ast.Name) for target in targets):
+            read: list[ast.expr | None] = [value]
+        case ast.AnnAssign(ast.Name(), value=value) | ast.Return(value):
+            read = [value]
+        case ast.Assert(test, message):
+            read = [test, message]
+        case ast.If(test):
+            read = [test]
+        case ast.Expr(ast.Call(ast.Name(word), arguments, keywords)) if word in _SAYING:
+            read = [*arguments, *(keyword.value for keyword in keywords)]
+        case ast.Expr(ast.Constant()) | ast.Pass() | ast.Global() | ast.Nonlocal():
+            read = []
+        case _:
+            return False
+    nodes = [node for one in read if one is not None for node in ast.walk(one)]
+    return all(isinstance(node, _NO_CHANGE) and not isinstance(node, ast.In | ast.NotIn) for node in nodes)

@@ -271,7 +271,7 @@ PICTURES = {  # how the files begin of the kinds of picture that a record may ho
 }
 WITHIN = 0.01  # how far off an answer may be, unless its author says
 PieceKind = Literal[
-    "note", "misbelief", "question", "figure", "image", "link", "output", "speaker", "explore"
+    "note", "misbelief", "question", "figure", "image", "link", "output", "stderr", "speaker", "explore"
 ]
 ChartKind = Literal["bars", "stack", "curve"]
 
@@ -350,7 +350,7 @@ class Piece(JsonObject, frozen=True):
     step: int
     frame: int  # -1: a question of a section that did not run, and whose answer needs nothing of it
     line: int
-    text: str  # prose, question, caption, link text or output
+    text: str  # prose, question, caption, link text, output, or what no page shows: output past stdout
     # SVG of a figure, target of a link, "run" of a misbelief, hint or what to try, data URI of a file
     data: str = ""
     alt: str = ""

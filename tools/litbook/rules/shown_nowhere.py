@@ -10,17 +10,11 @@ import ast
 from litbook.python.nodes import dotted
 
 _PLOTS = ("plt", "pyplot", "pylab")
-_STARTS = ("run", "call", "check_call", "Popen")  # of subprocess
 _LOOKS = ("describe", "head", "sample", "tail")  # what is asked of a frame to look at it
 
 
 def find_lost_output(code: str) -> tuple[str, str] | None:
     """What is lost, and the way out; None where nothing is."""
-    if past := _prints_past(code):
-        return (
-            past,
-            "take what it says and print that: subprocess.run(…, capture_output=True, text=True).stdout",
-        )
     if "=" in code or "@" in code:  # it assigns, compares, or says itself what to show
         return None
     try:
@@ -42,27 +36,3 @@ def find_lost_output(code: str) -> tuple[str, str] | None:
             return None
     text = ast.unparse(value)
     return f"{text} stands alone, and is shown nowhere", f"inspect it: {text}  # @inspect {text}"
-
-
-def _prints_past(code: str) -> str:
-    """Why what a statement prints is on no page: it goes to the terminal, past Python's own `print`."""
-    if "os." not in code and "subprocess" not in code:
-        return ""
-    try:
-        tree = ast.parse(code.strip())
-    except (SyntaxError, ValueError):
-        return ""
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(ast.Attribute(ast.Name("os"), "write"), [ast.Constant(1 | 2), _]):
-                pass
-            case ast.Call(ast.Attribute(ast.Name("os"), "system")):
-                pass
-            case ast.Call(ast.Attribute(ast.Name("subprocess"), name)) if name in _STARTS and not any(
-                keyword.arg in (None, "stdout", "capture_output") for keyword in node.keywords
-            ):
-                pass
-            case _:
-                continue
-        return f"what {ast.unparse(node.func)}(…) prints is on no page"
-    return ""

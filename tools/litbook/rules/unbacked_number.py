@@ -6,7 +6,7 @@ together elsewhere is in its record, with a hole where the word's own f-string h
     computed     a hole of the word's own f-string puts it there, and the hole is no literal;
     cited        `[@key]` stands in the same sentence, or right behind it; in a table, in the same row;
     structural   the number of a heading or list item; part of a name (`R2`, `Python-3`, `float32`, "rank 0",
-                 "IEEE 754", "Table 8", "Name 2 13B");
+                 "IEEE 754", "Table 8", "Name 2 13B", "row 0", "Step 2", "3D");
                  in a formula, an address or code. A number alone in backticks is code where the section's
                  code, or what it calls, holds that number; elsewhere it is a number like any other. In a
                  question it is what the exercise gives, and that needs no backing.
@@ -84,12 +84,15 @@ _WORDS = re.compile(
 _UNIT = re.compile(rf"\s?(?:%|(?:{'|'.join(_UNITS.split())})s?\b)")
 # What compares, with the numbers of which code holds one where it is computed.
 _PARTS = {"half": (2, 0.5), "twice": (2,), "thrice": (3,), "third": (3,), "quarter": (4, 0.25),
-          "fifth": (5, 0.2), "tenth": (10, 0.1)}  # fmt: skip
+          "fifth": (5, 0.2), "tenth": (10, 0.1), "halves": (2, 0.5), "doubles": (2,), "triples": (3,),
+          "quadruples": (4,)}  # fmt: skip
 _COMPARED = (
     """time bytes memory cost price energy power FLOPs? parameters tokens traffic speed bandwidth rate"""
 )
 _COMPARING = re.compile(
     rf"""\b(?:(?P<as>twice|thrice|half)\s+as\s+[a-z]+
+    |(?P<times>twice|thrice|halves|doubles|triples|quadruples)\s+the\s+(?:{"|".join(_COMPARED.split())})
+    |factor\s+of\s+(?P<factor>two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen)
     |(?P<of>half|third|quarter|fifth|tenth)s?\s+of\s+the\s+(?:{"|".join(_COMPARED.split())}))\b""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -109,6 +112,17 @@ _NAMED = re.compile(
     |(?:Table|Figure|Fig\.|Section|Sec\.|Chapter|Equation|Eq\.|Appendix|Algorithm|Theorem|Lemma|Listing|Lecture|Part)s?
     |[A-Z]\w*(?=[ ]\d+(?:\.\d+)?[ ]\d+(?:\.\d+)?[BMT]\b))
     [ ]\d+(?:\.\d+)*[a-z]?(?:[ ]\d+(?:\.\d+)?[BMT])?\b(?!\.?\d)""",
+    re.VERBOSE,
+)
+# What is one of several has a digit for a name: "row 0", "columns 0 and 1", "Step 2:", "assignment 3"; and
+# so have the position in `x[0]`, an order ("2-D", "3D", a "5-gram") and a way to count ("0-based").
+_INDEXED = re.compile(
+    rf"""\b(?i:row|column|axis|axes|dim(?:ension)?|device|GPU|layer|block|head|expert|index|node|stage|level|phase
+    |assignment|example|problem|question|exercise|case|caveat|route|option|attempt|property|version|order)s?
+    [ ]\d(?:(?:,[ ]|[ ](?:and|or|to)[ ])\d)*(?![\w%]|,?\d|\.\d|[ ]*(?:%|(?:{"|".join(_UNITS.split())})s?\b))
+    |\bStep[ ]\d+\b(?![.,]\d)
+    |(?<=\w)\[-?\d(?:,[ ]?-?\d)*\]
+    |\b\d(?:-?D|-grams?|-(?:based|indexed))\b""",
     re.VERBOSE,
 )
 _LISTED = 12  # numbers of one text
@@ -239,7 +253,7 @@ def _numbers(line: str, text: ProseText) -> Iterator[tuple[int, str]]:
         if _CITED in line[start:end]:
             continue
         names = [match.span(1) for match in _RANKS.finditer(line, start, end)]
-        names += [match.span() for match in _NAMED.finditer(line, start, end)]
+        names += [m.span() for found in (_NAMED, _INDEXED) for m in found.finditer(line, start, end)]
         for match in _NUMBER.finditer(line, start, end):
             if any(first <= match.start() < last for first, last in names):
                 continue
@@ -261,8 +275,9 @@ def _numbers(line: str, text: ProseText) -> Iterator[tuple[int, str]]:
             if not article and not held and not (scale and _SAID_BEFORE.search(line, 0, match.start())):
                 yield match.start(), " ".join(match[0].split())
         for match in _COMPARING.finditer(line, start, end) if text.kind in ("words", "label") else ():
-            part = (match["as"] or match["of"]).lower()
-            if not line[:end].rstrip().endswith("?") and not text.factors.intersection(_PARTS[part]):
+            part = next(filter(None, match.groups())).lower()
+            values = frozenset(_PARTS.get(part) or (_spelled(part),))
+            if not line[:end].rstrip().endswith("?") and not text.factors & values:
                 yield match.start(), " ".join(match[0].split())
 
 

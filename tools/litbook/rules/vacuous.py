@@ -90,7 +90,8 @@ def why_nothing(
         if between in _EQUAL or called:
             if left == right and not _calls(left):
                 yield f"both sides are {left}"
-            if once and _number(a) == _number(b) == 0 and not (_is_rest(left) or _is_rest(right)):
+            means_zero = _is_rest(left) or _is_rest(right) or _is_low_precision(a) or _is_low_precision(b)
+            if once and _number(a) == _number(b) == 0 and not means_zero:
                 yield "both sides are zero"
             if once and _is_empty(a) and _is_empty(b):
                 yield "both sides are empty"
@@ -122,6 +123,11 @@ def _is_rest(text: str) -> bool:
         case ast.BinOp(left, ast.Mod(), _):
             return not isinstance(left, ast.Constant)
     return False
+
+
+def _is_low_precision(shown: Snapshot) -> bool:
+    """Whether it is in a format that rounds what is small to zero: that it did says much."""
+    return isinstance(shown, model.Tensor) and shown.dtype.startswith(("float16", "bfloat16", "float8"))
 
 
 def _calls(text: str) -> bool:

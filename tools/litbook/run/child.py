@@ -24,6 +24,7 @@ from litbook import plugins
 from litbook.errors import LitbookError
 from litbook.record import encoding
 from litbook.run import debugger, run
+from litbook.run.descriptors import Descriptors
 from litbook.run.mailbox import Mailbox
 
 plugins.bring_in("edtrace", "display.asking")
@@ -60,11 +61,14 @@ def carry_out(desk: Mailbox, asked: dict[str, Any]) -> None:
             answer = _find(asked["function"])(desk, **asked["given"])
             desk.leave("answer", json.dumps(answer).encode())
             return
+        descriptors = Descriptors(desk.folder)  # before anybody keeps our stdout
         listener = _find(asked["listener"])() if asked["listener"] else None
         try:
             debugger.ask_at(asked["terminal"])
             how = {name: asked[name] for name in "sections device timeout seed slow words ranks".split()}
-            record = run.run(Path(asked["path"]), **how, listener=listener, owner=desk)
+            record = run.run(
+                Path(asked["path"]), **how, listener=listener, owner=desk, descriptors=descriptors
+            )
         finally:
             if listener is not None and desk.is_own_process():
                 listener.end()

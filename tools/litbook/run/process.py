@@ -38,7 +38,7 @@ from litbook.files import NotWritten
 from litbook.project import display_path
 from litbook.record import encoding, model, ranks, recordings
 from litbook.record.device_kinds import needs
-from litbook.run import mailbox
+from litbook.run import descriptors, mailbox
 from litbook.run.ranks import launcher_env
 
 TOOLS = str(Path(__file__).resolve().parents[2])  # where litbook lies, installed or not
@@ -341,6 +341,7 @@ def _start_process(asked: dict[str, Any], threads: int = 0) -> Iterator[tuple[di
                 _running.discard(process.pid)
                 _kill(process.pid)
                 passing_on.join(GRACE)
+                descriptors.pass_on_rest(folder)
 
 
 def _temporary(folder: Path) -> str:

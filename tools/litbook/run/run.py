@@ -39,6 +39,7 @@ from litbook.record import model
 from litbook.record.device_kinds import KINDS, Needs, devices, needs
 from litbook.run import out_of_memory as device_memory
 from litbook.run import restore, shutdown, subprocesses, working_folder
+from litbook.run.descriptors import Descriptors
 from litbook.run.environment import environment, peak, why_none
 from litbook.run.mailbox import Mailbox
 from litbook.run.modules import Modules
@@ -66,6 +67,7 @@ def run(  # noqa: PLR0913  all that one may ask of a run
     ranks: int = 0,
     listener: Listener | None = None,
     owner: Mailbox | None = None,
+    descriptors: Descriptors | None = None,
     recorded_by: Callable[[Lecture, Listener | None], Recorder] = Recorder,
 ) -> model.Record:
     """Run the lecture in the file or folder `path` and return its record.
@@ -75,7 +77,8 @@ def run(  # noqa: PLR0913  all that one may ask of a run
     in whose words it is written, "edtrace" or "lectrace"; "" as its book says. `ranks` says that this process
     is one of so many, and runs sections that require them. Failed claims and exceptions are in the record,
     not raised. `owner` is who owns this process, where it has nothing else to do: it
-    hears of sections, and ends it when the lecture does not stop in time. `recorded_by` may make a recorder
+    hears of sections, and ends it when the lecture does not stop in time. What arrives at its `descriptors`
+    past Python is printed by the lecture. `recorded_by` may make a recorder
     that also does something else at each claim.
 
     Raises `UnusableLecture`, `NotFound` or `NoDevice` before anything runs; `TimedOut` or `Interrupted`,
@@ -120,7 +123,9 @@ def run(  # noqa: PLR0913  all that one may ask of a run
             restore.restore_state(),  # innermost: what leaves the others finds the world as it was
         ):
             working_folder.copy_named((file.text for file in files), path.parent, folder)
-            execution = Execution(recorder, path, sections, device, seed, slow, ranks, owner)
+            execution = Execution(recorder, path, sections, device, seed, slow, ranks, owner, descriptors)
+            if descriptors is not None:
+                descriptors.attach(recorder)
             if owner is not None:
                 subprocesses.hear(path, lecture, execution.codes, words, recorder.asserts, owner.folder)
             execution.run_all()
@@ -154,6 +159,7 @@ class Execution:
     slow: bool
     ranks: int
     owner: Mailbox | None
+    descriptors: Descriptors | None = None
 
     def __post_init__(self) -> None:
         recorder = self.recorder
@@ -182,7 +188,8 @@ class Execution:
 
         sys.path.insert(0, str(path.parent))
         sys.argv = [str(path / "__main__.py" if path.is_dir() else path)]
-        sys.stdin, sys.stdout = io.StringIO(), _CapturedStdout(recorder)  # nobody answers `input()`
+        sys.stdin = io.StringIO()  # nobody answers `input()`
+        sys.stdout = sys.__stdout__ = _CapturedStdout(recorder)  # type: ignore[misc]
         os._exit = exit_
         sys.dont_write_bytecode = True  # no __pycache__ beside the lecture
         before = author.hand_to(recorder)
@@ -211,6 +218,8 @@ class Execution:
     def section(self, function: int, call: Callable[[], object]) -> None:
         """One section: from its own seed, not run where what it requires is missing, its exceptions kept."""
         recorder, spec = self.recorder, self.recorder.lecture.functions[function]
+        if self.descriptors is not None:
+            self.descriptors.end_section(recorder)  # so far it came from the lines around the section
         if self.owner is not None:
             self.owner.enter_section(spec.name)
         # Of a part its own lines run here, on however many ranks its sections do.
@@ -260,6 +269,8 @@ class Execution:
         """
         claims = len(self.recorder.open_claims)
         full = False
+        if self.descriptors is not None:
+            self.descriptors.skip()
         try:
             call()
         except (KeyboardInterrupt, _Deadline):
@@ -274,6 +285,8 @@ class Execution:
         finally:
             del self.recorder.open_claims[claims:]
             self.recorder.recover()
+            if self.descriptors is not None:
+                self.descriptors.end_section(self.recorder)
         if full:  # only here the error is gone, and with it what it kept alive
             device_memory.give_back()
         return not full
@@ -286,19 +299,25 @@ class _Exit(SystemExit):
 
 
 class _CapturedStdout(io.TextIOBase):
-    """What a lecture prints goes into the record, beside the line that printed it; it cannot be closed."""
+    """What a lecture prints goes into the record, beside the line that printed it; it cannot be closed.
+
+    In a fork of the process, whose record nobody reads, it goes to the descriptor, as in plain Python.
+    """
 
     encoding = "utf-8"
     errors = "strict"
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
-        self._recorder = recorder
+        self._recorder, self._process = recorder, os.getpid()
 
     def write(self, text: str) -> int:
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        self._recorder.output(text)
+        if os.getpid() == self._process:
+            self._recorder.output(text)
+        else:
+            os.write(1, text.encode("utf-8", "backslashreplace"))
         return len(text)
 
     def writable(self) -> bool:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+import struct
 
-from litbook.record.model import Snapshot, Tensor
+from msgspec.structs import replace
+
+from litbook.record.model import Number, Snapshot, Tensor
 from litbook.values import floats, formatting
 
 SMALL_STORAGE = 16  # elements that fit side by side on a phone
@@ -34,6 +37,62 @@ def has_storage(tensor: Tensor) -> bool:
     if not 0 < len(memory) <= SMALL_STORAGE or not 0 < math.prod(tensor.shape) <= MANY:
         return False
     return all(0 <= i < len(memory) for i in indices(tensor))
+
+
+_FORMATS = {
+    "float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "int16": "h", "int8": "b",
+    "uint8": "B", "bool": "?",
+}  # fmt: skip
+
+
+def reread(tensor: Tensor, seen: Tensor) -> Tensor | None:
+    """What `tensor` is now that its storage was `seen` through another one; None where that is not known.
+
+    Both have their whole storage in the record. Each reads the same bytes as its own dtype.
+    """
+    if tensor.dtype == seen.dtype:
+        cells = seen.memory
+    else:
+        cells = _cast(seen, tensor)
+    if cells is None or tensor.memory is None or len(cells) != len(tensor.memory):
+        return None
+    if cells == tensor.memory:
+        return tensor
+    if tensor.bits or len(tensor.values) != math.prod(tensor.shape):
+        return None
+    return replace(tensor, memory=cells, values=tuple(cells[i] for i in indices(tensor)), stats=None)
+
+
+def _cast(seen: Tensor, to: Tensor) -> tuple[Number, ...] | None:
+    """The memory of one tensor as numbers of the dtype of another one."""
+    ours, theirs = _FORMATS.get(seen.dtype), _FORMATS.get(to.dtype)
+    if ours is None or theirs is None or seen.memory is None:
+        return None
+    try:
+        content = struct.pack(f"={len(seen.memory)}{ours}", *seen.memory)
+        numbers = struct.unpack(f"={len(content) // struct.calcsize('=' + theirs)}{theirs}", content)
+    except (struct.error, OverflowError, TypeError):  # of nan, or of large integers, the record has a text
+        return None
+    if not all(math.isfinite(number) and abs(number) < 2**53 for number in numbers):
+        return None
+    return tuple(_shortest(number, theirs) for number in numbers)
+
+
+def _shortest(number: Number, letter: str) -> Number:
+    """The shortest decimal that is the same number in the format, as a record has it."""
+    if letter in "fe" and isinstance(number, float):
+        texts = (f"{number:.{digits}g}" for digits in range(1, 10))
+        same = (float(text) for text in texts if _rounded(float(text), letter) == number)
+        return next(same, number)
+    return number
+
+
+def _rounded(number: float, letter: str) -> float | None:
+    try:
+        rounded: float = struct.unpack(letter, struct.pack(letter, number))[0]
+    except OverflowError:
+        return None
+    return rounded
 
 
 def indices(tensor: Tensor) -> list[int]:

@@ -33,7 +33,7 @@ window.litbookMemory = (it, words, h) => {
         const wide = shape[shape.length - 1], lines = Array.from({ length: Math.min(shape[0], 8) }, (_, i) => reads.slice(i * wide, (i + 1) * wide));
         return h("table", {}, h("caption", {}, name), ...lines.map((line) => h("tr", {}, ...line.map((at) => h("td", fresh(at) ? "lbp-new" : "lbp-read", cells[at])))));
       });
-      const old = step < k;
+      const old = step < it.touched(k);
       return h("div", old ? "lbp-memory lbp-old" : "lbp-memory", old ? h("small", {}, it.seen(step)) : null, table, h("div", `lbp-grids lbp-hue${hue % 5}`, ...grids));
     });
   };

@@ -33,7 +33,8 @@ window.litbookStepping = (shared) => {
       if (!names.has(name)) names.set(name, []);
       names.get(name).push([step, text, i / 4]);
     }
-    const turns = rows(data.turns, 4), passing = new Set(data.passing);
+    const turns = rows(data.turns, 4), passing = new Set(data.passing), quiet = new Set(data.quiet), touched = new Int32Array(count);
+    for (let k = 1; k < count; k++) touched[k] = quiet.has(k) ? touched[k - 1] : k; // the last step that may have changed an object
     for (let i = 0; i < turns.length; i += 4) turned.set(turns[i], turns.subarray(i + 1, i + 4));
     const asked = new Set(data.asked), changing = new Set(), shown = new Set(); // the steps that change a value; one that was asked for
     for (const names of vars) for (const [name, list] of names || []) list.forEach(([step, text], i) => {
@@ -68,6 +69,7 @@ window.litbookStepping = (shared) => {
         return to;
       },
       depth: (k) => depth[steps[2 * k]],
+      touched: (k) => touched[k],
       line: (k) => data.lines[steps[2 * k + 1]],
       id: (f, line) => `${data.files[data.frames[f][4]][0]}L${line}`,
       named: (f, line) => [data.files[data.frames[f][4]][1], say("line", { n: line })].filter((it) => it).join(", "),
@@ -89,7 +91,7 @@ window.litbookStepping = (shared) => {
         let before = low - 2;
         while (before >= 0 && list[before][0] === step) before--;
         // What can be changed in place was so at its own step: nobody has looked since.
-        return { text, step, row, old: step < k && passing.has(text), changed: step === k && (before < 0 || list[before][1] !== text) };
+        return { text, step, row, old: step < touched[k] && passing.has(text), changed: step === k && (before < 0 || list[before][1] !== text) };
       },
     };
     for (let k = 0; k < count; k++) { // for the progressive reveal

@@ -30,7 +30,7 @@ from litbook.lecture.model import Lecture
 from litbook.record import model
 from litbook.record.device_kinds import needs
 from litbook.record.ranks import WITH_OTHERS
-from litbook.run import child, mailbox, run
+from litbook.run import child, descriptors, mailbox, run
 
 GRACE = 12.0  # seconds after that in which every rank has ended itself
 MEMORY = 100 * 2**20  # bytes of main memory that a rank takes at least, beside what it shares
@@ -98,6 +98,8 @@ def launch_once(
 ) -> list[RankResult]:
     """One launch, and what each rank left of it in the folder."""
     ended = _run_launch(folder, key, ranks, asked)
+    for rank in range(ranks):
+        descriptors.pass_on_rest(folder / str(rank))
     return [_read_rank(folder / str(rank), key, ended.get(rank), lecture) for rank in range(ranks)]
 
 
