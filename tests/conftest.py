@@ -39,10 +39,10 @@ os.environ.setdefault("MPLBACKEND", "Agg")  # no test opens a window
 # Two workers with as many threads of torch as there are cores take twice as long as with one each.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# Two cores shared with a browser make times per example meaningless. CI draws five times as many examples, and the
-# same ones each time; elsewhere each run draws others.
+# Two cores shared with a browser make times per example meaningless. CI draws twice as many examples, and the same ones
+# each time; elsewhere each run draws others.
 settings.register_profile("local", deadline=None, max_examples=20)
-settings.register_profile("ci", deadline=None, derandomize=True)
+settings.register_profile("ci", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("ci" if IN_CI else "local")
 
 MARKERS = (
@@ -53,11 +53,11 @@ MARKERS = (
 
 # Files that take more than ten seconds, the longest first: at the end no worker sits on one of them alone.
 LONGEST = (
-    "test_notebook", "test_launches", "test_interpreter", "test_weight", "test_accessibility",
-    "test_failures", "test_napkin", "test_napkin_formulas", "test_napkin_script", "test_gpu_standin", "test_player", "test_browser", "test_swallowed",
-    "test_kills", "test_preview", "test_lectures", "test_recordings", "test_benchmarks",
-    "test_devices_command", "test_new", "test_mutants", "test_lecture_04", "test_site", "test_older",
-    "test_pdf", "test_process", "test_growth", "test_prose", "test_lecture_02", "test_suite",
+    "test_notebook", "test_accessibility", "test_player", "test_launches", "test_napkin", "test_failures", "test_browser",
+    "test_interpreter", "test_weight", "test_swallowed", "test_gpu_standin", "test_napkin_formulas", "test_kills",
+    "test_preview", "test_lectures", "test_recordings", "test_benchmarks", "test_devices_command", "test_new",
+    "test_mutants", "test_lecture_04", "test_site", "test_older", "test_pdf", "test_process", "test_growth", "test_prose",
+    "test_lecture_02", "test_suite",
 )  # fmt: skip
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

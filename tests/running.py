@@ -60,7 +60,7 @@ HEAD = '"""A lecture."""\nfrom litbook import figure, image, link, misbelief, no
 
 
 def examples(count: int) -> int:
-    """How many examples hypothesis draws where a test asks for `count`: all in CI, elsewhere a tenth a run."""
+    """How many examples to draw where a test asks for `count`: all in CI, elsewhere a tenth a run."""
     return count if IN_CI else max(20, count // 10)
 
 

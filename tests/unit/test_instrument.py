@@ -1680,7 +1680,7 @@ g = f
 
 
 @given(BLOCKS)
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(60))
 @pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::ResourceWarning")
 def test_any_program_behaves_as_written(lines):
     text = HEAD + "\n".join(lines) + "\n"
@@ -1698,7 +1698,7 @@ DIRECTIVES = st.one_of(
 
 
 @given(BLOCKS, st.data())
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(60))
 @pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::ResourceWarning")
 def test_any_program_with_directives_behaves_as_written(lines, data):
     allowed = [not line.strip().startswith(("else", "finally", "global")) for line in lines]

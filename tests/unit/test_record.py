@@ -782,7 +782,7 @@ json_values = st.recursive(
 
 
 @given(st.sampled_from(PLACES), json_values)
-@settings(max_examples=examples(500))
+@settings(max_examples=examples(60))
 def test_whatever_stands_at_any_place_a_record_is_read_or_refused_and_nothing_else(path, value):
     data = copy.deepcopy(DATA)
     place = data

@@ -1326,7 +1326,7 @@ PIECES = [
 
 
 @given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES)).map("".join)), st.booleans())
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(100))
 @pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
 def test_no_text_makes_parse_raise_anything_but_unusable_lecture(text, as_lecture):
     for found in problems(text, as_lecture):
@@ -1334,7 +1334,7 @@ def test_no_text_makes_parse_raise_anything_but_unusable_lecture(text, as_lectur
 
 
 @given(st.lists(st.sampled_from(PIECES)).map("".join))
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(100))
 @pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
 def test_no_comment_makes_parse_raise_anything_but_unusable_lecture(comment):
     comment = comment.replace("\n", " ").replace("\r", " ")
@@ -1392,7 +1392,7 @@ def _expressions(below: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 @given(st.lists(st.recursive(atoms, _expressions, max_leaves=8), min_size=1, max_size=3))
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(100))
 def test_any_expression_survives_in_an_inspect(expressions):
     found = lecture("x = 1  # @inspect " + ", ".join(expressions))
     assert [ast.dump(w.node) for w in found.watches] == [
@@ -1442,7 +1442,7 @@ def directives(text: str, *, whole: bool) -> list[Directive]:
 
 
 @given(programs())
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(100))
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
 def test_a_part_of_the_text_holds_all_its_directives(text):
     assume(parses(text))

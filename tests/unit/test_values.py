@@ -161,7 +161,7 @@ def test_a_claim_without_a_form_shows_its_test():
     assert formatting.claim(Claim(1, 1, "same(x, y)", "", "holds"), []) == "same(x, y)"
 
 
-@settings(max_examples=examples(500))
+@settings(max_examples=examples(150))
 @given(
     st.one_of(st.integers(), st.integers(-(10**500), 10**500), st.floats(), st.booleans()),
     st.sampled_from([None, "B", "FLOP", "FLOP/s", "B/s", "s", "%", "x"]),
