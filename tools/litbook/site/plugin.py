@@ -132,6 +132,7 @@ class Options(base.Config):
     notebooks = kinds.Type(bool, default=True)
     workbook = kinds.Optional(kinds.Type(bool))  # by default where mkdocs-jupyter draws it
     synonyms = kinds.DictOfItems(kinds.Type(str), default={})  # words for which the search finds others, too
+    glossary = kinds.Type(str, default="")  # the page whose table's rows answer a query for their word
     # In whose words the lectures are written; "": in ours. Where no others are here, a run says so.
     words = kinds.Choice(("", *WORDS), default="") if WORDS else kinds.Type(str, default="")
     rules = kinds.DictOfItems(kinds.Type((str, bool)), default={})  # the severity of each, by its code
@@ -171,6 +172,7 @@ class LitbookPlugin(BasePlugin[Options]):
         self.passages: dict[
             str, Sequence[SearchPassage]
         ] = {}  # what a search finds of them, by their address
+        self.terms: list[search.Term] = []  # the rows of the glossary
         self.preview: PreviewPages | None = None  # makes pages when they are asked for, and writes none
 
     def load_config(
@@ -303,6 +305,9 @@ class LitbookPlugin(BasePlugin[Options]):
                 _("Workbook"),
             )  # in the menu it stands below its lecture
             return workbook_page(html, page.file.src_uri, formulas, config["extra"].get("colab") or "")
+        if self.config.glossary and page.file.src_uri == self.config.glossary:
+            html, self.terms = search.mark_terms(html, page.url)
+            page.present_anchor_ids.update(place.partition("#")[2] for place, *_rest in self.terms)
         if self.config.comments and parts and not self.preview and not _IS_TABLE.match(page.file.src_uri):
             of = {"mapping": "pathname", "theme": "preferred_color_scheme", "loading": "lazy"}
             names = {f"data_{name}": value for name, value in (self.config.comments | of).items()}
@@ -340,7 +345,7 @@ class LitbookPlugin(BasePlugin[Options]):
             versions = {name: v.partition("+")[0] for one in recorded for name, v in one.items() if v}
             listed = "".join(f"{name}=={versions[name]}\n" for name in sorted(versions))
             write(Path(config["site_dir"]) / "requirements.txt", listed.encode())
-        search.split(Path(config["site_dir"]), self.config.synonyms, self.passages)
+        search.split(Path(config["site_dir"]), self.config.synonyms, self.passages, self.terms)
         self._end()
         if config["strict"] and self.findings:
             raise Abort(refusal(self.findings))

@@ -55,6 +55,15 @@
     return [...found];
   }
 
+  // The glossary's line that the query names, also by its abbreviation, the one of most words; a plural counts.
+  const bare = (text) => split(text).flatMap((it) => it.split("-")).map((it) => it.length > 3 ? it.replace(/s$/, "") : it);
+  function term(query) {
+    const said = ` ${bare(query).join(" ")} `, named = (self.__litbookTerms ?? []).map(([location, word, text]) => ({ location, title: word, text, names: [word, /^(\p{Lu}{2,}):/u.exec(text)?.[1] ?? word].map((it) => bare(it).join(" ")) }));
+    const long = ({ names }) => Math.max(...names.map((it) => (said.includes(` ${it} `) ? it.split(" ").length : 0)));
+    const found = named.filter(long).sort((a, b) => long(b) - long(a))[0];
+    return found && [{ location: found.location, title: found.title, text: found.text, score: 1, terms: {} }];
+  }
+
   const page = ([best]) => best.location.split("#")[0];
 
   self.__answer = async (query) => {
@@ -75,7 +84,8 @@
     const every = tried.length > 1 && tried.every((it) => it.own.length === 1 && !it.others.length);
     const first = every ? (await ask(QUERY, tried.map((it) => `+${it.word}`).join(" "))).data.items : [];
     const there = new Set(first.map(page));
-    const result = { ...some, data: { ...some.data, items: [...first, ...some.data.items.filter((it) => !there.has(page(it)))] } };
+    const line = [term(query)].filter(Boolean);
+    const result = { ...some, data: { ...some.data, items: [...line, ...first, ...some.data.items.filter((it) => !there.has(page(it)))] } };
     for (const item of result.data.items.flat()) {  // what is missing is a word that was asked, what is found is in the text
       const found = Object.keys(item.terms).filter((term) => item.terms[term]);
       const missing = tried.filter(({ own, others }) => own.some((it) => it in item.terms) && ![...own, ...others].some((it) => found.includes(it)));
