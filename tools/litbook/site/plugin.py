@@ -331,7 +331,8 @@ class LitbookPlugin(BasePlugin[Options]):
 
     def on_post_page(self, output: str, **_: Any) -> str:
         """What Material leaves nameless gets a name, and formulas their font."""
-        return search.use_own_worker(theme_patches.announce_formulas(theme_patches.name_landmarks(output)))
+        output = theme_patches.put_article_first(theme_patches.name_landmarks(output))
+        return search.use_own_worker(theme_patches.announce_formulas(output))
 
     def on_post_template(self, output_content: str, *, template_name: str, **_: Any) -> str:
         """The page for addresses that lead nowhere has names, too."""

@@ -43,7 +43,7 @@
     if (words.some((it) => it.startsWith(one))) return [one];
     const inside = words.filter((it) => it.includes(`_${one}`));
     if (inside.length) return inside;
-    let most = word.length < 5 ? 0 : word.length < 8 ? 1 : 2, found = new Set([word]);
+    let most = word.length < 5 ? 0 : word.length < 8 ? 1 : 2, found = new Set();
     for (const other of words) {
       if (other[0] !== word[0] && other[1] !== word[1] || other.length < word.length - most) continue;
       const [steps, end] = distance(word, other);
@@ -52,7 +52,7 @@
       most = steps;
       found.add(other.slice(0, end));
     }
-    return [...found];
+    return found.size ? [...found] : [word];
   }
 
   // The glossary's line that the query names, also by its abbreviation, the one of most words; a plural counts.
@@ -70,10 +70,11 @@
     if (/["*~^:]|(^|\s)[+-]/.test(query)) return ask(QUERY, query);  // who writes so knows what to find
     const all = split(query), text = ` ${all.join(" ")} `, large = all.filter((word) => !SMALL.has(word));
     const tried = (large.length ? large : all).map((word) => ({ word, own: meant(word), others: [] }));
+    const mended = ` ${tried.map((it) => it.own[0]).join(" ")} `;
     for (const [phrase, others] of Object.entries(setup.config.synonyms)) {
       const said = split(phrase);
-      if (!text.includes(` ${said.join(" ")} `)) continue;
-      const beside = tried.filter((it) => said.includes(it.word));
+      if (![text, mended].some((it) => it.includes(` ${said.join(" ")} `))) continue;
+      const beside = tried.filter((it) => said.includes(it.word) || said.includes(it.own[0]));
       for (const it of beside.length ? beside : tried) it.others.push(...split(others));
     }
     // A word as it stands, or its plural, counts more than one that begins with it.
@@ -82,7 +83,7 @@
     const some = await ask(QUERY, [...[...whole].map((it) => `${it}^${WHOLE}`), ...[...terms].filter((it) => it.length > 2 || !known.has(it))].join(" "));
     // First the pages that have all words, then those that have some.
     const every = tried.length > 1 && tried.every((it) => it.own.length === 1 && !it.others.length);
-    const first = every ? (await ask(QUERY, tried.map((it) => `+${it.word}`).join(" "))).data.items : [];
+    const first = every ? (await ask(QUERY, tried.map((it) => `+${known.has(it.word) ? it.word : it.own[0]}`).join(" "))).data.items : [];
     const there = new Set(first.map(page));
     const line = [term(query)].filter(Boolean);
     const result = { ...some, data: { ...some.data, items: [...line, ...first, ...some.data.items.filter((it) => !there.has(page(it)))] } };
