@@ -290,5 +290,5 @@ def until(page: Page, expression: str, arg: object = None, seconds: float = 30) 
 def searched(site: Path) -> dict[str, str]:
     """What the search's index of a built site holds: the text of each section by its address, and its names."""
     text = (site / "search" / "index.js").read_text(encoding="utf-8")
-    pages = json.loads(text.removeprefix("self.__litbook = "))
+    pages = json.loads(text.partition("\n")[0].removeprefix("self.__litbook = "))
     return {page + own[0]: " | ".join(own[2:4]) for page, sections in pages for own in sections}

@@ -571,7 +571,8 @@ def test_the_preview_offers_the_pages_of_a_build_and_they_say_the_same(tmp_path:
 
 def searched(text: str) -> object:
     """What a file of the search says; a page is found wherever it stands in it."""
-    content = json.loads(unescape(text).partition("self.__litbook = ")[2] or unescape(text))
+    index = unescape(text).partition("self.__litbook = ")[2].partition("\n")[0]
+    content = json.loads(index or unescape(text))
     return sorted(content) if isinstance(content, list) else content
 
 

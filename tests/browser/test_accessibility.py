@@ -93,6 +93,34 @@ def test_whatever_a_mouse_can_click_the_tab_key_reaches(browser: Browser, addres
     assert {name: it for name, it in found.items() if it} == {}
 
 
+@pytest.mark.parametrize(
+    "name", ["", "lectures/lecture_02/", "lectures/lecture_02/napkin-math/", "calculator/"]
+)
+def test_few_stops_of_the_tab_key_lead_from_the_start_to_the_article(
+    browser: Browser, address: str, name: str
+) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(address + name)
+    stops = 0
+    while not page.evaluate("!!document.activeElement.closest('article')"):
+        page.keyboard.press("Tab")
+        stops += 1
+        assert stops <= 20, name
+    box = "(it) => document.querySelector(it).getBoundingClientRect().left"
+    assert page.evaluate(box, ".md-sidebar--primary") < page.evaluate(box, "article")
+    page.close()
+
+
+def test_the_calculator_on_paper_has_no_field_and_keeps_its_answers(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 800, "height": 1100})
+    page.goto(address + "calculator/")
+    page.locator("#lb-rows > *").first.wait_for()
+    page.emulate_media(media="print")
+    assert page.locator(".lb-calc :is(input, select, textarea):visible").count() == 0
+    assert page.locator("#lb-rows").is_visible()
+    page.close()
+
+
 @pytest.fixture(scope="module")
 def axe() -> str:
     """The text of axe-core."""

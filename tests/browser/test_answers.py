@@ -196,9 +196,21 @@ def test_the_contents_say_what_is_answered_of_each_part(browser: Browser, addres
     box.locator("form.lb-right").wait_for()
     page.goto(address + "lectures/lecture_03/")
     told = page.locator(".lb-parttitle small")
-    assert told.count() == 1
+    assert told.count() == 1 and page.locator(".lb-done").count() == 0
     assert re.fullmatch(r"1 of \d+ questions answered\.", told.inner_text())
     assert told.locator("xpath=..").locator("a").inner_text() == "Generating"
+    # The page of all questions knows the answer, and what is answered there is answered here.
+    page.goto(address + "lectures/lecture_03/questions/")
+    assert page.locator("form.lb-right").count() == 1
+    assert page.locator(".lb-questions .lb-progress span").inner_text().startswith("1 of ")
+    for box in page.locator(".lb-ask[data-answer][data-page*=generating]").all():
+        answers = json.loads(box.get_attribute("data-answer") or "")
+        unit = box.get_attribute("data-unit") or ""
+        box.locator("input").fill(", ".join(f"{it} {unit}".strip() for it in answers))
+        box.locator("input").press("Enter")
+    page.goto(address + "lectures/lecture_03/")
+    assert told.inner_text().startswith("✓ ")
+    assert page.locator(".lb-step:has(.lb-done) .lb-parttitle a").inner_text() == "Generating"
     for name in ("lecture_02", "lecture_03"):
         page.goto(f"{address}lectures/{name}/")
         assert page.evaluate("document.documentElement.scrollHeight") <= 6 * 844, "six screens of a phone"

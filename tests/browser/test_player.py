@@ -484,6 +484,10 @@ class Reader:
     def step(self) -> int:
         return int(self.page.locator(".lbp-count").inner_text().split(" of ")[0].replace(",", ""))
 
+    def address(self) -> int:
+        """The step that the page's address names."""
+        return int(re.findall(r"step=(\d+)", self.page.url)[0])
+
     def line(self) -> str:
         """The code of the marked line on the page."""
         marked = self.page.locator("code.lb-c.lb-now")
@@ -913,18 +917,48 @@ def test_hostile_values_are_text_and_nothing_is_too_wide(
     context.close()
 
 
-def test_what_is_to_come_can_be_hidden_until_it_is_reached(reader: Reader, small_address: str) -> None:
+def test_a_section_is_stepped_by_itself_and_the_page_goes_on_after_it(
+    reader: Reader, small_address: str
+) -> None:
+    page = reader.page
+    page.goto(small_address + STEPS)
+    page.locator("h2 .lb-here").first.click()
+    page.locator(".lbp").wait_for()
+    count = page.locator(".lbp-count")
+    begun, length = reader.address(), count.inner_text().split(" of ")[1]
+    assert count.inner_text().startswith("1 of ") and page.locator("h2 .lb-here").count() >= 2
+    reader.press("Home", "ArrowLeft")
+    assert reader.address() == begun and count.inner_text().startswith("1 of ")
+    reader.press("End")
+    assert count.inner_text() == f"{length} of {length}"
+    reader.press("ArrowRight")
+    assert "last step of the section" in reader.says()
+    reader.press("ArrowRight")
+    whole = count.inner_text().split(" of ")
+    assert int(whole[1].replace(",", "")) > int(length.replace(",", ""))
+    assert int(whole[0].replace(",", "")) > int(length.replace(",", ""))
+
+
+def test_what_is_to_come_is_grey_without_its_values_until_it_is_reached(
+    reader: Reader, small_address: str
+) -> None:
     reader.open(small_address + STEPS).until("a = 1")
 
     def visible(text: str) -> bool:
         return bool(
             reader.page.evaluate(
                 """(text) => { const n = [...document.querySelectorAll('article code.lb-c, article h2, article .lb-val')].find((n) => n.textContent.includes(text));
-                return getComputedStyle(n).visibility !== 'hidden'; }""",
+                const grey = document.querySelector('article').appendChild(document.createElement('i'));
+                grey.style = 'color: var(--lb-coming)';
+                const seen = getComputedStyle(n).visibility !== 'hidden' && getComputedStyle(n).color !== getComputedStyle(grey).color;
+                grey.remove();
+                return seen; }""",
                 text,
             )
         )
 
+    values = "[...document.querySelectorAll('.lb-edge-line ~ .lb-v, .lb-edge ~ * .lb-v')].map((n) => getComputedStyle(n).visibility)"
+    assert set(reader.page.evaluate(values)) == {"hidden"}
     assert visible("a = 1") and not visible("assert b == 6") and not visible("Hostile values")
     reader.until('b = double(3, 4, k="v")').press("ArrowRight")
     assert visible("y = 2 * x"), "the helper that is stepped through"

@@ -1,4 +1,4 @@
-"""A record -> the Markdown pages of its lecture: a contents page, and one page for each part.
+"""A record -> the Markdown pages of its lecture: the contents as a map, a page for each part, the questions.
 
 `pages` is all that others use. Everything that the pages need is in the record; what is wrong with its
 prose (unknown citations, formulas that cannot be shown, broken links) is added to `problems`.
@@ -23,7 +23,17 @@ from litbook.markdown.citations_html import references
 from litbook.markdown.links import Citations, NoteContext
 from litbook.page import search, sitemap
 from litbook.page import section as document
-from litbook.page.blocks import ClaimVerdict, CodeBlock, Explore, OutputShelf, ShownValue, Storage
+from litbook.page.blocks import (
+    ClaimVerdict,
+    CodeBlock,
+    Explore,
+    OutputShelf,
+    Prose,
+    Question,
+    SectionCall,
+    ShownValue,
+    Storage,
+)
 from litbook.page.margin import describe_need
 from litbook.page.runs import LectureRuns
 from litbook.page.search import SearchPassage
@@ -33,6 +43,7 @@ from litbook.record.model import Grid, Record, Section
 from litbook.values import drawings
 
 EXCERPT = 12  # lines of code at most, on the front page
+MOST_STEPS = 5  # of an argument in one row of the map
 
 
 def pages(
@@ -44,7 +55,9 @@ def pages(
     ways: Mapping[str, Html] | None = None,
     only: str = "",
 ) -> dict[str, Page]:
-    """Relative paths to Markdown text: `index.md`, and one page per part with the part's name; or `only` one.
+    """Relative paths to Markdown text; or `only` one.
+
+    There are `index.md`, one page per part with the part's name, and `questions.md`.
 
     `recordings` are records of the same lecture from other devices. `problems`, if given, receives
     what is wrong with the prose, with file and line. `others` has the pages of the book's lectures by name,
@@ -52,8 +65,14 @@ def pages(
     """
     book = sitemap.build_sitemap(record, bibliography, recordings, [] if problems is None else problems)
     book.others = others
-    names = [book.pages[book.pages.index(only)]] if only else book.pages
-    return {name: _page(book, name, (ways or {}).get(name, elements.NOTHING)) for name in names}
+    names = [*book.pages, *([sitemap.QUESTIONS] if _asks(book) else [])]
+    names = [names[names.index(only)]] if only else names
+    return {
+        name: _question_list(book)
+        if name == sitemap.QUESTIONS
+        else _page(book, name, (ways or {}).get(name, elements.NOTHING))
+        for name in names
+    }
 
 
 def titles(record: Record) -> list[tuple[str, str]]:
@@ -62,7 +81,14 @@ def titles(record: Record) -> list[tuple[str, str]]:
     return [
         (sitemap.INDEX, record.title),
         *((book.page(part), sitemap.plain_title(part)) for part in book.parts),
+        *([(sitemap.QUESTIONS, _("Questions"))] if _asks(book) else []),
     ]
+
+
+def _asks(book: Sitemap) -> bool:
+    """Whether a lecture in parts asks anything: its questions have a page then."""
+    pieces = (piece for section in book.record.sections for piece in section.pieces)
+    return bool(book.parts) and any(piece.kind == "question" for piece in pieces)
 
 
 def lecture_list(lectures: Sequence[LectureRuns]) -> Page:
@@ -172,8 +198,6 @@ def _page(book: Sitemap, name: str, way: Html) -> Page:
     else:
         part, mine = record.main, [*record.sections]
         title, anchor, above, below = record.title, "", elements.NOTHING, elements.NOTHING
-        if book.parts:
-            sheet.follow = lambda _sheet, target, _level: [_entry(book, target)]
     rulings = verdicts.rulings(record, book.recordings, mine)
     steps = player.host(book, name)
     head = [
@@ -184,7 +208,8 @@ def _page(book: Sitemap, name: str, way: Html) -> Page:
         steps,
         verdicts.failures_box(book, name, mine),
     ]
-    text, imports = body(sheet, part, 1), _preambles(sheet, same_file=True)
+    text = body(sheet, part, 1) if number or not book.parts else _map(sheet)
+    imports = _preambles(sheet, same_file=True)
     head += [*text, *imports] if book.parts else [*imports, *text]
     # Definitions that this page is the first to use, and the works it cites.
     definitions = book.definitions(name)
@@ -234,6 +259,78 @@ def _render_tree(sheet: PageBuilder, target: Section, level: int) -> list[Html]:
     return [title, tag("details", summary, *map(elements.without_heading, blocks), class_="lb-aside")]
 
 
+def _map(sheet: PageBuilder) -> list[Html]:
+    """The contents of a lecture in parts: what `main()` says, and its parts in the steps of the argument.
+
+    A step is a note right before a part: what it says stands above the parts that follow. Parts before the
+    first step, or without any, are a box of their own.
+    """
+    book, main = sheet.book, sheet.record.main
+    made, note, steps = list[Html](), list[Html](), list[tuple[list[Html], list[Html]]]()
+    for block in document.blocks(book, main):
+        if isinstance(block, SectionCall):
+            if note or not steps:
+                steps.append((note, []))
+                note = []
+            steps[-1][1].append(_entry(book, sheet.record.by_key[block.section]))
+        elif isinstance(block, Prose):
+            made, note = [*made, *note], show(sheet, main, 1, [block])
+        else:
+            made += show(sheet, main, 1, [block])
+    if len(steps) == 1:  # its note is about all parts
+        made += [*steps[0][0], *steps[0][1]]
+    else:
+        boxes = [tag("li", *words, tag("div", *parts), class_="lb-step") for words, parts in steps]
+        # As many in a row as there is room for, and rows of about the same length.
+        columns = len(boxes) if len(boxes) <= MOST_STEPS else -(-len(boxes) // 2)
+        made.append(tag("ol", *boxes, class_="lb-map", style=f"--lb-columns:{columns}"))
+    if _asks(book):
+        n = sum(
+            isinstance(block, Question) for s in book.record.sections for block in document.blocks(book, s)
+        )
+        words = ngettext("The question of this lecture", "All {n} questions of this lecture", n)
+        link = tag("a", words, href=sitemap.relative_url(sitemap.INDEX, sitemap.QUESTIONS))
+        made.append(tag("p", link, class_="lb-link"))
+    return [*made, *note]
+
+
+def _question_list(book: Sitemap) -> Page:
+    """All questions of a lecture, by its parts; what a reader answers here is answered there, too."""
+    name, record = sitemap.QUESTIONS, book.record
+    setting = NoteContext(
+        Citations(book.bibliography, opens=True),
+        [],  # what is wrong with their words is said of the page that asks them
+        resolve=lambda target: sitemap.resolve_name(book, name, target),
+        number=lambda label: sitemap.resolve_label(book, name, label),
+    )
+    answered, blocks = list[Html](), list[Html]()
+    for part in book.parts:
+        page = book.page(part)
+        there = sitemap.relative_url(name, page)
+        asked = list[Html]()
+        for section in book.sections(page):
+            setting.ids, setting.level = book.anchor(section), 2
+            for block in document.blocks(book, section):
+                if isinstance(block, Question):
+                    place = sitemap.relative_url(name, page, book.anchor(section))
+                    asked.append(questions.box(block, section, setting, answered, there, place))
+        if asked:
+            link = tag("a", to_html.inline(part.heading or part.name, setting), href=there)
+            blocks += [elements.heading(2, link, book.anchor(part)), *asked]
+    title = _("Questions")
+    back = tag("a", record.title, href=sitemap.relative_url(name, sitemap.INDEX))
+    says = _("Every question of the lecture. The heading above one leads to where it is asked.")
+    head = [
+        tag("nav", back, class_="lb-around lb-eyebrow", aria_label=_("place in this lecture")),
+        elements.heading(1, title),
+        tag("p", says, class_="lb-path"),
+        tag("div", class_="lb-questions"),  # here a script says how many are answered
+    ]
+    foot = [*references(setting.citations), script_words.data(["answers"])]
+    passage = SearchPassage("", f"{title}: {record.title}")
+    return elements.page([*head, *blocks, *foot], [passage])
+
+
 def _entry(book: Sitemap, part: Section) -> Html:
     """A part on the contents page: its heading, how long it takes, and folded the theses of its sections."""
     record, page = book.record, book.page(part)
@@ -245,8 +342,7 @@ def _entry(book: Sitemap, part: Section) -> Html:
         words = to_html.inline(section.heading or section.name, setting)
         link = tag("a", words, href=f"{way}#{book.anchor(section)}")
         aside = tag("small", _("aside"), " ") if section.aside else elements.NOTHING
-        tick = verdicts.claims_mark(record, section, book.recordings)
-        theses.append(tag("li", link, " ", aside, tick, class_="lb-off" if section.aside else None))
+        theses.append(tag("li", link, " ", aside, class_="lb-off" if section.aside else None))
     if part.requires:
         needs = tag("span", _("needs {device}", device=describe_need(part.requires)), class_="lb-badge")
     number = tag("span", book.parts.index(part) + 1, class_="lb-number")
@@ -256,13 +352,8 @@ def _entry(book: Sitemap, part: Section) -> Html:
     core = len(theses) - asides
     counted = [ngettext("{n} section", "{n} sections", core)] if core else []
     counted += [ngettext("{n} aside", "{n} asides", asides)] if asides else []
-    rulings = verdicts.rulings(record, book.recordings, mine)
-    says = [
-        reading_time.minutes(book, mine, short=True),
-        elements.text(", ".join(counted)),
-        verdicts.counts(rulings),
-    ]
-    summary = tag("summary", elements.join([word for word in says if word], elements.text(" · ")))
+    says = [reading_time.minutes(book, mine, short=True), ", ".join(counted)]
+    summary = tag("summary", elements.join(filter(None, says), " · "))
     return tag("div", title, tag("details", summary, tag("ul", *theses)), class_="lb-part")
 
 

@@ -168,7 +168,13 @@ def host(book: Sitemap, page: str) -> Html:
         return elements.NOTHING
     way = ("" if page == sitemap.INDEX else "../") + file_of(page)
     ranks = _ranks(book.record, book.sections(page)) or None
-    return tag("div", class_="lb-player", data_steps=way, data_page=page, data_ranks=ranks, hidden=True)
+    from_ = [
+        book.anchor(section)
+        for section in book.sections(page)
+        if section.has_run and any(_is_shown(book.record, section, *step) for step in section.steps)
+    ]
+    told = {"data_steps": way, "data_page": page, "data_ranks": ranks, "data_from": " ".join(from_)}
+    return tag("div", class_="lb-player", **told, hidden=True)
 
 
 def script(page: str, track: Track) -> str:

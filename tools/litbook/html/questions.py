@@ -27,15 +27,25 @@ MOST = 8  # numbers of an answer that can be typed
 TYPED = 40  # characters of a text that can
 
 
-def box(question: Question, section: Section, setting: NoteContext, paper: list[Html]) -> Html:
+def box(
+    question: Question,
+    section: Section,
+    setting: NoteContext,
+    paper: list[Html],
+    page: str = "",
+    place: str = "",
+) -> Html:
     """The box of one question; its answer says how it comes about, and which recording it is from, if any.
 
     The answer is added to those that stand at the page's end. One that never ran says why it has no answer.
+    On another page than its own, `page` leads to that and `place` to its section there.
     """
     if question.missing:
         asked = to_html.passage(_(ASKED) + " " + question.text, setting)
         return tag("div", asked, tag("p", tag("small", question.missing)), class_="lb-ask", role="note")
     title: list[Html | str] = [_("Check yourself")]
+    if place:
+        title = [tag("a", to_html.inline(section.heading or section.name, setting), href=place)]
     parts = [to_html.passage(question.text, setting)]
     if question.hint:
         parts.append(_opening("hint", _("Hint"), to_html.passage(question.hint, setting)))
@@ -57,7 +67,7 @@ def box(question: Question, section: Section, setting: NoteContext, paper: list[
             items.append(tag("li", tag("b", units.short(exact, answer.unit or "")), ": ", mistake))
         wrong = tag("ul", *items, class_="lb-mistakes") if items else elements.NOTHING
         parts.append(_opening("answer", _("Answer"), tag("p", reply, class_="lb-reply"), why, drawn, wrong))
-        attributes = {"id": f"question-{n}"}
+        attributes = {"id": f"question-{n}", "data_page": page or None}
         if key := typed_answer(answer):  # what a script needs to judge what a reader types
             attributes["data_answer"] = json.dumps(key.values)
             if key.unit:

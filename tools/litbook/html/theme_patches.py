@@ -24,12 +24,23 @@ _SECTION = re.compile(
     re.DOTALL,
 )
 
+_MENU = re.compile(
+    r'(<div class="md-sidebar md-sidebar--primary".*?)'
+    r'(<div class="md-content".*?</article>\s*</div>)',
+    re.DOTALL,
+)
+
 
 def name_landmarks(page: str) -> str:
     """A page of the site, its search dialog and the navigation of each section with a name."""
     name = elements.attribute(_("Search"))
     page = _DIALOG.sub(lambda m: f'{m[0][:-1]} aria-label="{name}">', page)
     return _SECTION.sub(_with_title, page)
+
+
+def put_article_first(page: str) -> str:
+    """A page whose menu comes after its article, where the Tab key leads; a style puts it on the left."""
+    return _MENU.sub(r"\2\1", page, count=1)
 
 
 def announce_formulas(page: str) -> str:

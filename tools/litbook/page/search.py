@@ -30,7 +30,7 @@ _NAME = re.compile(r"(?<=\.)[A-Za-z_]\w{2,}|[A-Za-z_]\w{2,}(?=\(|=[^=\s])")
 class SearchPassage(Struct, frozen=True):
     """One passage of a page: its id there, "" for the top; its title as Markdown; paragraphs, and names.
 
-    `core` is a section that the main path leads through.
+    `core` is a section that the main path leads through, `waits` one that has not run.
     """
 
     anchor: str
@@ -38,6 +38,7 @@ class SearchPassage(Struct, frozen=True):
     words: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     core: bool = False
+    waits: bool = False
 
 
 def passages(book: Sitemap, page: str) -> Iterator[SearchPassage]:
@@ -56,7 +57,8 @@ def passages(book: Sitemap, page: str) -> Iterator[SearchPassage]:
         lines = [book.lines[section.file][row.number - 1] for row in rows] + ([] if i else margins)
         words = [text for block in blocks if isinstance(block, forms.PieceBlock) for text in _words(block)]
         anchor, core = book.anchor(section) if i else "", i > 0 and not section.aside
-        yield SearchPassage(anchor, title, tuple(words), _names(lines), core)
+        waits = i > 0 and document.waits(book, section)
+        yield SearchPassage(anchor, title, tuple(words), _names(lines), core and not waits, waits)
     if definitions := book.definitions(page):
         lines = [line for e in definitions for line in book.lines[e.file][e.first - 1 : e.last]]
         yield SearchPassage("definitions", _("Definitions"), names=_names(lines))

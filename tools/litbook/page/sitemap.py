@@ -24,6 +24,7 @@ from litbook.record.model import Definition, Record, Section, group_by
 
 NOTHING_CITED: Bibliography = {}
 INDEX = "index.md"
+QUESTIONS = "questions.md"  # of a lecture in parts: all that it asks
 
 LinkTarget = Section | Definition
 
@@ -72,7 +73,7 @@ class Sitemap:
         """The Markdown file of a part's page: by its name, or by its key where two parts have one name."""
         alone = [other.name for other in self.parts].count(part.name) == 1
         name = re.sub(r"[^\w-]", "-", part.name if alone else part.key).replace("_", "-").strip("-")
-        return f"{'part-index' if name == 'index' else name}.md"
+        return f"{name}.md" if f"{name}.md" not in (INDEX, QUESTIONS) else f"part-{name}.md"
 
     @cached_property
     def file(self) -> dict[str, int]:

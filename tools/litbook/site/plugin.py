@@ -132,6 +132,7 @@ class Options(base.Config):
     notebooks = kinds.Type(bool, default=True)
     workbook = kinds.Optional(kinds.Type(bool))  # by default where mkdocs-jupyter draws it
     synonyms = kinds.DictOfItems(kinds.Type(str), default={})  # words for which the search finds others, too
+    glossary = kinds.Type(str, default="")  # the page whose table's rows answer a query for their word
     # In whose words the lectures are written; "": in ours. Where no others are here, a run says so.
     words = kinds.Choice(("", *WORDS), default="") if WORDS else kinds.Type(str, default="")
     rules = kinds.DictOfItems(kinds.Type((str, bool)), default={})  # the severity of each, by its code
@@ -171,6 +172,7 @@ class LitbookPlugin(BasePlugin[Options]):
         self.passages: dict[
             str, Sequence[SearchPassage]
         ] = {}  # what a search finds of them, by their address
+        self.terms: list[search.Term] = []  # the rows of the glossary
         self.preview: PreviewPages | None = None  # makes pages when they are asked for, and writes none
 
     def load_config(
@@ -312,6 +314,9 @@ class LitbookPlugin(BasePlugin[Options]):
                 _("Workbook"),
             )  # in the menu it stands below its lecture
             return workbook_page(html, page.file.src_uri, formulas, config["extra"].get("colab") or "")
+        if self.config.glossary and page.file.src_uri == self.config.glossary:
+            html, self.terms = search.mark_terms(html, page.url)
+            page.present_anchor_ids.update(place.partition("#")[2] for place, *_rest in self.terms)
         if self.config.comments and parts and not self.preview and not _IS_TABLE.match(page.file.src_uri):
             of = {"mapping": "pathname", "theme": "preferred_color_scheme", "loading": "lazy"}
             names = {f"data_{name}": value for name, value in (self.config.comments | of).items()}
@@ -335,7 +340,8 @@ class LitbookPlugin(BasePlugin[Options]):
 
     def on_post_page(self, output: str, **_: Any) -> str:
         """What Material leaves nameless gets a name, and formulas their font."""
-        return search.use_own_worker(theme_patches.announce_formulas(theme_patches.name_landmarks(output)))
+        output = theme_patches.put_article_first(theme_patches.name_landmarks(output))
+        return search.use_own_worker(theme_patches.announce_formulas(output))
 
     def on_post_template(self, output_content: str, *, template_name: str, **_: Any) -> str:
         """The page for addresses that lead nowhere has names, too."""
@@ -349,7 +355,7 @@ class LitbookPlugin(BasePlugin[Options]):
             versions = {name: v.partition("+")[0] for one in recorded for name, v in one.items() if v}
             listed = "".join(f"{name}=={versions[name]}\n" for name in sorted(versions))
             write(Path(config["site_dir"]) / "requirements.txt", listed.encode())
-        search.split(Path(config["site_dir"]), self.config.synonyms, self.passages)
+        search.split(Path(config["site_dir"]), self.config.synonyms, self.passages, self.terms)
         self._end()
         if config["strict"] and self.findings:
             raise Abort(refusal(self.findings))

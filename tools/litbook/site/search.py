@@ -23,11 +23,13 @@ from litbook.page.search import SearchPassage
 WORKER = "assets/litbook/search.js"
 WHERE, INDEX = "search/search_index.json", "search/index.js"  # what every page asks for, and the index itself
 IN_FOLDERS = "assets/litbook/folder.js"  # to run before Material's script, which looks for a `Worker`
+_TERM = re.compile(r"<tr>\s*<td>(.*?)</td>\s*<td>(.*?)</td>\s*<td>(.*?)</td>\s*</tr>", re.DOTALL)
 _THEIRS = re.compile(r'("search": ?"[./]*)assets/javascripts/workers/search\.\w+\.min\.js"')
 
 QUIET = ("pre", "svg", "table")  # elements of pages that are not ours and that no search finds
 MARKS = ("code", "pre", "ul", "ol", "sub", "sup")  # what Material leaves in its text
 CORE = 1.5  # so many times as much as elsewhere a word counts in a section of the main path
+WAITS = 0.2  # and in one that has not run, which shows a promise alone
 OFTEN = 4  # so many pages, the first ones, are found by a name that stands in no prose
 
 
@@ -44,9 +46,31 @@ def use_own_worker(page: str) -> str:
     return _THEIRS.sub(rf'\g<1>{WORKER}"', page)
 
 
-def split(site: Path, synonyms: Mapping[str, str], lectures: Mapping[str, Sequence[SearchPassage]]) -> None:
+def mark_terms(content: str, page: str) -> tuple[str, list[Term]]:
+    """A glossary's page, each row of its table with an id, and these rows as the search answers with them.
+
+    In a row are the word, its meaning, and where it is defined.
+    """
+    terms = list[Term]()
+
+    def marked(row: re.Match[str]) -> str:
+        word, meaning, place = (re.sub(r"<[^>]*>", "", cell).strip() for cell in row.groups())
+        anchor = re.sub(r"[^\w-]+", "-", html.unescape(word).lower())
+        terms.append([f"{page}#{anchor}", word, f"{meaning} {place}".strip()])
+        return row[0].replace("<tr>", f'<tr id="{anchor}">', 1)
+
+    return _TERM.sub(marked, content), terms
+
+
+def split(
+    site: Path,
+    synonyms: Mapping[str, str],
+    lectures: Mapping[str, Sequence[SearchPassage]],
+    terms: Sequence[Term] = (),
+) -> None:
     """Cut the built index in two; `lectures` has their passages, by the addresses of their pages.
 
+    A query that names one of the `terms` of the glossary is answered with that first.
     A site without a search, or with another theme's, stays as it is.
     """
     small, large = site / WHERE, site / INDEX
@@ -84,10 +108,12 @@ def split(site: Path, synonyms: Mapping[str, str], lectures: Mapping[str, Sequen
                 f"<code>{t}</code>" if isinstance(n, markdown_nodes.InlineCode) else t for n, t in parts
             )
             entry = [anchor, title, html.escape(content, quote=False)]
-            more = [" ".join(names), {"boost": CORE}] if passage.core else [" ".join(names)] if names else []
+            boost = {"boost": CORE} if passage.core else {"boost": WAITS} if passage.waits else {}
+            more = [" ".join(names), boost] if boost else [" ".join(names)] if names else []
             pages.setdefault(page, []).append([*entry, *more])
         often.update(above)
-    large.write_text(f"self.__litbook = {_line(list(pages.items()))}\n", encoding="utf-8")
+    whole = {"__litbook": list(pages.items()), "__litbookTerms": terms}
+    large.write_text("".join(f"self.{n} = {_line(it)}\n" for n, it in whole.items()), encoding="utf-8")
     index["config"] |= {
         "worker": f"../javascripts/workers/{workers[-1].name}",  # from our own
         "index": f"../../{INDEX}",
@@ -98,6 +124,9 @@ def split(site: Path, synonyms: Mapping[str, str], lectures: Mapping[str, Sequen
     # From a folder Material takes this script instead.
     small.with_suffix(".js").write_text(f"var __index = {text}\n", encoding="utf-8")
 
+
+Term = list[str]
+"""A word of the glossary: where its row is, the word, and what it means, as HTML."""
 
 IndexEntry = list[Any]
 """A passage in the index: its anchor with `#`, title and lines of text as HTML, names, what else there is."""

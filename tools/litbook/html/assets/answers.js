@@ -1,15 +1,17 @@
-// A field below each question whose answer can be typed. What was typed stays in this browser.
+// A field below each question whose answer can be typed. What was typed stays in this browser, by the page that asks it.
 {
-  const boxes = [...document.querySelectorAll(".lb-ask[data-answer]")], key = `litbook ${location.pathname}`, right = new Set();
+  const boxes = [...document.querySelectorAll(".lb-ask[data-answer]")], right = new Set();
+  const pageOf = (box) => new URL(box.dataset.page ?? "", location.href.split(/[?#]/)[0]).pathname, pages = new Set(boxes.map(pageOf));
   const { lang, answers: words } = JSON.parse(document.getElementById("lb-words")?.dataset.words ?? "{}");
   const say = (name, its) => words[name].replace(/{(\w+)}/g, (_, it) => its[it]);
   const TIMES = { __proto__: null, ns: 1e-9, us: 1e-6, µs: 1e-6, ms: 1e-3, s: 1, min: 60, minute: 60, h: 3600, hour: 3600, day: 86400, week: 604800, year: 31557600 };
   const MANY = { __proto__: null, k: 1e3, m: 1e6, g: 1e9, b: 1e9, t: 1e12, thousand: 1e3, million: 1e6, billion: 1e9, trillion: 1e12 };
   const N = "[-+]?(?:\\d+\\.?\\d*|\\.\\d+)(?:e[-+]?\\d+)?", FORMULA = RegExp(`^(${N}(?:\\s*[*×·/^x]\\s*${N})*)\\s*(\\D*)$`, "i");
   const plain = (it) => it.trim().toLowerCase().replace(/^torch\.|["'`]/g, ""), far = (it) => Math.abs(Math.log(Math.abs(it)));
-  let kept = {};
-  try { kept = Object(JSON.parse(localStorage.getItem(key))); } catch {}
-  const keep = () => { try { localStorage.setItem(key, JSON.stringify(kept)); } catch {} };
+  const stored = (name) => { try { return Object(JSON.parse(localStorage.getItem(name))); } catch { return {}; } };
+  const store = (name, what) => { try { localStorage.setItem(name, JSON.stringify(what)); } catch {} };
+  const kept = Object.fromEntries([...pages].map((page) => [page, stored(`litbook ${page}`)]));
+  const keep = () => pages.forEach((page) => store(`litbook ${page}`, kept[page]));
 
   // "GiB" is [2 ** 30, "b"]. Where no bytes are asked for, "70B" is 70 billion.
   const unit = (text, bytes) => {
@@ -59,24 +61,28 @@
   };
 
   const line = document.createElement("p"), tell = () => {
-    line.lastChild.hidden = !Object.keys(kept)[0];
+    line.lastChild.hidden = !Object.values(kept).some((it) => Object.keys(it)[0]);
     line.firstChild.textContent = say("done", { n: right.size, all: boxes.length });
   };
   // What the contents of the lecture say of each part: how many of its questions are answered.
-  const parts = "litbook answered", there = () => { try { return Object(JSON.parse(localStorage.getItem(parts))); } catch { return {}; } };
-  const note = () => { try { localStorage.setItem(parts, JSON.stringify({ ...there(), [location.pathname]: [right.size, boxes.length] })); } catch {} };
+  const parts = "litbook answered", there = () => stored(parts);
+  const note = () => store(parts, { ...there(), ...Object.fromEntries([...pages].map((page) => {
+    const its = boxes.filter((box) => pageOf(box) === page);
+    return [page, [its.filter((box) => right.has(box)).length, its.length]];
+  })) });
   for (const link of document.querySelectorAll(".lb-parttitle a")) {
     const [n, all] = there()[link.pathname] ?? [];
     if (n) link.parentNode.append(Object.assign(document.createElement("small"), { textContent: `${n === all ? "✓ " : ""}${say("done", { n, all })}` }));
+    if (n && n === all) link.closest(".lb-part").classList.add("lb-done");
   }
   line.className = "lb-progress";
   line.innerHTML = "<span></span> <button></button>";
   line.lastChild.before(`${words?.kept} `);
   line.lastChild.textContent = words?.forget;
-  line.lastChild.onclick = () => { kept = {}; keep(); right.clear(); note(); location.reload(); };
+  line.lastChild.onclick = () => { pages.forEach((page) => (kept[page] = {})); keep(); right.clear(); note(); location.reload(); };
 
   for (const box of boxes) {
-    const id = box.querySelector(".lb-asktitle + *").textContent, reply = box.querySelector(".lb-answer"), form = document.createElement("form");
+    const id = box.querySelector(".lb-asktitle + *").textContent, mine = kept[pageOf(box)], reply = box.querySelector(".lb-answer"), form = document.createElement("form");
     form.innerHTML = '<label><span></span> <input autocomplete="off" spellcheck="false" maxlength="99"></label> <button></button> <output></output>';
     const [label, button, said] = form.children, [name, field] = label.children;
     const mistakes = [...reply.querySelectorAll(".lb-mistakes li")].map((it) => it.lastChild.textContent.replace(/^: /, ""));
@@ -86,7 +92,7 @@
       try {
         const why = judge(box.dataset, field.value, shown, mistakes);
         right[why ? "delete" : "add"](box);
-        kept[id] = field.value;
+        mine[id] = field.value;
         said.textContent = why ? say("isWrong", { why: why[0].toUpperCase() + why.slice(1) }) : words.isRight;
         form.className = why ? "lb-wrong" : "lb-right";
         if (e) { keep(); tell(); note(); }
@@ -97,8 +103,9 @@
     button.textContent = words.check;
     if (box.dataset.unit) name.textContent = say("in", { unit: box.dataset.unit });
     reply.before(form);
-    if (kept[id]) { field.value = kept[id]; form.onsubmit(); }
+    if (mine[id]) { field.value = mine[id]; form.onsubmit(); }
   }
   // At the foot: what a script adds above the text would move it.
-  if (boxes[0]) { document.querySelector("article .lb-foot").before(line); tell(); }
+  const list = document.querySelector("article .lb-questions");
+  if (boxes[0]) { list ? list.append(line) : document.querySelector("article .lb-foot").before(line); tell(); }
 }

@@ -24,7 +24,7 @@ window.litbookMemory = (it, words, h) => {
       if (cells.some((_, i) => fresh(i))) changes.push(`${words.memory} ${cells.join(" ")}`);
       const table = h("table", `lbp-hue${hue % 5}`,
         h("tr", {}, h("th", {}, words.memory), ...cells.map((text, i) => h("td", fresh(i) ? "lbp-new" : null, text))),
-        ...names.map(([name, reads]) => h("tr", {}, h("th", { scope: "row" }, name), ...cells.map((_, i) => {
+        ...names.map(([name, reads]) => h("tr", {}, h("th", { scope: "row" }, name, h("small", {}, ` ${words.order}`)), ...cells.map((_, i) => {
           const at = reads.indexOf(i);
           return h("td", at < 0 ? null : "lbp-read", at < 0 ? "" : String(at + 1));
         }))));

@@ -45,14 +45,14 @@
 
   /* ---- the page */
 
-  function start(host, wanted) {
+  function start(host, wanted, section) {
     const button = host.querySelector("button"), message = host.querySelector("p");
     message.hidden = true;
     button.setAttribute("aria-busy", "true");
     const settled = () => button.removeAttribute("aria-busy");
     load(host, (data) => {
       settled();
-      if (host.isConnected && !player) player = open(host, data, wanted);
+      if (host.isConnected && !player) player = open(host, data, wanted, section);
     }, () => {
       settled();
       message.textContent = words.lost;
@@ -75,6 +75,15 @@
       } }, ...ranks),
       h("p", { role: "alert", hidden: true })].filter(Boolean));
     host.hidden = false;
+    for (const id of (host.dataset.from || "").split(" ")) { // at each section's heading: its steps alone
+      const title = doc.getElementById(id);
+      if (!title || !/^H[2-6]$/.test(title.nodeName)) continue;
+      const label = words.here.replace("{name}", title.textContent.trim());
+      title.append(h("button", { type: "button", class: "lb-here", "aria-label": label, title: label, onclick: () => {
+        if (player) player.close(true);
+        start(host, null, id);
+      } }, icon("forward")));
+    }
     if (asked() !== null) start(host, asked());
   }
   addEventListener("popstate", () => {

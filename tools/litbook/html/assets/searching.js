@@ -43,7 +43,7 @@
     if (words.some((it) => it.startsWith(one))) return [one];
     const inside = words.filter((it) => it.includes(`_${one}`));
     if (inside.length) return inside;
-    let most = word.length < 5 ? 0 : word.length < 8 ? 1 : 2, found = new Set([word]);
+    let most = word.length < 5 ? 0 : word.length < 8 ? 1 : 2, found = new Set();
     for (const other of words) {
       if (other[0] !== word[0] && other[1] !== word[1] || other.length < word.length - most) continue;
       const [steps, end] = distance(word, other);
@@ -52,7 +52,16 @@
       most = steps;
       found.add(other.slice(0, end));
     }
-    return [...found];
+    return found.size ? [...found] : [word];
+  }
+
+  // The glossary's line that the query names, also by its abbreviation, the one of most words; a plural counts.
+  const bare = (text) => split(text).flatMap((it) => it.split("-")).map((it) => it.length > 3 ? it.replace(/s$/, "") : it);
+  function term(query) {
+    const said = ` ${bare(query).join(" ")} `, named = (self.__litbookTerms ?? []).map(([location, word, text]) => ({ location, title: word, text, names: [word, /^(\p{Lu}{2,}):/u.exec(text)?.[1] ?? word].map((it) => bare(it).join(" ")) }));
+    const long = ({ names }) => Math.max(...names.map((it) => (said.includes(` ${it} `) ? it.split(" ").length : 0)));
+    const found = named.filter(long).sort((a, b) => long(b) - long(a))[0];
+    return found && [{ location: found.location, title: found.title, text: found.text, score: 1, terms: {} }];
   }
 
   const page = ([best]) => best.location.split("#")[0];
@@ -61,10 +70,11 @@
     if (/["*~^:]|(^|\s)[+-]/.test(query)) return ask(QUERY, query);  // who writes so knows what to find
     const all = split(query), text = ` ${all.join(" ")} `, large = all.filter((word) => !SMALL.has(word));
     const tried = (large.length ? large : all).map((word) => ({ word, own: meant(word), others: [] }));
+    const mended = ` ${tried.map((it) => it.own[0]).join(" ")} `;
     for (const [phrase, others] of Object.entries(setup.config.synonyms)) {
       const said = split(phrase);
-      if (!text.includes(` ${said.join(" ")} `)) continue;
-      const beside = tried.filter((it) => said.includes(it.word));
+      if (![text, mended].some((it) => it.includes(` ${said.join(" ")} `))) continue;
+      const beside = tried.filter((it) => said.includes(it.word) || said.includes(it.own[0]));
       for (const it of beside.length ? beside : tried) it.others.push(...split(others));
     }
     // A word as it stands, or its plural, counts more than one that begins with it.
@@ -73,9 +83,10 @@
     const some = await ask(QUERY, [...[...whole].map((it) => `${it}^${WHOLE}`), ...[...terms].filter((it) => it.length > 2 || !known.has(it))].join(" "));
     // First the pages that have all words, then those that have some.
     const every = tried.length > 1 && tried.every((it) => it.own.length === 1 && !it.others.length);
-    const first = every ? (await ask(QUERY, tried.map((it) => `+${it.word}`).join(" "))).data.items : [];
+    const first = every ? (await ask(QUERY, tried.map((it) => `+${known.has(it.word) ? it.word : it.own[0]}`).join(" "))).data.items : [];
     const there = new Set(first.map(page));
-    const result = { ...some, data: { ...some.data, items: [...first, ...some.data.items.filter((it) => !there.has(page(it)))] } };
+    const line = [term(query)].filter(Boolean);
+    const result = { ...some, data: { ...some.data, items: [...line, ...first, ...some.data.items.filter((it) => !there.has(page(it)))] } };
     for (const item of result.data.items.flat()) {  // what is missing is a word that was asked, what is found is in the text
       const found = Object.keys(item.terms).filter((term) => item.terms[term]);
       const missing = tried.filter(({ own, others }) => own.some((it) => it in item.terms) && ![...own, ...others].some((it) => found.includes(it)));

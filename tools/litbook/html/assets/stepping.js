@@ -116,25 +116,28 @@ window.litbookStepping = (shared) => {
 
   /* ---- the panel */
 
-  function open(host, data, wanted) {
+  function open(host, data, wanted, section) {
     const it = track(data), memory = window.litbookMemory(it, words, h), button = host.querySelector("button"), article = host.parentElement;
-    let now = -1, marked = [], from = null, edges = [], opened = null, timer = 0, reveal = false, aside = false, large = false, touch = null, guess = false, known = -1, playing = 0;
+    let now = -1, marked = [], from = null, edges = [], opened = null, timer = 0, reveal = false, aside = false, large = false, touch = null, guess = false, known = -1, playing = 0, low = 0, high = it.count - 1;
+    // Of one section, from its first step to the one before the next section's; a jump out of it opens the whole page.
+    const nth = data.sections.findIndex(([, , anchor]) => anchor === section);
+    if (nth >= 0) [low, high] = [data.sections[nth][0], Math.max(data.sections[nth][0], (data.sections[nth + 1] || [it.count])[0] - 1)];
     const says = h("p", { class: "lbp-live", "aria-live": "polite" });
     const notice = h("p", { class: "lbp-notice", hidden: true });
     const count = h("output", "lbp-count");
-    const slider = h("input", { type: "range", min: 1, max: it.count, step: 1, "aria-label": words.step, oninput: () => go(slider.value - 1) });
+    const slider = h("input", { type: "range", min: low + 1, max: high + 1, step: 1, "aria-label": words.step, oninput: () => go(slider.value - 1) });
     const where = h("div", "lbp-where"), stack = h("div", "lbp-stack"), speaker = h("div", { class: "lbp-aside", hidden: true });
     const tools = {}, acts = {}, keys = [];
     const tool = (name, key, act) => {
-      const label = words[name];
+      const label = words[name], word = words["w" + name[0].toUpperCase() + name.slice(1)];
       keys.push([key, label]);
       acts[{ "←": "ArrowLeft", "→": "ArrowRight" }[key] || key] = act;
-      return (tools[name] = h("button", { type: "button", class: "lbp-" + name, "aria-label": label, title: `${label} (${key})`, onclick: act }, icon(name)));
+      return (tools[name] = h("button", { type: "button", class: "lbp-" + name, "aria-label": label, title: `${label} (${key})`, onclick: act }, icon(name), word && h("span", {}, word)));
     };
     const bar = h("div", { class: "lbp-bar", role: "group", "aria-label": words.step },
-      tool("first", "Home", () => go(0, true)), tool("back", "←", () => go(it.beside(now, -1))),
+      tool("first", "Home", () => go(low, true)), tool("back", "←", () => go(it.beside(now, -1))),
       tool("forward", "→", forward), tool("over", "o", over), tool("into", "i", () => go(now + 1)),
-      tool("out", "u", out), tool("change", "c", change), tool("play", "p", play), tool("last", "End", () => go(it.count - 1, true)));
+      tool("out", "u", out), tool("change", "c", change), tool("play", "p", play), tool("last", "End", () => go(high, true)));
     const speed = h("select", { class: "lbp-speed", "aria-label": words.speed, onchange: () => { if (playing) { play(); play(); } } },
       ...[0.5, 1, 2, 4].map((n) => h("option", { value: n, selected: n === 1 }, `${grouped(n)} ×`)));
     bar.append(speed);
@@ -149,13 +152,22 @@ window.litbookStepping = (shared) => {
     /* -- moving */
 
     function go(k, jumped) {
-      const to = Math.max(0, Math.min(it.count - 1, Number(k)));
+      if (jumped && (k < low || k > high)) whole();
+      else if (k > high && high < it.count - 1 && now === high) {
+        whole(); // the next press goes on
+        return tell(words.ends);
+      }
+      const to = Math.max(low, Math.min(high, Number(k)));
       if (to === now) return tell(to ? words.isLast : words.isFirst);
       notice.hidden = true;
       show(to);
       clearTimeout(timer);
       if (jumped) address(to, true); // a jump is a place to come back to; single steps replace it when they pause
       else timer = setTimeout(() => address(to, false), 250);
+    }
+    function whole() {
+      [low, high] = [0, it.count - 1];
+      [slider.min, slider.max] = [1, it.count];
     }
     function forward() {
       if (covered(now)) { known = now; show(now); } else go(it.beside(now, 1));
@@ -166,7 +178,7 @@ window.litbookStepping = (shared) => {
     }
     function play() { // a step each so often, until the end or until the reader does something else
       clearInterval(playing);
-      playing = playing ? 0 : setInterval(() => (now >= it.count - 1 ? play() : forward()), 1000 / speed.value);
+      playing = playing ? 0 : setInterval(() => (now >= high ? play() : forward()), 1000 / speed.value);
       tools.play.setAttribute("aria-pressed", !!playing);
     }
     function run(e) { // a click on a line's number: on to the next time that it runs
@@ -209,11 +221,12 @@ window.litbookStepping = (shared) => {
       now = k;
       const [first, last, claim] = it.line(k), frames = it.stack(k), f = it.frame(k), id = it.id(f, first), changes = [];
       slider.value = k + 1;
-      count.textContent = say("of", { n: grouped(k + 1), all: grouped(it.count) });
+      count.textContent = say("of", { n: grouped(k - low + 1), all: grouped(high - low + 1) });
       slider.setAttribute("aria-valuetext", say("at", { n: k + 1, all: it.count, place: it.named(f, first) }));
       let target = mark(f, first, last, frames);
       // A call's own listing may stand far from the line that called: the page stays, and its lines are shown here.
-      if (target && from && Math.abs(target.getBoundingClientRect().top - from.getBoundingClientRect().top) > innerHeight * 0.6) target = null;
+      // In full screen there is nothing else to see: the page goes to its lines.
+      if (!large && target && from && Math.abs(target.getBoundingClientRect().top - from.getBoundingClientRect().top) > innerHeight * 0.6) target = null;
       if (reveal) hide();
       const hidden = covered(k);
       article.classList.toggle("lb-guess", hidden);
@@ -429,6 +442,7 @@ window.litbookStepping = (shared) => {
     function visit(text, fresh) {
       const n = Number(text), k = Math.max(0, Math.min(it.count - 1, Number.isFinite(n) ? Math.round(n) - 1 : 0));
       notice.hidden = true;
+      if (k < low || k > high) whole();
       if (k !== now) show(k);
       if (text !== null && String(k + 1) !== text) {
         tell(say("none", { step: text.slice(0, 20), n: k + 1, all: it.count }));
@@ -445,8 +459,8 @@ window.litbookStepping = (shared) => {
     root.classList.add("lb-stepping");
     button.setAttribute("aria-expanded", "true");
     tools.forward.focus({ preventScroll: true });
-    toggle("reveal"); // what is to come is hidden, unless one wants to see it
-    if (wanted === null) { show(0); address(0, true); } else visit(wanted, false);
+    toggle("reveal"); // what is to come is grey
+    if (wanted === null) { show(low); address(low, true); } else visit(wanted, false);
     return { close, visit, host };
   }
   return open;

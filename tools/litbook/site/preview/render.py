@@ -283,7 +283,7 @@ class Renderer:
                         on_page = [*pages.text(place, []).passages]
                 passages[urls.get(place, "")] = on_page
         write(self.folder / search.WHERE, index.generate_search_index(None).encode())
-        search.split(self.folder, self.plugin.config.synonyms, passages)
+        search.split(self.folder, self.plugin.config.synonyms, passages, self.plugin.terms)
         self.searched = dict.fromkeys({search.WHERE, uri}, now)
 
     def banner(self, address: str) -> str:

@@ -21,7 +21,7 @@
   const pages = new Map();
   for (const path of choices.menu) {
     const article = (await read(path)).querySelector("article.md-content__inner");
-    if (article && !article.querySelector(".lb-workbook")) pages.set(path, { article, name: `p${pages.size + 1}` });
+    if (article && !article.querySelector(".lb-workbook, .lb-questions")) pages.set(path, { article, name: `p${pages.size + 1}` });
   }
 
   const make = (tag, text, attributes = {}) => {
