@@ -624,7 +624,7 @@ def checkpointing_lets_a_large_model_fit() -> None:
         "Of 1024 GPUs that reach 40 % of their peak, 15e12 tokens take 206 days, 5.07 million GPU-hours."  # @hide
     explore(in_training, over={
         "model": ["Llama-3.2-1B", "Llama-3-8B", "Llama-3-70B", "Llama-3-405B"],
-        "gpus": [2**i for i in range(15)], "context": [2**i for i in range(11, 18)],
+        "gpus": [2**i for i in range(15)], "context": [part * 2**i for i in range(9, 18) for part in (2, 3)],
         "activations_kept": ["all", inputs_alone],
     }, at={
         "model": "Llama-3-70B", "gpus": 1024, "context": 8192, "activations_kept": "all",
@@ -640,8 +640,8 @@ def checkpointing_lets_a_large_model_fit() -> None:
             Training is on `15e12` tokens, at `40 %` of the peak, with
             [attention](#training_costs_six_per_weight_and_twelve_per_pair) and what is recomputed.
         """, alt=r"""
-            It does not fit: 222.9 of 72 GB. A frame, the memory of one H100, and a bar that runs
-            far out of it: a sliver of state, activations, and the softmax of the logits.
+            It does not fit. A frame, the memory of one H100, and a bar that runs far out of it: a
+            sliver of state, activations, and the softmax of the logits.
         """)  # @hide
     note(rf"""
         So in data parallelism without checkpointing, no number of GPUs is enough, because each
