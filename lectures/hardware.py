@@ -46,7 +46,10 @@ class Card:
 
     @property
     def capacity(self) -> int:
-        """Bytes of memory that a model can count on: what the driver shows, where someone has seen it, else the datasheet's."""
+        """Bytes of memory in all: what the driver shows, where someone has seen it, else the datasheet's.
+
+        What may be planned for is `napkin.room` of `memory`.
+        """
         return self.reported or self.memory
 
     @property

@@ -13,7 +13,10 @@ import math
 from dataclasses import dataclass
 
 DAY = 86400  # seconds
-RESERVE = 0.1  # of a GPU's memory, kept free: for buffers, fragments and what an operation needs for a moment
+# Of a GPU's memory, the share that is kept free: for buffers, fragments and what an operation needs for a moment. vLLM
+# keeps this share free by default, as `gpu_memory_utilization` 0.9 [@vllm-args].
+RESERVE = 0.1
+MFU = 0.4  # assumed where nobody has measured one: Llama 3's report has 0.38 to 0.43 [@llama3]
 NF4 = 0.5 + 1 / 64 + 4 / 16384  # bytes of a weight in QLoRA: 4 bits, a scale for 64 of them, a scale of 256 scales [@qlora]
 MXFP4 = 4.25 / 8  # bytes of a weight: 4 bits, and 8 for each block of 32 [@ocp-mx]
 
@@ -408,7 +411,8 @@ def gathered_parameters(s: Shape) -> int:
 def room(memory: float, reserve: float, gathered: float) -> float:
     """Bytes of a device's memory that may be planned for: all but a reserve, or but gathered weights if these are larger.
 
-    The memory is the one that the card is sold by. This is the book's one rule for "does it fit". Section: fit.
+    This is the one rule for "does it fit", in the lectures, on the first page and in the calculator: `memory` is the one
+    that the card is sold by, `reserve` is `RESERVE`, unless someone types another. Section: fit.
     """
     return memory - max(memory * reserve, gathered)
 

@@ -140,11 +140,16 @@ def a_training_run_in_three_lines() -> None:
         "The run takes 144 days on these assumptions."
     modest = work / (rate * 0.4 * gpus * DAY)  # @inspect modest as days
     assert 179.9 < modest < 180.0, "At an MFU of 0.4 the run takes 180 days."
+    multiplied, pairs = 69_501_714_432, 80 * 8192 * 8192  # @hide
+    counted = modest * (6 * multiplied + 12 * pairs) / (6 * params)  # @hide
+    assert round(counted) == 206, \
+        "With the attention of Llama-3-70B over 8192 tokens, it takes 206 days."  # @hide
     note(rf"""
         The run takes **{days:.0f} days**, *if* the MFU is {mfu} and no machine fails. At an MFU of
         `0.4`, between the `0.38` and `0.43` that the Llama 3 report states for its largest model
-        [@llama3], it takes {modest - days:.0f} days more. So an estimate needs its assumptions
-        printed next to it.
+        [@llama3], it takes {modest - days:.0f} days more. The calculator and the first page start
+        from `0.4`, and they also count the attention of sequences of `8192` tokens: {counted:.0f}
+        days. So an estimate needs its assumptions printed next to it.
     """)
     question(r"""
         The same run has to end within `30` days, at the same MFU. How many GPUs does it take?
@@ -272,8 +277,10 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
     assert 5.34e9 < bound < 5.35e9, \
         "By what the GPU itself reports, the bound is a little higher."  # @hide
     note(rf"""
-        So one H100 trains at most {limit / 1e9:.0f} billion parameters. In practice fewer fit,
-        because what the forward pass leaves for the backward pass takes memory as well.
+        So one H100 trains at most {limit / 1e9:.0f} billion parameters. This bound counts all
+        {card.memory / GB:.0f} GB. In practice fewer fit, because what the forward pass leaves for
+        the backward pass needs memory as well, and a tenth is usually
+        [kept free](#lecture_03.checkpointing_lets_a_large_model_fit).
     """)
     stored = {"parameter": p.nbytes / 1000}  # @hide
     training = {**stored, "gradient": p.grad.nbytes / 1000, "moments": moments / 1000}  # @hide
@@ -457,10 +464,12 @@ def pooled_memory_needs_sharded_state() -> None:
     enough = next(fits)  # @hide
     assert enough == 15, \
         "15 GPUs hold the state of 70 billion parameters, fewer do not."  # @hide
+    assert next(c for c in range(1, 99) if sum(state(70, c).values()) <= 0.9 * memory) == 16, \
+        "With a tenth of each GPU kept free, it takes 16."  # @hide
     explore(state, over={"billions": [1, 3, 8, 13, 34, 70, 405], "cards": [1, 2, 4, 8, 16, 32, 128, 1024]},
         at={"billions": 8, "cards": 1}, kind="stack", unit="B", limit=("memory of one H100", memory),
         do="Choose `70` billion parameters. How many GPUs make their state fit, sharded?",
-        see=f"Parameters, gradients and moments of that model are `16 * 70e9` bytes. It takes {enough} GPUs at least, so `16` of the slider.",
+        see=f"Parameters, gradients and moments of that model are `16 * 70e9` bytes. It takes {enough} GPUs at least, so `16` of the slider. If a tenth of each GPU is [kept free](#lecture_03.checkpointing_lets_a_large_model_fit), it takes all `16`.",
         caption="Bytes that each GPU keeps of parameters, gradients and moments, when they are sharded.",
         alt="A bar of parameters, gradients and moments beside the memory of one GPU.")
     misbelief(f"{gpus} H100s can train a model of {pooled / 1e9:.0f} billion parameters.", rf"""

@@ -29,27 +29,35 @@ def plot_block(shapes: Mapping[str, tuple[int, int]]) -> Figure:
 
 
 def plot_fit(kept: Mapping[str, float], memory: int) -> Figure:
-    """A GPU's memory as a frame, a tenth of it dashed, and a bar of state, activations and the softmax."""
-    fig = Figure(figsize=(6.4, 1.7), facecolor="none", layout="constrained")
-    axes = fig.subplots()
-    left = 0.0
-    for name, color in (("state", BLUE), ("activations", GOLD), ("softmax", GREEN)):
-        axes.barh(
-            0,
-            kept[name],
-            left=left,
-            height=0.7,
-            color=color + "99",
-            label=f"{name}, {kept[name] / GB:.1f} GB",
-        )
-        left += kept[name]
-    axes.add_patch(Rectangle((0, -0.5), memory, 1, facecolor="none", edgecolor="black", linewidth=2))
-    free = (0.9 * memory, -0.42), 0.1 * memory, 0.84
+    """The verdict, a GPU's memory as a frame, a tenth of it dashed, and a bar of state, activations and the softmax.
+
+    As the picture's script draws it, so that nothing jumps when this begins.
+    """
+    fig = Figure(figsize=(4, 200 / 96), facecolor="none")  # 384 by 200 units of the script, each 3/4 of a point
+    axes = fig.add_axes((0, 0, 1, 1))
+    scale, most = 124 / memory, 376
+    parts = {name: kept[name] for name in ("state", "activations", "softmax")}
+    need, room, left = sum(parts.values()), 0.9 * memory, 0.0
+    small, places = 13.5 * 0.75, ((3, 160), (180, 160), (3, 186))
+    for (name, size), color, (x, y) in zip(parts.items(), (BLUE, GOLD, GREEN), places):
+        end = min(most, left + size * scale)
+        axes.add_patch(Rectangle((4 + left, 88), end - left, 40, color=color + "99", linewidth=0))
+        axes.add_patch(Rectangle((x, y - 11), 12, 12, color=color + "99", linewidth=0))
+        axes.text(x + 18, y, f"{name} {size / GB:.4g} GB", color="black", fontsize=small)
+        left = end
+    fits = need <= room
+    words = f"{'✓ It fits' if fits else '✗ It does not fit'}: {need / GB:.4g} of {room / GB:.4g} GB"
+    axes.text(3, 22, words, color=GREEN if fits else RED, fontsize=21 * 0.75, fontweight="bold")
+    hours = float(f"{kept['gpu_hours']:.3g}")
+    axes.text(3, 46, f"{kept['days']:.3g} days, {hours:,.0f} GPU-hours", color="black", fontsize=small)
+    axes.text(3, 75, f"one H100: {memory / GB:.0f} GB, a tenth kept free", color="black", fontsize=small)
+    if need * scale > most:  # the bar goes on
+        axes.plot([382, 375] * 3 + [382], range(84, 140, 8), color="white", linewidth=4)
+    free = (4 + room * scale, 86), (memory - room) * scale, 44
     axes.add_patch(Rectangle(*free, facecolor="none", edgecolor="black", linestyle="--"))
-    axes.text(0, 0.62, f"one H100: {memory / GB:.0f} GB", color="black")
-    axes.text(0, -1.45, f"{left / GB:.1f} GB a card; {kept['days']:.0f} days", color="black")
-    axes.set(xlim=(-0.01 * left, max(memory, left) * 1.01), ylim=(-1.6, 1.1))
-    axes.legend(frameon=False, labelcolor=GREY, ncols=3, loc="upper left", bbox_to_anchor=(-0.02, 0.4))
+    frame = (4, 82), memory * scale, 52
+    axes.add_patch(Rectangle(*frame, facecolor="none", edgecolor="black", linewidth=2))
+    axes.set(xlim=(0, 384), ylim=(200, 0))
     axes.set_axis_off()
     return fig
 

@@ -9,6 +9,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from counters import Watching, saved_bytes_of
 from hardware import CARDS
+from napkin import RESERVE, room
 from plots import RED, stacks
 from matplotlib.figure import Figure
 from torch import Tensor, nn
@@ -563,9 +564,10 @@ def more_ranks_keep_less_each() -> None:
     """Only what is sharded shrinks with more ranks."""
     note(rf"""
         A model of $13$ billion parameters is to be trained on H100 GPUs, with
-        {CARDS["H100 SXM"].capacity / 1e9:.1f} GB each. How many of them does it take? That depends
-        on what is *sharded*, so that each rank keeps only one part. What is not sharded, every rank
-        keeps whole.
+        {CARDS["H100 SXM"].memory / 1e9:.0f} GB each. A tenth is
+        [kept free](#lecture_03.checkpointing_lets_a_large_model_fit), so
+        {room(CARDS["H100 SXM"].memory, RESERVE, 0) / 1e9:.0f} GB may be planned for. How many GPUs does it take? That depends on what is *sharded*, so that each rank keeps
+        only one part. What is not sharded, every rank keeps whole.
 
         The usual recipe keeps `16` bytes for each parameter: `2` for the weight in `bfloat16`, `2`
         for its gradient, and `12` for the optimizer, which are two moments and a copy of the weight
@@ -589,7 +591,7 @@ def more_ranks_keep_less_each() -> None:
         room for activations.
 
         `keep` gives the bytes of each kind on one rank, and `sharded` says what each stage shards.
-        `memory` is the memory of an H100, as its driver reports it:
+        `memory` is nine tenths of the memory of an H100:
     """)
     recipe = {"weights": 2, "gradients": 2, "optimizer": 12}  # bytes
     assert sum(recipe.values()) == 16, "The state of a parameter has 16 bytes."  # @hide
@@ -602,13 +604,13 @@ def more_ranks_keep_less_each() -> None:
 
     assert sum(keep("stage two", 8).values()) == (26 + 22.75) * 1e9, \
         "In stage two on 8 ranks, each keeps 48.75 GB."
-    memory = CARDS["H100 SXM"].capacity  # @inspect memory as B
+    memory = room(CARDS["H100 SXM"].memory, RESERVE, 0)  # @inspect memory as B
     grid = explore(keep, over={"stage": [*sharded], "ranks": [1, 2, 4, 6, 8, 16, 32, 64, 128, 1024]},
-        at={"stage": "stage one", "ranks": 4}, kind="stack", unit="B", limit=("memory of one H100", memory),
+        at={"stage": "stage one", "ranks": 4}, kind="stack", unit="B", limit=("nine tenths of an H100's memory", memory),
         do="From how many ranks on does each stage fit on an H100? Choose a stage, then move the ranks.",
         see=r"""
             Data parallelism never fits. Among the numbers that the slider has, stage one fits first
-            at `6` ranks, and stages two and three at `4`.
+            at `8` ranks, and stages two and three at `4`.
         """,
         caption="What each rank keeps of the state of a model of `13e9` parameters: weights and gradients in `bfloat16`, optimizer in `float32`.",
         alt="A bar of weights, gradients and optimizer beside the memory of one GPU.")  # @hide
@@ -616,8 +618,8 @@ def more_ranks_keep_less_each() -> None:
     for (stage, ranks), state in grid.items():  # @hide
         if not fits[stage] and sum(state.values()) <= memory:
             fits[stage] = ranks
-    assert [*fits.values()] == [0, 6, 4, 4], \
-        "Stages one, two and three fit on 6, 4 and 4 of these numbers of ranks, data parallelism (0) on none."
+    assert [*fits.values()] == [0, 8, 4, 4], \
+        "Stages one, two and three fit on 8, 4 and 4 of these numbers of ranks, data parallelism (0) on none."
     recipe = {"weights": 4, "gradients": 4, "optimizer": 8}  # in float32
     floor = sum(keep("stage one", 10**9).values())  # @inspect floor as B
     assert floor > memory, \

@@ -1,12 +1,13 @@
 """The running example: the dimensions of Llama-3-8B, an H100, and the seconds of a pass at best."""
 from hardware import CARDS
+from napkin import RESERVE, room
 from lecture_03.counts import Config, block_weights
 from lecture_03.published import LLAMA_3_8B
 
 GPU = CARDS["H100 SXM"]
 PEAK = 989.5e12  # FLOP/s in bfloat16, dense
 BANDWIDTH = 3.35e12  # bytes per second
-MEMORY = GPU.reported or GPU.memory  # bytes, as its driver reports them
+MEMORY = int(room(GPU.memory, RESERVE, 0))  # bytes for weights and caches: a tenth is kept free
 
 WEIGHTS = 7_504_658_432  # of all matrices, read once in a pass
 PARAMETERS = 8_030_261_248  # with the embedding

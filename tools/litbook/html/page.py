@@ -113,8 +113,20 @@ def lecture_overview(lectures: Sequence[LectureRuns]) -> Html:
         title, *links = _links(edition.sitemap, f"lectures/{edition.folder}/", edition.sitemap.parts)
         time = _("{time} to read", time=reading_time.hours(edition.sitemap))
         rows.append(tag("p", title, tag("small", " · ", time)))
-        rows.append(tag("ol", *(tag("li", link) for link in links)) if links else elements.NOTHING)
+        if links:
+            summary = tag("summary", ngettext("{n} part", "{n} parts", len(links)))
+            rows.append(tag("details", summary, tag("ol", *(tag("li", link) for link in links))))
     return tag("div", *rows, class_="lb-all", data_search_exclude="1")
+
+
+def part_minutes(lectures: Sequence[LectureRuns], name: str) -> Html:
+    """How long the part `name` takes to read, for the front page: `8 min`; else empty."""
+    for edition in lectures:
+        for part in edition.sitemap.parts:
+            if part.name == name:
+                page = edition.sitemap.page(part)
+                return reading_time.minutes(edition.sitemap, edition.sitemap.sections(page), short=True)
+    return elements.NOTHING
 
 
 def _links(book: Sitemap, folder: str, sections: Sequence[Section]) -> list[Html]:

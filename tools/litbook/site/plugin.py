@@ -91,7 +91,7 @@ GITHUB = r"https://github\.com/[\w.-]+/[\w.-]+/blob/[\w./-]+"
 MOST = 20  # problems that the end of a strict build names; all stand above
 TELLS = 10.0  # seconds between two lines of a build that takes its time
 INTERRUPTED = 130  # the exit status of Ctrl-C
-PLACES = re.compile(r"<!-- (claims|parts|excerpt|drawing)(?: (\w+))? -->")  # on the front page
+PLACES = re.compile(r"<!-- (claims|parts|excerpt|drawing|minutes)(?: (\w+))? -->")  # on the front page
 
 
 class OneOf(kinds.Choice[str]):
@@ -296,6 +296,7 @@ class LitbookPlugin(BasePlugin[Options]):
             "parts": lambda _: front.lecture_overview(whole),
             "excerpt": lambda _: front.excerpt(whole[0].record),
             "drawing": lambda name: front.drawing(whole, name),
+            "minutes": lambda name: front.part_minutes(whole, name),
         }
         return PLACES.sub(lambda place: make[place[1]](place[2] or ""), markdown)
 
