@@ -532,7 +532,8 @@ def five_formats_on_one_line() -> None:
         do="Which formats have `257`? Then move the number to `70000` and to `1e-8`: which formats still have anything near it?",
         see=rf"""
             `float32` and `float16` have `257`. `70000` is beyond the largest number of `float16`,
-            and `1e-8` is rounded to zero there. `bfloat16` has a number near both, within {100 / 256:.1f} %.
+            and `1e-8` is rounded to zero there. `bfloat16` has a number near both, within
+            {100 / 256:.1f} %.
         """, caption=r"""
             Numbers of five formats around the red one. Each line is a number that the format has; a
             full band has more than can be drawn. The thick line is what the format stores.

@@ -560,10 +560,10 @@ def checkpointing_lets_a_large_model_fit() -> None:
         and one block's activations: `1 + 1 + 10` GB.
 
         Now the real size. A tenth of a GPU's memory is kept free, for buffers and for what an
-        operation needs for a moment, so `72` of `80` GB may be planned for. That is the one rule of this book and of
-        its calculator; the engine vLLM keeps the same tenth free by default [@vllm-args].
-        `activation_bytes` gives the bytes that a block keeps per token. An input is `8192` elements of `2` bytes per
-        token (by chance, the model dimension is `8192` as well):
+        operation needs for a moment, so `72` of `80` GB may be planned for. That is the one rule of
+        this book and of its calculator; the engine vLLM keeps the same tenth free by default
+        [@vllm-args]. `activation_bytes` gives the bytes that a block keeps per token. An input is
+        `8192` elements of `2` bytes per token (by chance, the model dimension is `8192` as well):
     """)
     config, tokens = LLAMA_3_70B, 8192
     of_a_block = tokens * activation_bytes(config, tokens) / GB  # @inspect round(of_a_block, 1) as GB

@@ -620,7 +620,8 @@ def memory_limits_the_batch() -> None:
     note(rf"""
         Beside the weights there are {left / GiB:.1f} GiB left, so {sequences} full sequences fit,
         and {every_byte} in every byte that the driver shows [@{H100.seen}], if nothing else needed
-        memory. Shorter sequences have smaller caches, so more of them fit. The limit matters, because a larger batch gives more tokens per second in total:
+        memory. Shorter sequences have smaller caches, so more of them fit. The limit matters,
+        because a larger batch gives more tokens per second in total:
     """)
 
     def with_caches(sequences: int, tokens: int, kv_heads: int) -> dict[str, Any]:  # @hide
@@ -641,7 +642,8 @@ def memory_limits_the_batch() -> None:
         see=rf"""
             With `64` sequences of `8192` tokens the GPU is full. Reading their caches then takes
             {start['caches_ms'] * 4 / start['weights_ms']:.1f} times as long as reading the weights.
-            With `32` KV heads, caches are {32 // 8} times as large, and not even `16` sequences fit.
+            With `32` KV heads, caches are {32 // 8} times as large, and not even `16` sequences
+            fit.
         """, caption=rf"""
             The weights of Llama-3-8B in the memory of an {H100.name}, and a stripe for the KV cache
             of each sequence. Below, how long a step reads both, at best.

@@ -338,9 +338,9 @@ def microbatches_fill_the_pipeline() -> None:
         still=plot_schedules({ALL_FORWARD: steps}),
         do="Lose less than a fifth of the time with four stages. Then change the schedule: which number changes, and which does not?",
         see=rf"""
-            With `16` microbatches, {float(100 * bubble(4, 16)):.1f} % of the time is lost, in both schedules. But if all
-            forward passes come first, rank 0 keeps all `16` microbatches. If forward and backward
-            passes alternate, it keeps `4`.
+            With `16` microbatches, {float(100 * bubble(4, 16)):.1f} % of the time is lost, in both
+            schedules. But if all forward passes come first, rank 0 keeps all `16` microbatches. If
+            forward and backward passes alternate, it keeps `4`.
         """, caption=r"""
             What each rank does in each step, with the numbers of the microbatches. At the right,
             how many microbatches have gone forward through a rank and not yet backward by the step

@@ -566,8 +566,9 @@ def more_ranks_keep_less_each() -> None:
         A model of $13$ billion parameters is to be trained on H100 GPUs, with
         {CARDS["H100 SXM"].memory / 1e9:.0f} GB each. A tenth is
         [kept free](#lecture_03.checkpointing_lets_a_large_model_fit), so
-        {room(CARDS["H100 SXM"].memory, RESERVE, 0) / 1e9:.0f} GB may be planned for. How many GPUs does it take? That depends on what is *sharded*, so that each rank keeps
-        only one part. What is not sharded, every rank keeps whole.
+        {room(CARDS["H100 SXM"].memory, RESERVE, 0) / 1e9:.0f} GB may be planned for. How many GPUs
+        does it take? That depends on what is *sharded*, so that each rank keeps only one part. What
+        is not sharded, every rank keeps whole.
 
         The usual recipe keeps `16` bytes for each parameter: `2` for the weight in `bfloat16`, `2`
         for its gradient, and `12` for the optimizer, which are two moments and a copy of the weight

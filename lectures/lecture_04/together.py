@@ -606,9 +606,9 @@ def a_search_finds_a_published_layout() -> None:
         kept. How many vectors a feed-forward part keeps for each token depends on what is computed
         again. We begin with `3` vectors. Elsewhere, a tenth of a GPU is
         [kept free](#lecture_03.checkpointing_lets_a_large_model_fit). Here the whole GPU counts,
-        because a run that did fit is to be explained, and by this estimate its layout needs
-        `73.9` GB. `memory` is what the driver of an H100 reports, and `published` is the layout in
-        the report:
+        because a run that did fit is to be explained, and by this estimate its layout needs `73.9`
+        GB. `memory` is what the driver of an H100 reports, and `published` is the layout in the
+        report:
     """)
     tried = [*layouts(16384, 2048)]
     published = LLAMA_3[1]

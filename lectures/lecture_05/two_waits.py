@@ -207,9 +207,10 @@ def a_step_is_a_sum() -> None:
         shared, and it becomes the smaller part of a step: with `208` sequences,
         {reading_caches:.0%} of the time goes to reading caches. The table ends where the memory is
         full. A tenth of it is [kept free](#lecture_03.checkpointing_lets_a_large_model_fit), and in
-        the other {MEMORY / 1e9:.0f} GB the weights and {fits} caches of `2048` tokens fit
-        together. In serving engines such as vLLM, `max_num_seqs` limits the batch, and
-        `gpu_memory_utilization` the memory that weights and caches may use, `0.9` by default [@vllm-args].
+        the other {MEMORY / 1e9:.0f} GB the weights and {fits} caches of `2048` tokens fit together.
+        In serving engines such as vLLM, `max_num_seqs` limits the batch, and
+        `gpu_memory_utilization` the memory that weights and caches may use, `0.9` by default
+        [@vllm-args].
     """)
     question(r"""
         On another GPU, reading the weights takes `12` ms and reading the cache of one sequence
