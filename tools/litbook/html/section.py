@@ -7,6 +7,7 @@ from typing import assert_never
 
 from litbook.explore import html
 from litbook.html import elements, margin, media, questions, safe_svg
+from litbook.html.claims import ClaimSayer
 from litbook.html.elements import Html, tag
 from litbook.html.page_builder import PageBuilder
 from litbook.i18n import _, ngettext, number
@@ -44,6 +45,7 @@ class _SectionRenderer:
     def __init__(self, sheet: PageBuilder, section: Section, level: int) -> None:
         self.sheet, self.section, self.level = sheet, section, level
         self.text = sheet.source(section.file)
+        self.claims = ClaimSayer(self.code, lambda n: not self.text[n].text.strip(), sheet.setting)
 
     def render(self, some: Sequence[blocks.Block]) -> list[Html]:
         """These blocks, each with the place of its section for what is wrong with its prose."""
@@ -96,7 +98,7 @@ class _SectionRenderer:
                 items = [*map(self.helper, helpers), *(tag("li", tag("code", text)) for text in constants)]
                 return [tag("ul", *items, class_="lb-legend")]
             case blocks.CodeBlock():
-                return [self.code(block)]
+                return self.claims.parts(block) if sheet.anchored else [self.code(block)]
             case blocks.HiddenClaims(code, count):
                 sign = tag("span", SIGNS["holds"], class_="lb-ok")
                 summary = tag(
@@ -182,10 +184,10 @@ class _SectionRenderer:
         words = [elements.SPACE, tag("figcaption", caption)] if caption else []
         return tag("figure", drawing, *switch, *words, class_="lb-figure")
 
-    def code(self, block: blocks.CodeBlock) -> Html:
-        """Rows of number and line, and what stands beside them."""
+    def code(self, block: blocks.CodeBlock, *, folded: bool = False) -> Html:
+        """Rows of number and line, and what stands beside them; with a name and a copy unless `folded`."""
         text, numbers = self.text, [row.number for row in block.rows]
-        cells = text.copier(numbers)
+        cells = [] if folded else text.copier(numbers)
         for row in block.rows:
             dim, failed = " lb-dim" * (not row.reached), " lb-failed" * row.failed
             cells.append(text.row(row.number, block.dedent, f"lb-c{dim}{failed}"))
@@ -193,10 +195,10 @@ class _SectionRenderer:
                 notes = margin.fit(row.entries, row.rows, self.sheet.setting)
                 beside = tag("div", notes, class_="lb-v", style=f"--s:{row.rows}")
                 cells += [elements.SPACE, beside, elements.SPACE]  # words apart where no style is
-        names = {"role": "group", "aria_label": text.span(numbers)}
+        names = {} if folded else {"role": "group", "aria_label": text.span(numbers)}
         if not self.sheet.anchored:
             names["data_search_exclude"] = "1"  # a search finds it where it belongs
-        return tag("section", *cells, class_="lb-code", **names)
+        return tag("div" if folded else "section", *cells, class_="lb-code", **names)
 
     def output(self, thing: blocks.TallOutput) -> Html:
         """One thing that is taller than a line."""

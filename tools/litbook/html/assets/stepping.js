@@ -116,7 +116,7 @@ window.litbookStepping = (shared) => {
 
   function open(host, data, wanted) {
     const it = track(data), memory = window.litbookMemory(it, words, h), button = host.querySelector("button"), article = host.parentElement;
-    let now = -1, marked = [], from = null, edges = [], opened = null, timer = 0, reveal = false, aside = false, large = false, touch = null, guess = false, known = -1, playing = 0;
+    let now = -1, marked = [], from = null, edges = [], opened = [], timer = 0, reveal = false, aside = false, large = false, touch = null, guess = false, known = -1, playing = 0;
     const says = h("p", { class: "lbp-live", "aria-live": "polite" });
     const notice = h("p", { class: "lbp-notice", hidden: true });
     const count = h("output", "lbp-count");
@@ -308,10 +308,11 @@ window.litbookStepping = (shared) => {
         const caller = frames.slice(1).map(([f, line]) => row(it.id(f, line))).find((a) => a);
         if (caller) { from = caller.nextElementSibling; from.classList.add("lb-from"); }
       }
-      const folded = marked[0] && marked[0].closest("details");
-      if (opened && opened !== folded) { opened.open = false; opened.classList.remove("lb-showing"); opened = null; }
-      if (folded && !folded.open) { folded.open = true; opened = folded; }
-      if (folded) folded.classList.add("lb-showing");
+      const folds = []; // a claim's, and the aside's around it
+      for (let at = marked[0]; (at = at && at.parentElement.closest("details")); ) folds.push(at);
+      for (const fold of opened) if (!folds.includes(fold)) { fold.open = false; fold.classList.remove("lb-showing"); }
+      opened = folds.filter((fold) => opened.includes(fold) || !fold.open);
+      for (const fold of folds) { fold.open = true; fold.classList.add("lb-showing"); }
       return marked[0] && marked[0].classList.contains("lb-n") ? marked[1] : marked[0];
     }
     function keep(node, hasty) { // in view, and still where it is already
@@ -334,8 +335,8 @@ window.litbookStepping = (shared) => {
         if (!end.nextElementSibling) block = below(block).filter((n) => !/^H\d$/.test(n.nodeName)).pop() || block;
       } else block = below(block).pop() || block;
       edges.push([block, "lb-edge"]);
-      const fold = block.closest("details.lb-aside"); // whose inside ends the page as far as it is told
-      if (fold) edges.push([fold, "lb-edge"]);
+      // What is around it ends the page as far as it is told: a claim, its list, an aside.
+      for (let at = block; (at = at.parentElement.closest(".lb-proof, .lb-claims, details.lb-aside")); ) edges.push([at, "lb-edge"]);
       for (const [node, name] of edges) node.classList.add(name);
     }
 
@@ -413,7 +414,7 @@ window.litbookStepping = (shared) => {
       ends.abort();
       unmark();
       for (const [node, name] of edges) node.classList.remove(name);
-      if (opened) opened.open = false;
+      for (const fold of opened) fold.open = false;
       article.classList.remove("lb-reveal", "lb-guess");
       sized.disconnect();
       full(false);
