@@ -920,7 +920,7 @@ def test_what_is_to_come_can_be_hidden_until_it_is_reached(reader: Reader, small
         return bool(
             reader.page.evaluate(
                 """(text) => { const n = [...document.querySelectorAll('article code.lb-c, article h2, article .lb-val')].find((n) => n.textContent.includes(text));
-                return getComputedStyle(n).visibility !== 'hidden'; }""",
+                return n.checkVisibility({ visibilityProperty: true }); }""",
                 text,
             )
         )
