@@ -94,9 +94,8 @@ class _SectionRenderer:
                 return [tag("figure", tag("figcaption", where), screen, class_="lb-output")]
             case blocks.SpeakerNote():
                 return []
-            case blocks.Legend(helpers, constants):
-                items = [*map(self.helper, helpers), *(tag("li", tag("code", text)) for text in constants)]
-                return [tag("ul", *items, class_="lb-legend")]
+            case blocks.Legend():
+                return [self.legend(block)]
             case blocks.CodeBlock():
                 return self.claims.parts(block) if sheet.anchored else [self.code(block)]
             case blocks.HiddenClaims(code, count):
@@ -157,6 +156,18 @@ class _SectionRenderer:
                 class_ = "lb-aside lb-waits" if block.aside else "lb-waits"
                 return [tag("details", summary, *inside, class_=class_)]
         assert_never(block)
+
+    def legend(self, block: blocks.Legend) -> Html:
+        """What the code below names, in one line that opens."""
+        definition_of = self.sheet.record.definition_of
+        names = [definition_of[key].name for key, _words in block.helpers]
+        names += [text.partition(" = ")[0] for text in block.constants]
+        items = [
+            *map(self.helper, block.helpers),
+            *(tag("li", tag("code", text)) for text in block.constants),
+        ]
+        summary = tag("summary", _("Names in these lines: {names}", names=", ".join(names)))
+        return tag("details", summary, tag("ul", *items, class_="lb-legend"), class_="lb-names")
 
     def helper(self, told: tuple[str, str]) -> Html:
         """The name of a helper, a link where a page has it, and what it is for."""
