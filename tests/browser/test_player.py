@@ -950,7 +950,7 @@ def test_what_is_to_come_is_grey_without_its_values_until_it_is_reached(
                 """(text) => { const n = [...document.querySelectorAll('article code.lb-c, article h2, article .lb-val')].find((n) => n.textContent.includes(text));
                 const grey = document.querySelector('article').appendChild(document.createElement('i'));
                 grey.style = 'color: var(--lb-coming)';
-                const seen = getComputedStyle(n).visibility !== 'hidden' && getComputedStyle(n).color !== getComputedStyle(grey).color;
+                const seen = n.checkVisibility({ visibilityProperty: true }) && getComputedStyle(n).color !== getComputedStyle(grey).color;
                 grey.remove();
                 return seen; }""",
                 text,

@@ -18,7 +18,7 @@ FOLDERS = ("markdown", "values", "page", "html", "explore", "notebook", "site", 
 CALLS = {"compile", "findall", "finditer", "fullmatch", "match", "search", "split", "sub", "subn"}
 MAY = {
     "markdown/refusals.py": "what an author has written in a note, and no page can show",
-    "html/theme_patches.py": "Material's pages, with names for a screen reader",
+    "site/theme_patches.py": "Material's pages, with names for a screen reader",
 }
 GROUP = re.compile(r"\(\?(?:P?<\w+>|<[=!])")  # of a pattern's own syntax
 ELEMENT = re.compile(r"<[A-Za-z/\[(\\]")

@@ -8,6 +8,7 @@ from typing import assert_never
 
 from litbook.explore import html
 from litbook.html import elements, margin, media, questions, safe_svg
+from litbook.html.claims import ClaimSayer
 from litbook.html.elements import Html, tag
 from litbook.html.page_builder import PageBuilder
 from litbook.i18n import _, ngettext, number
@@ -53,6 +54,7 @@ class _SectionRenderer:
         self.sheet, self.section, self.level = sheet, section, level
         self.text = sheet.source(section.file)
         self.top = self.above = 0  # in `main()`: the largest heading of its prose, and how many are above
+        self.claims = ClaimSayer(self.code, lambda n: not self.text[n].text.strip(), sheet.setting)
 
     def render(self, some: Sequence[blocks.Block]) -> list[Html]:
         """These blocks, each with the place of its section for what is wrong with its prose."""
@@ -108,11 +110,10 @@ class _SectionRenderer:
                 return [tag("figure", tag("figcaption", where), screen, class_="lb-output")]
             case blocks.SpeakerNote():
                 return []
-            case blocks.Legend(helpers, constants):
-                items = [*map(self.helper, helpers), *(tag("li", tag("code", text)) for text in constants)]
-                return [tag("ul", *items, class_="lb-legend")]
+            case blocks.Legend():
+                return [self.legend(block)]
             case blocks.CodeBlock():
-                return [self.code(block)]
+                return self.claims.parts(block) if sheet.anchored else [self.code(block)]
             case blocks.HiddenClaims(code, count):
                 sign = tag("span", SIGNS["holds"], class_="lb-ok")
                 summary = tag(
@@ -172,6 +173,18 @@ class _SectionRenderer:
                 return [tag("details", summary, *inside, class_=class_)]
         assert_never(block)
 
+    def legend(self, block: blocks.Legend) -> Html:
+        """What the code below names, in one line that opens."""
+        definition_of = self.sheet.record.definition_of
+        names = [definition_of[key].name for key, _words in block.helpers]
+        names += [text.partition(" = ")[0] for text in block.constants]
+        items = [
+            *map(self.helper, block.helpers),
+            *(tag("li", tag("code", text)) for text in block.constants),
+        ]
+        summary = tag("summary", _("Names in these lines: {names}", names=", ".join(names)))
+        return tag("details", summary, tag("ul", *items, class_="lb-legend"), class_="lb-names")
+
     def helper(self, told: tuple[str, str]) -> Html:
         """The name of a helper, a link where a page has it, and what it is for."""
         sheet, (key, words) = self.sheet, told
@@ -198,10 +211,10 @@ class _SectionRenderer:
         words = [elements.SPACE, tag("figcaption", caption)] if caption else []
         return tag("figure", drawing, *switch, *words, class_="lb-figure")
 
-    def code(self, block: blocks.CodeBlock) -> Html:
-        """Rows of number and line, and what stands beside them."""
+    def code(self, block: blocks.CodeBlock, *, folded: bool = False) -> Html:
+        """Rows of number and line, and what stands beside them; with a name and a copy unless `folded`."""
         text, numbers = self.text, [row.number for row in block.rows]
-        cells = text.copier(numbers)
+        cells = [] if folded else text.copier(numbers)
         for row in block.rows:
             dim, failed = " lb-dim" * (not row.reached), " lb-failed" * row.failed
             cells.append(text.row(row.number, block.dedent, f"lb-c{dim}{failed}"))
@@ -209,10 +222,10 @@ class _SectionRenderer:
                 notes = margin.fit(row.entries, row.rows, self.sheet.setting)
                 beside = tag("div", notes, class_="lb-v", style=f"--s:{row.rows}")
                 cells += [elements.SPACE, beside, elements.SPACE]  # words apart where no style is
-        names = {"role": "group", "aria_label": text.span(numbers)}
+        names = {} if folded else {"role": "group", "aria_label": text.span(numbers)}
         if not self.sheet.anchored:
             names["data_search_exclude"] = "1"  # a search finds it where it belongs
-        return tag("section", *cells, class_="lb-code", **names)
+        return tag("div" if folded else "section", *cells, class_="lb-code", **names)
 
     def output(self, thing: blocks.TallOutput) -> Html:
         """One thing that is taller than a line."""

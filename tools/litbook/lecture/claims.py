@@ -27,7 +27,12 @@ def find_claims(lecture: Lecture) -> None:
             if isinstance(node, ast.Assert) and node not in lecture.fails:
                 number = lecture.statement_of[node]
                 lecture.statements[number] = replace(lecture.statements[number], kind="claim")
-                claim = replace(claim_of_assert(text, node), statement=number, zero=node in lecture.zeros)
+                claim = replace(
+                    claim_of_assert(text, node),
+                    statement=number,
+                    zero=node in lecture.zeros,
+                    shown=node in lecture.shown,
+                )
             elif isinstance(node, ast.AnnAssign) and names_axes(node):
                 written = f"{ast.unparse(node.target)}: {segment(text, node.annotation)}"
                 claim = Assertion(lecture.statement_of[node], "axes", written, "", ("",), (), node=node)

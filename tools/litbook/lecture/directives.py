@@ -38,6 +38,7 @@ DIRECTIVES = {  # each with what it says: of this the reference in the docs is m
     "measure": "the same, for what depends on the machine or the clock: it is never compared",
     "clear": "the player stops showing these expressions",
     "hide": "the line, block or definition runs and is not shown; behind the docstring of a file, all of it",
+    "show": "on an `assert`: the comparison is the lesson; a page shows it as code, not as a sentence",
     "stepover": "calls on this line run at full speed, unrecorded; on a `def` always",
     "allow": "what a rule finds on these lines is meant, and why: `# @allow CODE: why`",
     "fails": "older, on an `assert`, for `# @allow claim-fails: why`: it fails at least once in a run",
@@ -376,8 +377,9 @@ def _mark(
         case "unnoticed":
             excuse = place, content.removeprefix(":").strip()
             lecture.unnoticed.setdefault(anchor, []).append(excuse)
-        case "zero" | "fails":
-            (lecture.zeros if name == "zero" else lecture.fails).add(anchor)
+        case "zero" | "fails" | "show":
+            marked = {"zero": lecture.zeros, "fails": lecture.fails, "show": lecture.shown}
+            marked[name].add(anchor)
             if not isinstance(anchor, ast.Assert):
                 what, way_out = f"@{directive.name} stands at no assert", "put it on the line of the assert"
                 problems.append(Finding("bad-directive", what, place, way_out))

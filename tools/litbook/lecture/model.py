@@ -85,6 +85,7 @@ class Assertion:
     operand_texts: tuple[str, ...] = ()
     measured: bool = False  # it mentions what its section measures: two runs agree on its verdict alone
     zero: bool = False  # its author says that zero, or nothing, is the point
+    shown: bool = False  # its author says that the comparison is the lesson
     node: ast.Assert | ast.AnnAssign | None = field(default=None, compare=False)
 
 
@@ -140,6 +141,7 @@ class Lecture:
     compiled: set[ast.AST] = field(default_factory=set)  # those of them that a compiler reads
     fails: set[ast.AST] = field(default_factory=set)  # asserts that are meant to fail
     zeros: set[ast.AST] = field(default_factory=set)  # asserts of which zero, or nothing, is the point
+    shown: set[ast.AST] = field(default_factory=set)  # asserts whose comparison is the lesson
     unnoticed: dict[ast.AST, list[tuple[Place, str]]] = field(default_factory=dict)  # changes, and why
     allowances: list[Allowance] = field(default_factory=list)
     remarks: list[Finding] = field(default_factory=list)  # what another tool takes for a comment

@@ -147,7 +147,8 @@ class ClaimVerdict(Struct, frozen=True):
     """A claim beside its line: the verdict, both sides with their values, and what else is to be said of it.
 
     `caption` is empty where the line of code already has it. `times` says how often the claim was judged,
-    `remark` on which device, or what that still needs.
+    `remark` on which device, or what that still needs. `claim` is the claim itself, `alike` the value
+    that all its sides have, where they have one, and `condition` what must be true for it to be reached.
     """
 
     verdict: model.Verdict
@@ -155,6 +156,9 @@ class ClaimVerdict(Struct, frozen=True):
     caption: str = ""
     times: str = ""
     remark: str = ""
+    claim: model.Claim | None = None
+    alike: str = ""
+    condition: str = ""
 
 
 class RaisedError(Struct, frozen=True):
@@ -167,13 +171,19 @@ MarginEntry = ShownValue | AxesPromise | ClaimVerdict | RaisedError
 
 
 class CodeRow(Struct, frozen=True):
-    """A line of code by its number, and what stands beside it, which may take so many `rows`."""
+    """A line of code by its number, and what stands beside it, which may take so many `rows`.
+
+    `proof` is the line of the claim that it belongs to, for who folds what only checks; 0 for none.
+    `statement` is the line where the outermost statement around it begins.
+    """
 
     number: int
     entries: tuple[MarginEntry, ...] = ()
     rows: int = 1
     reached: bool = True
     failed: bool = False
+    proof: int = 0
+    statement: int = 0
 
 
 # ---------------------------------------------------------------------------- below a block of code

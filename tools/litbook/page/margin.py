@@ -89,6 +89,8 @@ def entries(
             "" if claim.line in code else claim.caption,
             ngettext("{n} time", "{n} times", claim.count) if claim.count > 1 else "",
             remark,
+            claim,
+            common_side(claim, evidence.entry.snapshots) or "",
         )
         beside.insert(1 if claim.kind == "axes" else len(beside), AxesPromise(claim.text) if kept else judged)
     for error in evidence.errors:
@@ -238,25 +240,48 @@ def side_values(claim: Claim, snapshots: Sequence[Snapshot]) -> str:
     shown = formatting.sides(claim, snapshots)
     if claim.verdict != "holds" or len(claim.form) != len(shown) + 1:
         return formatting.claim(claim, snapshots)
-    # What holds, with its values: `6 = 6`; equal sides that need a second line are named once.
-    for called, sign in AS_SIGNS.items():
-        if len(shown) == 2 and claim.form[:2] == (called, ", "):
-            claim = replace(claim, form=("", sign, ""))
-    claim = replace(claim, form=tuple(part.replace(" == ", " = ") for part in claim.form))
+    claim = _with_signs(claim, len(shown))
     text = formatting.claim(claim, snapshots, shown)
-    # `[1.0, 3.0] == [1, 3]` holds, and both are `[1, 3]`: the `.0` of whole floats goes, but in no text.
-    bare = [
-        side if "'" in side or '"' in side else re.sub(r"(?<=\d)\.0(?![\d.])", "", side) for side in shown
-    ]
-    one, *others = dict.fromkeys(bare)
-    alone = len(shown) > 1 and not any(claim.form[:: len(shown)])
-    if others or not alone or not {*claim.form[1:-1]} <= {" = ", " ≈ ", " is "}:
+    one = _one_side(claim, shown)
+    if one is None:
         return text
+    # What holds, with its values: `6 = 6`; equal sides that need a second line are named once.
     if one in PLAIN:
         return one
     if len(text) <= ROOM:
         return text
     return _("both {value}", value=one) if len(shown) == 2 else _("all {value}", value=one)
+
+
+def common_side(claim: Claim, snapshots: Sequence[Snapshot]) -> str | None:
+    """The value that all sides of a claim have; None where they differ, are alone, or nothing ran."""
+    if claim.verdict != "holds" or claim.kind == "axes":
+        return None
+    shown = formatting.sides(claim, snapshots)
+    if len(claim.form) != len(shown) + 1:
+        return None
+    return _one_side(_with_signs(claim, len(shown)), shown)
+
+
+def _with_signs(claim: Claim, sides: int) -> Claim:
+    """The claim with signs in its form where a call compares; a tolerance stands behind it."""
+    for called, sign in AS_SIGNS.items():
+        if sides == 2 and claim.form[:2] == (called, ", "):
+            bound = claim.form[2].removesuffix(")").strip(", ")
+            claim = replace(claim, form=("", sign, f" ({bound})" if bound else ""))
+    return replace(claim, form=tuple(part.replace(" == ", " = ") for part in claim.form))
+
+
+def _one_side(claim: Claim, shown: Sequence[str]) -> str | None:
+    """The one value of all sides; None where they differ."""
+    # `[1.0, 3.0] == [1, 3]` holds, and both are `[1, 3]`: the `.0` of whole floats goes, but in no text.
+    bare = [
+        side if "'" in side or '"' in side else re.sub(r"(?<=\d)\.0(?![\d.])", "", side) for side in shown
+    ]
+    one, *others = dict.fromkeys(bare)
+    alone = len(shown) > 1 and not claim.form[0] and (not claim.form[-1] or " ≈ " in claim.form)
+    equal = {*claim.form[1:-1]} <= {" = ", " ≈ ", " is "}
+    return one if alone and equal and not others else None
 
 
 # ---------------------------------------------------------------------------- what is not here

@@ -9,7 +9,9 @@ from __future__ import annotations
 import bisect
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
 
 from litbook.i18n import _, ngettext
 from litbook.lecture.author_words import SEEN
@@ -19,9 +21,11 @@ from litbook.page import margin, pieces, statement_tree
 from litbook.page.outputs import SectionOutputs
 from litbook.page.sitemap import Sitemap, find_references
 from litbook.page.view import gather, recorded_sections, statements
+from litbook.python.checking import Checking, find_checking
 from litbook.record.device_kinds import needs
 from litbook.record.model import Section
 
+_NAME = re.compile(r"[^\W\d]\w*")
 SHORT = 110  # characters of a line that gives a constant: what a formatter leaves on one line
 
 
@@ -64,10 +68,44 @@ class _SectionReader:
         self.named = set[str]()  # what legends have said so far
         # By the shown line that they stand beside; none where all of them wait.
         self.beside: dict[int, list[forms.MarginEntry]] = {}
-        entries = {} if self.waits else margin.entries(self.evidence, self.others, section, self.shown)
+        entries = margin.entries(self.evidence, self.others, section, self.shown)
+        self.checking = self._checking(entries)
         for line in sorted(entries):
             home = line if line in self.shown else self._home(line)
-            self.beside.setdefault(home, []).extend(entries[line])
+            conditions = self.checking.condition
+            self.beside.setdefault(home, []).extend(
+                replace(entry, condition=conditions.get(entry.claim.line, ""))
+                if isinstance(entry, forms.ClaimVerdict) and entry.claim
+                else entry
+                for entry in entries[line]
+            )
+
+    def _checking(self, entries: Mapping[int, Sequence[forms.MarginEntry]]) -> Checking:
+        """Which lines only check: none of a claim that fails or is to be shown, and none beside a value."""
+        first, claims = self.section.first, self.evidence.claims
+        source = self.book.record.sources[self.section.file]
+        shown = {claim.line + first for claim in self.section.claims if claim.shown}
+        asserts = {
+            c.line for c in claims if c.kind == "assert" and c.verdict != "fails" and c.line not in shown
+        }
+        values = [
+            (n, e) for n, some in entries.items() for e in some if not isinstance(e, forms.ClaimVerdict)
+        ]
+        names = {n for _line, e in values if isinstance(e, forms.ShownValue) for n in _NAME.findall(e.name)}
+        spans = [
+            span
+            for s in self.evidence.statements
+            if s.kind in ("claim", "code")
+            for span in [(s.first, s.last)]
+        ]
+        beside = {n for line, _e in values for a, b in spans if a <= line <= b for n in range(a, b + 1)}
+        ours = self.code[0] if self.code else 0, self.code[-1] if self.code else 0
+        if not asserts or not any(ours):
+            return Checking()
+        return find_checking(
+            source.text, source.path, first, self.section.last,
+            frozenset(asserts & {*self.code}), frozenset(beside), frozenset(names),
+        )  # fmt: skip
 
     def blocks(self) -> list[forms.Block]:
         section, device = self.section, self.section.requires
@@ -79,7 +117,8 @@ class _SectionReader:
         if device and not (section.errors or here or self.waits):
             blocks.append(forms.Absence(margin.absence(device, self.evidence, self.others)))
         if not self.code:  # values and failures have no line to stand at
-            blocks += [forms.UnplacedEntries(tuple(self.beside[0]))] if 0 in self.beside else []
+            unplaced = self.beside.get(0) if not self.waits else None
+            blocks += [forms.UnplacedEntries(tuple(unplaced))] if unplaced else []
             blocks += self.shelves.outputs(lambda line: self._home(line) == 0)
 
         # What is shown as prose, or not at all, leaves the lines behind on which it begins, for links.
@@ -167,7 +206,13 @@ class _SectionReader:
             count = 1 + len(list(gap)) if entries else 1
             rows.append(
                 forms.CodeRow(
-                    number, entries, count, number not in evidence.unreached_lines, number in failed
+                    number,
+                    entries,
+                    count,
+                    number not in evidence.unreached_lines,
+                    number in failed,
+                    self.checking.proof.get(number, 0),
+                    self.checking.statement.get(number, 0),
                 )
             )
         return forms.CodeBlock(tuple(rows), dedent)

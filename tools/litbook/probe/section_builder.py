@@ -350,6 +350,7 @@ def claim_of(
         form=asked.form,
         measured=asked.measured,
         zero=asked.zero,
+        shown=asked.shown,
         nothing=judged.nothing if kind == "holds" else "",
         operands=tuple(
             model.Operand(text, None if shown is None else keep(shown), is_address(node))

@@ -443,6 +443,7 @@ class Claim(JsonObject, frozen=True):
     why: str = ""  # for a failed annotation, or a claim on a device that is not here
     measured: bool = False  # it mentions what its section measures: two runs agree on its verdict alone
     zero: bool = False  # its author says that zero, or nothing, is the point
+    shown: bool = False  # its author says that the comparison is the lesson: a page shows it as code
     nothing: str = ""  # why it holds and says nothing, where only the run could see that
 
 

@@ -189,7 +189,7 @@ class Execution:
         sys.path.insert(0, str(path.parent))
         sys.argv = [str(path / "__main__.py" if path.is_dir() else path)]
         sys.stdin = io.StringIO()  # nobody answers `input()`
-        sys.stdout = sys.__stdout__ = _CapturedStdout(recorder)  # type: ignore[misc]
+        sys.stdout = sys.__stdout__ = _CapturedStdout(recorder)  # type: ignore[misc, assignment]
         os._exit = exit_
         sys.dont_write_bytecode = True  # no __pycache__ beside the lecture
         before = author.hand_to(recorder)

@@ -37,7 +37,7 @@ from litbook.errors import LitbookError, NotFound, UnusableLecture
 from litbook.files import WAYS_OUT, NotWritten, write
 from litbook.finding import Finding
 from litbook.html import page as front
-from litbook.html import theme_patches, verdicts
+from litbook.html import verdicts
 from litbook.html.elements import Page, PageHeading, tag
 from litbook.i18n import _
 from litbook.markdown.bibliography import Bibliography
@@ -54,7 +54,7 @@ from litbook.rules import outcome, recorded
 from litbook.rules.recorded import MAY_BE_OLDER
 from litbook.rules.registry import SEVERITIES, severities
 from litbook.run import process
-from litbook.site import search
+from litbook.site import search, theme_patches
 from litbook.site.pages import ENDS, FOLDER, PLACE, Choices, NavEntry, Pages, workbook_page
 
 Records = Generator[Callable[[], model.Record], None, None]

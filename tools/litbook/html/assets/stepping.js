@@ -118,7 +118,7 @@ window.litbookStepping = (shared) => {
 
   function open(host, data, wanted, section) {
     const it = track(data), memory = window.litbookMemory(it, words, h), button = host.querySelector("button"), article = host.parentElement;
-    let now = -1, marked = [], from = null, edges = [], opened = null, timer = 0, reveal = false, aside = false, large = false, touch = null, guess = false, known = -1, playing = 0, low = 0, high = it.count - 1;
+    let now = -1, marked = [], from = null, edges = [], opened = [], timer = 0, reveal = false, aside = false, large = false, touch = null, guess = false, known = -1, playing = 0, low = 0, high = it.count - 1;
     // Of one section, from its first step to the one before the next section's; a jump out of it opens the whole page.
     const nth = data.sections.findIndex(([, , anchor]) => anchor === section);
     if (nth >= 0) [low, high] = [data.sections[nth][0], Math.max(data.sections[nth][0], (data.sections[nth + 1] || [it.count])[0] - 1)];
@@ -323,10 +323,11 @@ window.litbookStepping = (shared) => {
         const caller = frames.slice(1).map(([f, line]) => row(it.id(f, line))).find((a) => a);
         if (caller) { from = caller.nextElementSibling; from.classList.add("lb-from"); }
       }
-      const folded = marked[0] && marked[0].closest("details");
-      if (opened && opened !== folded) { opened.open = false; opened.classList.remove("lb-showing"); opened = null; }
-      if (folded && !folded.open) { folded.open = true; opened = folded; }
-      if (folded) folded.classList.add("lb-showing");
+      const folds = []; // a claim's, and the aside's around it
+      for (let at = marked[0]; (at = at && at.parentElement.closest("details")); ) folds.push(at);
+      for (const fold of opened) if (!folds.includes(fold)) { fold.open = false; fold.classList.remove("lb-showing"); }
+      opened = folds.filter((fold) => opened.includes(fold) || !fold.open);
+      for (const fold of folds) { fold.open = true; fold.classList.add("lb-showing"); }
       return marked[0] && marked[0].classList.contains("lb-n") ? marked[1] : marked[0];
     }
     function keep(node, hasty) { // in view, and still where it is already
@@ -349,8 +350,8 @@ window.litbookStepping = (shared) => {
         if (!end.nextElementSibling) block = below(block).filter((n) => !/^H\d$/.test(n.nodeName)).pop() || block;
       } else block = below(block).pop() || block;
       edges.push([block, "lb-edge"]);
-      const fold = block.closest("details.lb-aside"); // whose inside ends the page as far as it is told
-      if (fold) edges.push([fold, "lb-edge"]);
+      // What is around it ends the page as far as it is told: a claim, its list, an aside.
+      for (let at = block; (at = at.parentElement.closest(".lb-proof, .lb-claims, details.lb-aside")); ) edges.push([at, "lb-edge"]);
       for (const [node, name] of edges) node.classList.add(name);
     }
 
@@ -428,7 +429,7 @@ window.litbookStepping = (shared) => {
       ends.abort();
       unmark();
       for (const [node, name] of edges) node.classList.remove(name);
-      if (opened) opened.open = false;
+      for (const fold of opened) fold.open = false;
       article.classList.remove("lb-reveal", "lb-guess");
       sized.disconnect();
       full(false);

@@ -1,0 +1,130 @@
+"""How a page says a claim: its caption as a sentence below the code that it follows, the assert folded in it.
+
+All of a claim's look is decided here, and in the part of `litbook.css` that is called so. Other forms of a
+lecture keep the assert. Which lines are folded with a claim the rows of the code say (`CodeRow.proof`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec.structs import replace
+
+from litbook.html import elements
+from litbook.html.elements import SPACE, Html, tag
+from litbook.i18n import _
+from litbook.markdown import to_html
+from litbook.markdown.links import NoteContext
+from litbook.page.blocks import ClaimVerdict, CodeBlock, CodeRow
+from litbook.page.margin import PLAIN, SIGNS, WORDS
+
+LONG = 28  # characters of a value beside its test
+# What sides differ by: then both stand beside the sentence.
+DIFFERENT = (" < ", " > ", " <= ", " >= ", " != ", " ≠ ", " ≈ ")
+# Calls that compare within a tolerance, and the one that they have where none is named.
+TOLERANCES = {"torch.allclose(": "rtol=1e-5", "math.isclose(": "rel_tol=1e-9"}
+
+
+class ClaimSayer:
+    """The claims of one section; `code` draws rows of it, and `is_blank` knows its empty lines."""
+
+    def __init__(
+        self, code: Callable[..., Html], is_blank: Callable[[int], bool], setting: NoteContext
+    ) -> None:
+        self.code, self.is_blank, self.setting = code, is_blank, setting
+        self.early: dict[int, list[CodeRow]] = {}  # what feeds a claim of a later block
+
+    def parts(self, block: CodeBlock) -> list[Html]:
+        """Code, and its claims below what they follow; those inside a loop that stays, below the loop."""
+        here = {row.number for row in block.rows if row.number == row.proof}
+        proofs, rows = self.early, list[CodeRow]()
+        for row in block.rows:
+            folds = row.proof in here or row.number < row.proof
+            rows.append(row if folds else replace(row, proof=0))
+            if folds:
+                proofs.setdefault(row.proof, []).append(row)
+        made, shown, said = list[Html](), list[CodeRow](), list[Html]()
+        for _statement, group in itertools.groupby(rows, key=lambda row: row.statement):
+            several = [*group]
+            stays = [row for row in several if not row.proof]
+            if said and any(row.statement for row in stays):
+                made.append(_list(said))
+                said = []
+            shown += stays
+            for number in dict.fromkeys(row.number for row in several if row.number in here):
+                made += [] if said else self._code(shown, block.dedent)
+                shown = shown if said else []
+                said += self._claim(proofs.pop(number), number, block.dedent)
+        made += [_list(said)] if said else []
+        return [*made, *self._code(shown, block.dedent)]
+
+    def _code(self, rows: Iterable[CodeRow], dedent: int, *, folded: bool = False) -> list[Html]:
+        """A block of these rows, without empty ones around them; entries take no rows that are not there."""
+        kept = [row for row in rows if not self.is_blank(row.number) or row.statement]
+        if not kept:
+            return []
+        shown = [row for row in rows if kept[0].number <= row.number <= kept[-1].number]
+        shown = [replace(row, rows=min(row.rows, len(shown) - i)) for i, row in enumerate(shown)]
+        return [self.code(CodeBlock(tuple(shown), dedent), folded=folded)]
+
+    def _claim(self, rows: list[CodeRow], number: int, dedent: int) -> list[Html]:
+        """The sentences of a line's claims; the first opens the rows."""
+        entries = next(row.entries for row in rows if row.number == number)
+        said = [_sentence(entry, self.setting) for entry in entries if isinstance(entry, ClaimVerdict)]
+        verdicts = [entry.verdict for entry in entries if isinstance(entry, ClaimVerdict)]
+        opened = self._code(sorted(rows, key=lambda row: row.number), dedent, folded=True)
+        first = tag("details", tag("summary", said[0]), *opened, class_=f"lb-proof lb-{verdicts[0]}")
+        others = [
+            tag("div", it, class_=f"lb-proof lb-{v}") for it, v in zip(said[1:], verdicts[1:], strict=True)
+        ]
+        return [first, *others]
+
+
+def _list(claims: Sequence[Html]) -> Html:
+    """Claims that follow one another."""
+    return tag("div", *claims, class_="lb-claims")
+
+
+def _sentence(entry: ClaimVerdict, setting: NoteContext) -> Html:
+    """The sign, the caption (else the test), and beside it the test, or both sides where they differ."""
+    claim, verdict = entry.claim, entry.verdict
+    assert claim is not None
+    sign = [tag("span", SIGNS[verdict], class_="lb-sign", aria_hidden="true"), SPACE]
+    word = _(WORDS[verdict])
+    told = [tag("span", f"{word}:", class_="lb-said"), SPACE] if verdict == "holds" else []
+    test = " ".join(claim.text.split())
+    sentence = to_html.inline(claim.caption, setting) if claim.caption else tag("code", test)
+    remarks = [
+        "" if verdict == "holds" else word,
+        _("if {condition}", condition=entry.condition) if entry.condition else "",
+        entry.times,
+        entry.remark,
+    ]
+    words = [tag("small", " · ", remark) for remark in remarks if remark]
+    beside = _beside(entry, test)
+    if beside == test and not claim.caption:
+        beside = ""
+    shown = [SPACE, tag("code", beside, class_="lb-test")] if beside else []
+    return elements.join([*sign, tag("span", *told, sentence, *words, class_="lb-sentence"), *shown])
+
+
+def _beside(entry: ClaimVerdict, test: str) -> str:
+    """The test; both sides where they differ, with what they may differ by."""
+    if entry.verdict != "holds":
+        return test
+    if not entry.alike and any(sign in entry.sides for sign in DIFFERENT):
+        bound = next((bound for call, bound in TOLERANCES.items() if test.startswith(call)), "")
+        sides = entry.sides
+        for sign, said in (" != ", " ≠ "), (" <= ", " ≤ "), (" >= ", " ≥ "):
+            sides = sides.replace(sign, said)
+        return f"{sides} ({bound})" if bound and not sides.endswith(")") else sides
+    one = entry.alike
+    known = not one or one in PLAIN or len(one) > LONG or _bare(one) in _bare(test)
+    return test if known else f"{test} · {one}"
+
+
+def _bare(text: str) -> str:
+    """A text without what groups and separates: `1,024` and `1_024` are one number."""
+    return re.sub(r"[,_\s]", "", text)
