@@ -93,6 +93,14 @@ def test_what_only_feeds_a_folded_test_is_folded_with_it_unless_it_is_inspected(
     assert "wide = x * 2" in code(text) and "wide = x * 2" not in opened
 
 
+@pytest.mark.parametrize(
+    ("named", "stays"), [("`sorted` puts", True), ("`sorted(it)` puts", True), ("One puts", False)]
+)
+def test_a_call_that_the_prose_names_is_the_idea_and_stays(tmp_path, named, stays):
+    lines = f"note('{named} them in order:')\nseen = sorted([2, 1])\nassert seen == [1, 2], 'In order.'"
+    assert ("seen = sorted" in code(body(tmp_path, lines))) is stays
+
+
 def test_no_line_of_a_page_is_there_twice_and_each_is_there(tmp_path):
     text = body(
         tmp_path,

@@ -10,6 +10,7 @@ import bisect
 import itertools
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from msgspec.structs import replace
 
@@ -26,6 +27,8 @@ from litbook.record.device_kinds import needs
 from litbook.record.model import Section
 
 _NAME = re.compile(r"[^\W\d]\w*")
+_CALLED = re.compile(r"([^\W\d]\w*)\(")
+_TOLD = re.compile(r"`(?:\w+\.)*([^\W\d]\w*)(?:\([^`]*\))?`")
 SHORT = 110  # characters of a line that gives a constant: what a formatter leaves on one line
 
 
@@ -99,6 +102,13 @@ class _SectionReader:
             for span in [(s.first, s.last)]
         ]
         beside = {n for line, _e in values for a, b in spans if a <= line <= b for n in range(a, b + 1)}
+        for (
+            statement
+        ) in self.evidence.statements:  # a call that the prose speaks of is the idea, not the check
+            numbers = range(statement.first, statement.last + 1)
+            text = "\n".join(self.lines[n - 1].text for n in numbers if statement.kind == "code")
+            if self._told_names.intersection(_CALLED.findall(text)):
+                beside.update(numbers)
         ours = self.code[0] if self.code else 0, self.code[-1] if self.code else 0
         if not asserts or not any(ours):
             return Checking()
@@ -170,15 +180,23 @@ class _SectionReader:
             told.append(pieces.block(piece, pieces.answer(piece, self.evidence, source)))
         return told
 
+    @cached_property
+    def _prose(self) -> str:
+        texts = [p.text for p in self.evidence.pieces if p.kind == "note"]
+        return "".join([*texts, *(s.prose for s in self.silent)])
+
+    @cached_property
+    def _told_names(self) -> set[str]:
+        """What the prose names in backticks, alone or with its arguments."""
+        return {*_TOLD.findall(self._prose)}
+
     def _legend(self, lines: Sequence[int]) -> list[forms.Legend]:
         """What these lines name for the first time in the section, where its prose does not name it."""
         helpers, constants = find_references(self.book, self.section.file, lines)
-        texts = [p.text for p in self.evidence.pieces if p.kind == "note"]
-        prose = "".join([*texts, *(s.prose for s in self.silent)])
         told = {
             helper.key: helper.heading
             for helper in helpers
-            if helper.heading and not re.search(rf"`{re.escape(helper.name)}\b", prose)
+            if helper.heading and not re.search(rf"`{re.escape(helper.name)}\b", self._prose)
         }
         values = [self.book.lines[file][line - 1].text.strip() for file, line in constants]
         legend = forms.Legend(
