@@ -455,8 +455,8 @@ def pooled_memory_needs_sharded_state() -> None:
     assert per_gpu == 2.0, \
         "A slice takes an eighth of 16: 2 bytes for each parameter of the whole model."
 
-    def state(billions: int, cards: int) -> dict[str, float]:  # @hide
-        each = billions * 1e9 / cards
+    def state(billions: int, devices: int) -> dict[str, float]:  # @hide
+        each = billions * 1e9 / devices
         named = {"parameters": 4, "gradients": 4, "moments": 8}
         return {name: size * each for name, size in named.items()}
 
@@ -466,8 +466,8 @@ def pooled_memory_needs_sharded_state() -> None:
         "15 GPUs hold the state of 70 billion parameters, fewer do not."  # @hide
     assert next(c for c in range(1, 99) if sum(state(70, c).values()) <= 0.9 * memory) == 16, \
         "With a tenth of each GPU kept free, it takes 16."  # @hide
-    explore(state, over={"billions": [1, 3, 8, 13, 34, 70, 405], "cards": [1, 2, 4, 8, 16, 32, 128, 1024]},
-        at={"billions": 8, "cards": 1}, kind="stack", unit="B", limit=("memory of one H100", memory),
+    explore(state, over={"billions": [1, 3, 8, 13, 34, 70, 405], "devices": [1, 2, 4, 8, 16, 32, 128, 1024]},
+        at={"billions": 8, "devices": 1}, kind="stack", unit="B", limit=("memory of one H100", memory),
         do="Choose `70` billion parameters. How many GPUs make their state fit, sharded?",
         see=f"Parameters, gradients and moments of that model are `16 * 70e9` bytes. It takes {enough} GPUs at least, so `16` of the slider. If a tenth of each GPU is [kept free](#lecture_03.checkpointing_lets_a_large_model_fit), it takes all `16`.",
         caption="Bytes that each GPU keeps of parameters, gradients and moments, when they are sharded.",

@@ -600,20 +600,20 @@ def checkpointing_lets_a_large_model_fit() -> None:
     card = CARDS["H100 SXM"]  # @hide
 
     def in_training(  # @hide
-        model: str, gpus: int, context: int, activations_kept: str
+        model: str, devices: int, context: int, activations_kept: str
     ) -> dict[str, Any]:
         shape, again = MODELS[model], float(activations_kept == inputs_alone)
         # Without the last matmul of a block, whose result nobody needs.
         second = 2 * shape.layers * (block_weights(shape) - shape.width * shape.hidden)
         second += attention_flops(shape, 1, context)
         executed = 3 * forward_flops(shape, 1, context) + again * second
-        days = training_seconds(15e12 * executed, gpus, card.bfloat16 or 0, MFU) / DAY
+        days = training_seconds(15e12 * executed, devices, card.bfloat16 or 0, MFU) / DAY
         return {
-            "state": memory_per_device(parameter_count(shape), 16, gpus, sharded=True),
+            "state": memory_per_device(parameter_count(shape), 16, devices, sharded=True),
             "activations": kept_activations(
                 activation_bytes(shape, context), shape.layers, shape.width, context, again),
             "softmax": logits_bytes(shape.vocabulary, context),
-            "days": days, "gpu_hours": 24 * gpus * days,
+            "days": days, "gpu_hours": 24 * devices * days,
         }
 
     drawn = in_training("Llama-3-70B", 1024, tokens, "all")  # @hide
@@ -624,10 +624,10 @@ def checkpointing_lets_a_large_model_fit() -> None:
         "Of 1024 GPUs that reach 40 % of their peak, 15e12 tokens take 206 days, 5.07 million GPU-hours."  # @hide
     explore(in_training, over={
         "model": ["Llama-3.2-1B", "Llama-3-8B", "Llama-3-70B", "Llama-3-405B"],
-        "gpus": [2**i for i in range(15)], "context": [part * 2**i for i in range(9, 18) for part in (2, 3)],
+        "devices": [2**i for i in range(15)], "context": [part * 2**i for i in range(9, 18) for part in (2, 3)],
         "activations_kept": ["all", inputs_alone],
     }, at={
-        "model": "Llama-3-70B", "gpus": 1024, "context": 8192, "activations_kept": "all",
+        "model": "Llama-3-70B", "devices": 1024, "context": 8192, "activations_kept": "all",
     }, module="pictures/fit.js", still=plot_fit(drawn, card.memory),
         do="Make the bar end inside the frame of the GPU. What helps, and what does not?",
         see=r"""

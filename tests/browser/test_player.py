@@ -578,7 +578,10 @@ def test_the_panel_shows_what_the_data_says_and_no_more(
             )
             older += sum(1 for _, seen in said.values() if seen)
         told = [(cells, [name for _, name in names], seen) for cells, names, seen in state.memories]
-        found = [(cells, names, int(seen.rpartition(" ")[2] or 0)) for cells, names, seen in memories]
+        found = [
+            (cells, [name.removesuffix(" order") for name in names], int(seen.rpartition(" ")[2] or 0))
+            for cells, names, seen in memories
+        ]
         assert sorted(found) == sorted(told), state.step
     assert older > 100
 
@@ -949,7 +952,7 @@ def test_what_is_to_come_is_grey_without_its_values_until_it_is_reached(
             reader.page.evaluate(
                 """(text) => { const n = [...document.querySelectorAll('article code.lb-c, article h2, article .lb-val')].find((n) => n.textContent.includes(text));
                 const grey = document.querySelector('article').appendChild(document.createElement('i'));
-                grey.style = 'color: var(--lb-coming)';
+                grey.style = 'color: var(--lb-coming, transparent)';
                 const seen = n.checkVisibility({ visibilityProperty: true }) && getComputedStyle(n).color !== getComputedStyle(grey).color;
                 grey.remove();
                 return seen; }""",
@@ -1094,8 +1097,8 @@ def test_names_that_share_a_storage_stand_below_it_and_what_a_step_changes_is_ma
     rows = reader.page.locator(".lbp-memory > table tr")
     assert rows.all_inner_texts() == [
         "memory\t0\t1\t2\t3\t4\t5",
-        "x\t1\t2\t3\t4\t5\t6",
-        "y\t1\t3\t5\t2\t4\t6",
+        "x order\t1\t2\t3\t4\t5\t6",
+        "y order\t1\t3\t5\t2\t4\t6",
     ]
     grids = reader.page.locator(".lbp-grids table")
     assert grids.nth(0).inner_text().split() == ["x", *"012345"]

@@ -10,15 +10,15 @@ window.litbookPicture = (() => {
 
   return {
     size: [360, 144],
-    values({ model, gpus, context, activations_kept }) {
+    values({ model, devices, context, activations_kept }) {
       const [layers, d, heads, head, hidden, parameters, looked] = MODELS[model], again = activations_kept !== "all";
       // two norms; input, queries, keys, values and result of attention; its sums; the FFN
       const token = 2 * (2 * d + 4) + 2 * (d + 2 * heads * head + 2 * KV_HEADS * head) + 4 * heads + 2 * (d + 4 * hidden);
       const kept = again ? layers * 2 * d + token : layers * token;
       const table = VOCABULARY * d, active = parameters - looked * table - (2 * layers + 1) * d, attention = 4 * layers * heads * head * context;
       const second = 2 * (active - table - layers * d * hidden) + attention; // the last matmul of a layer is not repeated
-      const days = (TOKENS * (3 * (2 * active + attention) + again * second)) / (RATE * gpus * DAY);
-      return { state: (STATE * parameters) / gpus, activations: kept * context, softmax: 4 * VOCABULARY * context, days, gpu_hours: 24 * days * gpus };
+      const days = (TOKENS * (3 * (2 * active + attention) + again * second)) / (RATE * devices * DAY);
+      return { state: (STATE * parameters) / devices, activations: kept * context, softmax: 4 * VOCABULARY * context, days, gpu_hours: 24 * days * devices };
     },
 
     draw(stage, { place, values, make }) {
@@ -34,7 +34,7 @@ window.litbookPicture = (() => {
         3 + need * scale > end && make("path", { d: "M358 30l-6 8l6 8l-6 8l6 8l-6 8l6 8l-6 6H362V30Z", style: "fill:var(--lb-paper)" }), // torn: it is longer
         ...key(3, 112, "--lb-accent", `state ${size(values.state)}`), ...key(172, 112, "--lb-hot", `activations ${size(values.activations)}`),
         ...key(3, 136, "--lb-tick", `softmax ${size(values.softmax)}`)));
-      const gpus = place.gpus === 1 ? "one GPU" : `${place.gpus.toLocaleString("en")} GPUs`;
+      const gpus = place.devices === 1 ? "one GPU" : `${place.devices.toLocaleString("en")} GPUs`;
       return [`${fits ? "✓ It fits" : "✗ It does not fit"}: ${size(need)} of ${size(ROOM)}`, `${place.model} on ${gpus}. 15 trillion tokens at 40 % of the peak take ${long(values.days)}, ${Number(values.gpu_hours.toPrecision(3)).toLocaleString("en")} GPU-hours.`];
     },
   };

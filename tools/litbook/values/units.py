@@ -6,6 +6,7 @@ This file knows nothing of the engine: a notebook brings it along, where the eng
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ HUGE = 10**13  # from here on a number is written with an exponent, as code writ
 BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 SI = ("", "k", "M", "G", "T", "P", "E")
+FORMAT = re.compile(r"\.\d{1,2}[efg]")  # where a unit stands: how a number is written, `.2f`
 SMALL_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -25,7 +27,7 @@ def amount(value: complex, unit: str = "") -> str:
     """A number with its unit, exact and, where that helps, once more with a prefix.
 
     `B`, `FLOP`, `FLOP/s`, `B/s`, `s` and `%` (of a fraction, shown times 100) drive how it is written; any
-    other unit follows the number as it stands.
+    other unit follows the number as it stands. In place of a unit there may be a format, `.2f`.
     """
     if isinstance(value, bool):
         return str(value)
@@ -34,6 +36,8 @@ def amount(value: complex, unit: str = "") -> str:
         return f"{real}{'' if imaginary.startswith('-') else '+'}{imaginary}j {unit}".rstrip()
     if isinstance(value, float) and not math.isfinite(value):
         return f"{value} {unit}".rstrip()
+    if FORMAT.fullmatch(unit):
+        return f"{value:,{unit}}"
     match unit:
         case "B":  # the exact count; beyond a KiB also in binary, beyond a MiB also in decimal prefixes
             if abs(value) >= 10**21:
@@ -74,6 +78,8 @@ def short(value: int | float, unit: str = "") -> str:
     """A number in one form of at most four digits or so: `1,024`, `16.38 GB`, `7.8 ms`, `0.3333`."""
     if unit == "B":
         return _with_prefix(value, "B") if abs(value) >= 1000 else f"{plain_number(value)} B"
+    if FORMAT.fullmatch(unit):
+        return amount(value, unit)
     prefixed = unit in ("s", "FLOP", "FLOP/s", "B/s")
     if not prefixed and (isinstance(value, float) or unit):
         exact = float(f"{value * (100 if unit == '%' else 1):.4g}")
