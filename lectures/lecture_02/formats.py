@@ -479,19 +479,24 @@ def bfloat16_is_much_coarser() -> None:
 def positive_numbers(dtype: torch.dtype) -> Tensor:  # @stepover
     """All positive finite numbers of a format of one or two bytes, in their order."""
     size = dtype.itemsize
-    patterns = torch.arange(2 ** (8 * size - 1)).to(INTEGERS[size])  # without the sign
+    patterns = torch.arange(2 ** (8 * size - 1)).to(INTEGERS[size])
     values = patterns.view(dtype).double()
     return values[values.isfinite() & (values > 0)]
 
 
-def numbers_between(low: float, high: float, dtype: torch.dtype) -> tuple[int, list[float]]:  # @stepover
-    """How many positive numbers of a format lie there, and these numbers if they are up to 40."""
-    if dtype == torch.float32:  # 2^31 patterns: too many to list, but patterns of bits are in the order of numbers
+def numbers_between(  # @stepover
+    low: float, high: float, dtype: torch.dtype
+) -> tuple[int, list[float]]:
+    """How many positive numbers of a format lie there, and these if they are up to 40."""
+    if dtype == torch.float32:  # too many to list; bits are in their order
         first, last = torch.tensor([low, high]).view(torch.int32).tolist()
         patterns = range(first, last + 1)
-        some = torch.tensor([*patterns[:42]], dtype=torch.int32).view(dtype).double()
+        bits = torch.tensor([*patterns[:42]], dtype=torch.int32)
+        some = bits.view(dtype).double()
+        if len(patterns) > 41:
+            return len(patterns), []
         inside = [value for value in some.tolist() if low <= value <= high]
-        return (len(inside), inside) if len(patterns) <= 41 else (len(patterns), [])
+        return len(inside), inside
     values = positive_numbers(dtype)
     values = values[(values >= low) & (values <= high)]
     return len(values), values.tolist() if len(values) <= 40 else []
@@ -511,7 +516,8 @@ def five_formats_on_one_line() -> None:
     stored = {name: cast(257, dtype) for name, dtype in NAMES.items()}  # @inspect stored
     assert [*stored.values()] == [256, 257, 257, 256, 256], \
         "float32 and float16 have 257. bfloat16 and both formats of one byte store 256."
-    share = 1 - sum((positive_numbers(torch.bfloat16) > 1).tolist()) / len(positive_numbers(torch.bfloat16))  # @inspect share as .3f
+    positive = positive_numbers(torch.bfloat16)
+    share = (positive <= 1).double().mean().item()  # @inspect share as .3f
     assert 0.49 < share < 0.51, \
         "Half of the positive numbers of bfloat16 are no larger than one."
 
@@ -550,6 +556,15 @@ def five_formats_on_one_line() -> None:
         "Up to 256, bfloat16 has all integers, and beyond it every second one."  # @hide
     assert lines[257, 16]["bfloat16"][2] == len(around) == 12, \
         "The picture draws these twelve."  # @hide
+    question(r"""
+        Between `512` and `1024`, how far is one number of `bfloat16` from the next? Between `256`
+        and `512` it is `2`.
+    """, answer=numbers_between(513, 520, torch.bfloat16)[1][1] - numbers_between(513, 520, torch.bfloat16)[1][0],
+        check=torch.finfo(torch.bfloat16).eps * 512, wrong={
+            "The distance doubles wherever the exponent goes up by one.": 2,
+            "That is a distance of the next range, from 1024 on.": 8,
+        }, hint="The same number of steps has to cover twice the distance.",
+        why="From `512` to `1024` there are as many equal steps as from `256` to `512`, `128`, and the distance is twice as long.")
 
 
 @aside

@@ -272,8 +272,10 @@ def ranks_wait_for_each_other() -> None:
 ALL_FORWARD, ALTERNATING = "all forward, then all backward", "one forward, one backward"
 
 
-def schedule_passes(schedule: str, rank: int, stages: int, batches: int) -> list[Pass]:
-    """The passes of a rank in their order; it goes backward once it has gone forward with `ahead` microbatches."""
+def schedule_passes(
+    schedule: str, rank: int, stages: int, batches: int
+) -> list[Pass]:
+    """The passes of a rank in their order: `ahead` microbatches go forward before one goes back."""
     ahead = batches if schedule == ALL_FORWARD else min(batches, stages - rank)
     passes = [Pass("F", rank, batch) for batch in range(ahead)]
     for batch in range(batches):

@@ -17,7 +17,7 @@ from litbook.html.elements import SPACE, Html, tag
 from litbook.i18n import _
 from litbook.markdown import to_html
 from litbook.markdown.links import NoteContext
-from litbook.page.blocks import ClaimVerdict, CodeBlock, CodeRow
+from litbook.page.blocks import ClaimVerdict, CodeBlock, CodeRow, MarginEntry
 from litbook.page.margin import PLAIN, SIGNS, WORDS
 
 LONG = 28  # characters of a value beside its test
@@ -74,12 +74,18 @@ class ClaimSayer:
         entries = next(row.entries for row in rows if row.number == number)
         said = [_sentence(entry, self.setting) for entry in entries if isinstance(entry, ClaimVerdict)]
         verdicts = [entry.verdict for entry in entries if isinstance(entry, ClaimVerdict)]
-        opened = self._code(sorted(rows, key=lambda row: row.number), dedent, folded=True)
+        alone = [replace(row, entries=tuple(map(_sides_alone, row.entries))) for row in rows]
+        opened = self._code(sorted(alone, key=lambda row: row.number), dedent, folded=True)
         first = tag("details", tag("summary", said[0]), *opened, class_=f"lb-proof lb-{verdicts[0]}")
         others = [
             tag("div", it, class_=f"lb-proof lb-{v}") for it, v in zip(said[1:], verdicts[1:], strict=True)
         ]
         return [first, *others]
+
+
+def _sides_alone(entry: MarginEntry) -> MarginEntry:
+    """In what a sentence opens, a claim has no more to say than its sides."""
+    return replace(entry, said=True) if isinstance(entry, ClaimVerdict) else entry
 
 
 def _list(claims: Sequence[Html]) -> Html:

@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Sequence
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from litbook.html import elements
 from litbook.html.elements import SPACE, Html, tag
 from litbook.i18n import _
@@ -91,6 +93,8 @@ def _entry(entry: MarginEntry, setting: NoteContext) -> tuple[Html, list[float]]
             shown = {"holds": tag("span", f"{word}:", class_="lb-said"), "fails": tag("strong", word)}
             parts = [tag("span", sign, class_="lb-sign", aria_hidden="true"), SPACE]
             parts += [shown.get(verdict, elements.text(word)), SPACE]
+            if entry.said:
+                parts, entry = [], replace(entry, caption="", times="", remark="")
             words = [sign, "" if verdict == "holds" else word, *([entry.caption] if entry.caption else [])]
             width = _advance(" ".join([*words, entry.sides]).strip())
             parts += [to_html.inline(entry.caption, setting), SPACE] if entry.caption else []

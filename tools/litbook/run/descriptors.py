@@ -42,10 +42,17 @@ class Descriptors:
             stream: TextIO | None = getattr(sys, name)
             if stream is not None:
                 stream.flush()
-            self.before[number] = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, high)
+            try:
+                self.before[number] = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, high)
+            except OSError:  # whoever started this process has closed it
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                self.before[number] = fcntl.fcntl(nowhere, fcntl.F_DUPFD_CLOEXEC, high)
+                os.close(nowhere)
             file = os.open(f"{folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC, 0o600)
             os.dup2(file, number)
-            os.close(file)
+            os.set_inheritable(number, True)
+            if file != number:
+                os.close(file)
             if stream is not None:
                 python = os.fdopen(
                     self.before[number],
