@@ -8,6 +8,8 @@ from litbook.html import elements
 from litbook.html.elements import Html
 from litbook.i18n import _, ngettext, number
 from litbook.lecture.author_words import SEEN
+from litbook.page import section as document
+from litbook.page.blocks import CodeBlock
 from litbook.page.sitemap import Sitemap
 from litbook.page.view import gather, statements
 from litbook.record.model import Section
@@ -74,9 +76,9 @@ def _minutes(book: Sitemap, sections: Sequence[Section]) -> float:
 
 
 def _count_content(book: Sitemap, core: Sequence[Section]) -> tuple[int, int, int]:
-    """Words, lines of code and questions.
+    """Words, lines of code that are in sight, and questions.
 
-    Words are those of headings, notes, questions and captions; of notes that never ran, as written.
+    Words are those of headings, notes, questions, captions and claims; of notes that never ran, as written.
     """
     words = code = asked = 0
     for section in core:
@@ -84,8 +86,17 @@ def _count_content(book: Sitemap, core: Sequence[Section]) -> tuple[int, int, in
         told = [piece for piece in seen.pieces if piece.kind in SEEN]
         texts = [f"{piece.text} {piece.data if len(piece.data) < _TAGS else ''}" for piece in told]
         texts += [] if seen.entry.has_run else [s.prose for s in statements(seen.entry) if s.prose]
+        rows = [
+            row
+            for block in document.blocks(book, section)
+            if isinstance(block, CodeBlock)
+            for row in block.rows
+        ]
+        folded = {row.proof for row in rows} - {0}
+        texts += [claim.caption or claim.text for claim in seen.claims if claim.line in folded]
         words += len(" ".join([seen.entry.heading, *texts]).split())
-        shown = (s for s in statements(section) if s.kind in ("code", "claim", "def"))
-        code += len({line for s in shown for line in s.line_range})
+        code += sum(
+            1 for row in rows if not row.proof and book.lines[section.file][row.number - 1].text.strip()
+        )
         asked += sum(piece.kind == "question" for piece in seen.pieces)
     return words, code, asked
