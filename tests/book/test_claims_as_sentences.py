@@ -84,9 +84,10 @@ def test_claims_that_follow_one_another_are_one_list_and_the_next_code_stands_be
 
 def test_what_only_feeds_a_folded_test_is_folded_with_it_unless_it_is_inspected(tmp_path):
     lines = "x = 3  # @inspect x\n# a remark on wide\nwide = x * 2\nassert wide == 6, 'twice'"
-    ((_kind, _said, opened),) = proofs(text := body(tmp_path, lines))
+    ((_kind, said, opened),) = proofs(text := body(tmp_path, lines))
     assert "wide" not in code(text) and "remark" not in code(text) and "x = 3" in code(text)
     assert "wide = x * 2" in opened and "a remark on wide" in opened
+    assert said == "✓ holds: twice", "no test of a name that is not in sight"
     ((_kind, _said, opened),) = proofs(
         text := body(tmp_path, lines.replace("x * 2", "x * 2  # @inspect wide"))
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 
 from msgspec.structs import replace
 
@@ -20,6 +20,8 @@ from litbook.markdown.links import NoteContext
 from litbook.page.blocks import ClaimVerdict, CodeBlock, CodeRow, MarginEntry
 from litbook.page.margin import PLAIN, SIGNS, WORDS
 
+_NAME = re.compile(r"[^\W\d]\w*")
+_GIVEN = re.compile(r"\s*([\w, ]+?)\s*(?::[^=]+)?=(?!=)")  # `a, b = …`
 LONG = 28  # characters of a value beside its test
 # What sides differ by: then both stand beside the sentence.
 DIFFERENT = (" < ", " > ", " <= ", " >= ", " != ", " ≠ ", " ≈ ")
@@ -28,12 +30,11 @@ TOLERANCES = {"torch.allclose(": "rtol=1e-5", "math.isclose(": "rel_tol=1e-9"}
 
 
 class ClaimSayer:
-    """The claims of one section; `code` draws rows of it, and `is_blank` knows its empty lines."""
+    """The claims of one section; `code` draws rows of it, and `line` has the text of each."""
 
-    def __init__(
-        self, code: Callable[..., Html], is_blank: Callable[[int], bool], setting: NoteContext
-    ) -> None:
-        self.code, self.is_blank, self.setting = code, is_blank, setting
+    def __init__(self, code: Callable[..., Html], line: Callable[[int], str], setting: NoteContext) -> None:
+        self.code, self.line, self.setting = code, line, setting
+        self.folded = set[str]()  # names that only folded lines give a value
         self.early: dict[int, list[CodeRow]] = {}  # what feeds a claim of a later block
 
     def parts(self, block: CodeBlock) -> list[Html]:
@@ -62,7 +63,7 @@ class ClaimSayer:
 
     def _code(self, rows: Iterable[CodeRow], dedent: int, *, folded: bool = False) -> list[Html]:
         """A block of these rows, without empty ones around them; entries take no rows that are not there."""
-        kept = [row for row in rows if not self.is_blank(row.number) or row.statement]
+        kept = [row for row in rows if self.line(row.number).strip() or row.statement]
         if not kept:
             return []
         shown = [row for row in rows if kept[0].number <= row.number <= kept[-1].number]
@@ -72,7 +73,15 @@ class ClaimSayer:
     def _claim(self, rows: list[CodeRow], number: int, dedent: int) -> list[Html]:
         """The sentences of a line's claims; the first opens the rows."""
         entries = next(row.entries for row in rows if row.number == number)
-        said = [_sentence(entry, self.setting) for entry in entries if isinstance(entry, ClaimVerdict)]
+        for row in rows:
+            self.folded |= (
+                {*_NAME.findall(given[1])} if (given := _GIVEN.match(self.line(row.number))) else set()
+            )
+        said = [
+            _sentence(entry, self.setting, self.folded)
+            for entry in entries
+            if isinstance(entry, ClaimVerdict)
+        ]
         verdicts = [entry.verdict for entry in entries if isinstance(entry, ClaimVerdict)]
         alone = [replace(row, entries=tuple(map(_sides_alone, row.entries))) for row in rows]
         opened = self._code(sorted(alone, key=lambda row: row.number), dedent, folded=True)
@@ -93,8 +102,11 @@ def _list(claims: Sequence[Html]) -> Html:
     return tag("div", *claims, class_="lb-claims")
 
 
-def _sentence(entry: ClaimVerdict, setting: NoteContext) -> Html:
-    """The sign, the caption (else the test), and beside it the test, or both sides where they differ."""
+def _sentence(entry: ClaimVerdict, setting: NoteContext, folded: Set[str]) -> Html:
+    """The sign, the caption (else the test), and beside it the test, or both sides where they differ.
+
+    Nothing stands beside it where the test is about a name that no shown line gives a value.
+    """
     claim, verdict = entry.claim, entry.verdict
     assert claim is not None
     sign = [tag("span", SIGNS[verdict], class_="lb-sign", aria_hidden="true"), SPACE]
@@ -110,6 +122,8 @@ def _sentence(entry: ClaimVerdict, setting: NoteContext) -> Html:
     ]
     words = [tag("small", " · ", remark) for remark in remarks if remark]
     beside = _beside(entry, test)
+    if claim.caption and not folded.isdisjoint(_NAME.findall(test)):
+        beside = ""
     if beside == test and not claim.caption:
         beside = ""
     shown = [SPACE, tag("code", beside, class_="lb-test")] if beside else []

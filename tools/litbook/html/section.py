@@ -54,7 +54,7 @@ class _SectionRenderer:
         self.sheet, self.section, self.level = sheet, section, level
         self.text = sheet.source(section.file)
         self.top = self.above = 0  # in `main()`: the largest heading of its prose, and how many are above
-        self.claims = ClaimSayer(self.code, lambda n: not self.text[n].text.strip(), sheet.setting)
+        self.claims = ClaimSayer(self.code, lambda n: self.text[n].text, sheet.setting)
 
     def render(self, some: Sequence[blocks.Block]) -> list[Html]:
         """These blocks, each with the place of its section for what is wrong with its prose."""
