@@ -18,6 +18,7 @@ FOLDERS = ("markdown", "values", "page", "html", "explore", "notebook", "site", 
 CALLS = {"compile", "findall", "finditer", "fullmatch", "match", "search", "split", "sub", "subn"}
 MAY = {
     "markdown/refusals.py": "what an author has written in a note, and no page can show",
+    "site/search.py": "the table of a glossary, which an author has written and Markdown has rendered",
     "site/theme_patches.py": "Material's pages, with names for a screen reader",
 }
 GROUP = re.compile(r"\(\?(?:P?<\w+>|<[=!])")  # of a pattern's own syntax
