@@ -27,7 +27,8 @@ def test_the_pages_of_lecture_02_hold_the_captured_values_as_text(site: Path) ->
     assert {page.parent.name for page in lecture.glob("*/index.html")} >= set(PARTS)
     memory = text_of(lecture / "tensors" / "index.html")
     assert "2,415,919,104 B · 2.25 GiB · 2.416 GB" in memory
-    assert "holds: 4 = 4" in memory
+    assert "✓ holds: Each element takes 4 bytes. x.element_size() == 4" in memory, "a claim is a sentence"
+    assert '"Each element takes 4 bytes." 4 = 4' in memory, "and folded in it is the assert with its sides"
     storage = text_of(lecture / "storage-and-views" / "index.html")
     assert "float32 [row 2, col 3] · 24 B" in storage
     assert "same storage as x" in storage

@@ -319,7 +319,10 @@ def test_the_scripts_of_a_page_get_their_words_from_it(site: Path) -> None:
             *re.findall(r"""(?:say|tool)\("([\w-]+)\"""", script),
         }
         assert asked <= set(own), name
-        assert all(f'"{key}"' in script for key in set(own) - asked - set(margin.WORDS)), name
+        if '"w" + name[0].toUpperCase() + name.slice(1)' in script:  # the word below the sign of a button
+            asked |= set(own) & {"w" + it[0].upper() + it[1:] for it in re.findall(r'tool\("(\w+)"', script)}
+        unsaid = {key for key in set(own) - asked - set(margin.WORDS) if f'"{key}"' not in script}
+        assert unsaid == set(), name
 
 
 def test_the_list_for_translators_is_that_of_the_code(

@@ -88,25 +88,65 @@ def counts(claims: list[dict[str, Any]]) -> tuple[int, int]:
     return sum(held), len(held)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["lectures", "lectures/lecture_02", "lectures/lecture_03", "lectures/lecture_04", "lectures/lecture_05"],
-)
-def test_every_tally_of_a_list_counts_claims_that_hold_and_says_of_how_many(site: Path, name: str) -> None:
+@pytest.fixture(scope="module")
+def every(site: Path) -> list[dict[str, Any]]:
+    """All claims, as the ledger has them as data."""
+    return json.loads((site / "lectures" / "claims.json").read_text(encoding="utf-8"))["claims"]
+
+
+def number(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+def says(claims: list[dict[str, Any]]) -> str:
+    """How a count of these claims begins."""
+    held, of = counts(claims)
+    return f"✓ {of:,} claims, all hold" if held == of else f"{of:,} claims: ✓ {held:,} hold"
+
+
+def test_every_tally_of_the_lectures_counts_claims_that_hold_and_says_of_how_many(
+    site: Path, every: list[dict[str, Any]]
+) -> None:
     """`✓ 44` beside `○ 3` reads as three claims; so it is `○ 44 of 47`, and the numbers add up."""
-    data = json.loads((site / "lectures" / "claims.json").read_text(encoding="utf-8"))
-    page = article(site / name / "index.html")
+    page = article(site / "lectures" / "index.html")
     holding = total = 0
     for verdict, shown in TALLY.findall(page):
         form = re.fullmatch(r"✓ ([\d,]+)()" if verdict == "holds" else r"○ ([\d,]+) of ([\d,]+)", shown)
         assert form, f"{verdict}: {shown}"
-        hold, of = (int(it.replace(",", "") or "-1") for it in form.groups())
+        hold, of = number(form[1]), number(form[2] or "-1")
         assert of < 0 or hold < of, shown
         holding, total = holding + hold, total + max(hold, of)
-    claims = [it for it in data["claims"] if name in ("lectures", f"lectures/{it['lecture']}")]
-    held, every = counts(claims)
-    all_hold = f"✓ {every:,} claims, all hold"
-    assert (all_hold if held == every else f"{every:,} claims: ✓ {held:,} hold") in words(page)
-    listed = [it for it in claims if name == "lectures" or f"#{it['section']}" in page]
-    assert (holding, total) == counts(listed)
-    assert len(listed) > 0.98 * len(claims), "a part may have a claim beside its sections"
+    assert says(every) in words(page)
+    assert (holding, total) == counts(every)
+
+
+LECTURES = ["lecture_02", "lecture_03", "lecture_04", "lecture_05"]
+
+
+@pytest.mark.parametrize("name", LECTURES)
+def test_the_contents_of_a_lecture_count_no_claims_but_at_their_foot(
+    site: Path, every: list[dict[str, Any]], name: str
+) -> None:
+    contents, _, foot = article(site / "lectures" / name / "index.html").partition('<p class="lb-foot">')
+    assert 'class="lb-part"' in contents and TALLY.findall(contents) == []
+    assert re.findall(r"[\d,]+ claims?\b|[✓○✗]", words(contents)) == [], "those are in the ledger"
+    assert words(foot).startswith(says([it for it in every if it["lecture"] == name]))
+
+
+@pytest.mark.parametrize("name", LECTURES)
+def test_the_ledger_counts_the_claims_of_each_page_and_the_numbers_add_up(
+    site: Path, every: list[dict[str, Any]], name: str
+) -> None:
+    part = article(site / "lectures" / "ledger" / "index.html").partition(f'<h2 id="{name}"')[2]
+    listed = re.findall(r'<li><a href="([^"]*)">.*?</a> <small>(.*?)</small></li>', part.partition("<h2")[0])
+    holding = total = 0
+    for address, shown in listed:
+        there = words(article(site / "lectures" / "ledger" / address / "index.html"))
+        assert words(shown) in there, "the page of the ledger says the same"
+        form = re.match(r"✓ ([\d,]+) claims?, (?:all hold|it holds)()$|([\d,]+) claims?: (.*)$", words(shown))
+        assert form, shown
+        held = [number(it) for it in re.findall(r"✓ ([\d,]+) hold", form[4] or "")] or [
+            number(form[1] or "0")
+        ]
+        holding, total = holding + sum(held), total + number(form[1] or form[3])
+    assert (holding, total) == counts([it for it in every if it["lecture"] == name])
