@@ -340,9 +340,9 @@ class LitbookPlugin(BasePlugin[Options]):
         return context
 
     def on_post_page(self, output: str, **_: Any) -> str:
-        """What Material leaves nameless gets a name, and formulas their font."""
+        """What Material leaves nameless gets a name, formulas get their font, and blank lines go."""
         output = theme_patches.put_article_first(theme_patches.name_landmarks(output))
-        return search.use_own_worker(theme_patches.announce_formulas(output))
+        return theme_patches.drop_indents(search.use_own_worker(theme_patches.announce_formulas(output)))
 
     def on_post_template(self, output_content: str, *, template_name: str, **_: Any) -> str:
         """The page for addresses that lead nowhere has names, too."""

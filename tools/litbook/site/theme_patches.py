@@ -30,6 +30,8 @@ _MENU = re.compile(
     re.DOTALL,
 )
 
+_INDENT = re.compile(r"\n\s+")
+
 
 def name_landmarks(page: str) -> str:
     """A page of the site, its search dialog and the navigation of each section with a name."""
@@ -43,9 +45,30 @@ def put_article_first(page: str) -> str:
     return _MENU.sub(r"\2\1", page, count=1)
 
 
+def drop_indents(page: str) -> str:
+    """A page without the indents and blank lines of Material's templates: 8 KB that no reader sees.
+
+    What stands between the tags of the article is the book's own, and stays as it is.
+    """
+    before, start, rest = page.partition("<article")
+    article, end, after = rest.rpartition("</article>")
+    if not end:  # an error page
+        return page
+    return _INDENT.sub("\n", before) + start + article + end + _INDENT.sub("\n", after)
+
+
 def announce_formulas(page: str) -> str:
     """A page with formulas, whose first script is told so: it asks for their font before all is drawn."""
     return page.replace('/folder.js">', '/folder.js" data-formulas>', 1) if "<math" in page else page
+
+
+def drop_indents(page: str) -> str:
+    """A page without the blank lines and indents around its article: a thirtieth of its weight."""
+    start, end = page.find("<article"), page.rfind("</article>")
+    if not 0 <= start < end:
+        return page
+    around = (re.sub(r"\n\s+", "\n", it) for it in (page[:start], page[end:]))
+    return page[start:end].join(around)
 
 
 def _with_title(match: re.Match[str]) -> str:
