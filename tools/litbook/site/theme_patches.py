@@ -30,8 +30,6 @@ _MENU = re.compile(
     re.DOTALL,
 )
 
-_INDENT = re.compile(r"\n\s+")
-
 
 def name_landmarks(page: str) -> str:
     """A page of the site, its search dialog and the navigation of each section with a name."""
@@ -43,18 +41,6 @@ def name_landmarks(page: str) -> str:
 def put_article_first(page: str) -> str:
     """A page whose menu comes after its article, where the Tab key leads; a style puts it on the left."""
     return _MENU.sub(r"\2\1", page, count=1)
-
-
-def drop_indents(page: str) -> str:
-    """A page without the indents and blank lines of Material's templates: 8 KB that no reader sees.
-
-    What stands between the tags of the article is the book's own, and stays as it is.
-    """
-    before, start, rest = page.partition("<article")
-    article, end, after = rest.rpartition("</article>")
-    if not end:  # an error page
-        return page
-    return _INDENT.sub("\n", before) + start + article + end + _INDENT.sub("\n", after)
 
 
 def announce_formulas(page: str) -> str:
