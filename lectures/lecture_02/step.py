@@ -490,7 +490,7 @@ def small_batches_make_the_optimizer_count() -> None:
         hundredth?
     """, answer=math.ceil(100 * by_hand / step_flops(1, 4, 2)),
         wrong={
-            "That is where the two are equal, without the factor of a hundred.": 1,
+            "There the update adds a tenth.": math.ceil(10 * by_hand / step_flops(1, 4, 2)),
         },
         check=next(b for b in range(1, 99) if by_hand / step_flops(b, 4, 2) < 0.01), unit="rows", why=rf"""
             The matmuls have to take `100` times the FLOPs of the update, `{100 * by_hand}`. Divide

@@ -668,8 +668,8 @@ def memory_limits_the_batch() -> None:
             "A tenth of the memory is kept free.": (4 * 80 * 10**9 - 2 * 70553706496) // (2 * 80 * 1024 * 8192 * 2),
             "The weights also have to be there.": 4 * 72 * 10**9 // (2 * 80 * 1024 * 8192 * 2),
         }, hint="How many bytes are left beside the weights?", why=r"""
-            From `4 * 72` GB take `2` bytes for each parameter. Divide the rest by the cache of a
-            full sequence, and round down.
+            Subtract `2` bytes for each parameter from `4 * 72` GB. Divide the rest by the cache of
+            a full sequence, and round down.
         """)
 
 
@@ -1025,10 +1025,10 @@ def writing_is_timed_on_the_card() -> None:
     note(f"{timed[0].device}:")
     note(f"| sequences | µs for a step | tokens/s in total |\n|---|---|---|\n{rows}")
     question(r"""
-        The same model, whose weights are `4.5` GB, runs on another GPU, whose bandwidth is `2e12`
-        bytes a second. A token takes `3` ms. What share of its bandwidth does the GPU use, in
-        percent?
+        A step of some model reads `4.5` GB in all, weights and cache together, on a GPU with a
+        bandwidth of `2e12` bytes a second. It takes `3` ms. What share of its bandwidth does the
+        GPU use, in percent?
     """, answer=4.5e9 / 3e-3 / 2e12, check=4.5 / (3 * 2), unit="%", within=0.01, wrong={
             "Divide the bytes by the time, and then by the bandwidth.": 3e-3 * 2e12 / 4.5e9,
         }, hint="How long does the reading alone take by the datasheet?",
-        why="At `2e12` bytes a second, `4.5` GB take `2.25` ms. The token takes `3` ms, so the GPU uses `2.25 / 3` of its bandwidth.")
+        why="At `2e12` bytes a second, `4.5` GB take `2.25` ms. The step takes `3` ms, so the GPU uses `2.25 / 3` of its bandwidth.")

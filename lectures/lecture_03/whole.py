@@ -539,8 +539,8 @@ def the_run() -> None:
         - At the beginning, the model gives each of the `27` tokens the same probability, $1/27$. So
           the loss is $-\log(1/27) = \log 27$.
         - At the end, the loss is above the *entropy* of the language, the loss of a reader who
-          knows all words. For this reader a word is a surprise of $\log 32$, and it has `4` tokens:
-          $\tfrac{1}{4} \log 32$ per token.
+          knows all words. To this reader each word brings a surprise of $\log 32$ nats, and it has
+          `4` tokens: $\tfrac{1}{4} \log 32$ per token.
 
         `trained` runs `240` steps on the processor that built this page and returns the loss of
         each; `first` is that of the first step. `held_out_loss` is the loss of the trained model on

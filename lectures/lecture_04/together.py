@@ -593,8 +593,9 @@ def a_search_finds_a_published_layout() -> None:
 
         A layout here has three axes, whose lengths multiply to the number of GPUs: *tensor*,
         *stages* and *data*. With two GPUs there would be three layouts in powers of two: one for
-        each axis that gets the `2`. We try all of them for `16384`, and sort those that fit by an
-        estimate of the time of a step. `step_seconds` adds up:
+        each axis that gets the `2`. For `16384` GPUs we try all with up to `32` GPUs for each
+        matrix, up to `64` stages, and at least one sequence for each data rank. Those that fit are
+        sorted by an estimate of the time of a step. `step_seconds` adds up:
 
         - the arithmetic, at the peak of the GPU,
         - the all-reduces of tokens, over NVLink up to `8` GPUs, else over the network,
@@ -619,7 +620,7 @@ def a_search_finds_a_published_layout() -> None:
     assert estimated > room(CARDS["H100 SXM"].memory, RESERVE, 0), \
         "That is more than nine tenths of the GPU."  # @hide
     assert len(tried) == 36, \
-        "There are 36 layouts in powers of two, with up to 32 GPUs for each matrix and up to 64 stages."
+        "There are 36 such layouts."
 
     def ranked(kept: int, memory: float) -> list[tuple[int, int, int]]:
         fitting = [a for a in tried if gpu_bytes(a, kept) < memory]
