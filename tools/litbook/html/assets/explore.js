@@ -1,7 +1,7 @@
 // Pictures with sliders: puts the marks and texts of another point in place of these. The page has them all as
 // data; nothing is computed here. Without this script the author's point is shown.
 (() => {
-  for (const figure of document.querySelectorAll(".lb-explore")) {
+  for (const figure of document.querySelectorAll(".lb-explore[data-grid]")) {
     const { kind, names, places, points, across } = JSON.parse(figure.dataset.grid);
     const all = (selector) => [...figure.querySelectorAll(selector)];
     const fields = all(".lb-sliders input, .lb-sliders select"), outputs = all(".lb-slider");
