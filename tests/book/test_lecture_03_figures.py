@@ -38,22 +38,34 @@ def test_each_matrix_of_a_block_has_the_area_of_its_weights_and_lies_in_no_other
 def test_a_bar_as_long_as_what_is_kept_begins_with_the_state_in_a_frame_as_long_as_a_cards_memory(
     lecture: Any,
 ) -> None:
-    kept = {"state": 3e9, "activations": 90e9, "softmax": 4e9, "days": 7.0}
+    kept = {"state": 3e9, "activations": 90e9, "softmax": 4e9, "days": 7.0, "gpu_hours": 16_800.0}
     (axes,) = lecture("figures").plot_fit(kept, 80 * 10**9).axes
-    state, activations, softmax, frame, free = axes.patches
-    assert [it.get_width() for it in (state, activations, softmax, frame, free)] == [
-        3e9,
-        90e9,
-        4e9,
-        80e9,
-        8e9,
+    state, _, activations, _, softmax, _, free, frame = axes.patches  # after each part the square of its name
+    assert [it.get_width() / 124 * 80e9 for it in (state, frame, free)] == pytest.approx([3e9, 80e9, 8e9])
+    assert [(it.get_x() - 4) / 124 * 80e9 for it in (state, activations, frame, free)] == pytest.approx(
+        [0, 3e9, 0, 72e9]
+    )
+    assert activations.get_width() / 124 * 80e9 == pytest.approx(90e9)
+    assert softmax.get_x() == activations.get_x() + activations.get_width()
+    assert softmax.get_width() / 124 * 80e9 == pytest.approx(4e9)
+    assert [it.get_text() for it in axes.texts] == [
+        "state 3 GB",
+        "activations 90 GB",
+        "softmax 4 GB",
+        "✗ It does not fit: 97 of 72 GB",
+        "7 days, 16,800 GPU-hours",
+        "one H100: 80 GB, a tenth kept free",
     ]
-    assert [it.get_x() for it in (state, activations, softmax, frame, free)] == [0, 3e9, 93e9, 0, 72e9]
-    assert [it.get_text() for it in axes.get_legend().get_texts()] == [
-        "state, 3.0 GB",
-        "activations, 90.0 GB",
-        "softmax, 4.0 GB",
-    ]
+    assert not axes.lines  # the whole bar is there
+
+
+def test_a_bar_of_what_fits_says_so_and_one_too_long_is_torn_at_the_end(lecture: Any) -> None:
+    kept = {"state": 3e9, "activations": 60e9, "softmax": 9e9, "days": 7.0, "gpu_hours": 16_800.0}
+    (axes,) = lecture("figures").plot_fit(kept, 80 * 10**9).axes
+    assert axes.texts[3].get_text() == "✓ It fits: 72 of 72 GB"
+    (axes,) = lecture("figures").plot_fit({**kept, "activations": 900e9}, 80 * 10**9).axes
+    assert axes.texts[3].get_text() == "✗ It does not fit: 912 of 72 GB" and len(axes.lines) == 1
+    assert max(it.get_x() + it.get_width() for it in axes.patches) == 380
 
 
 def test_a_cell_has_the_colour_of_its_kind_and_rows_go_down(lecture: Any) -> None:

@@ -338,7 +338,11 @@ def _question_list(book: Sitemap) -> Page:
         tag("p", says, class_="lb-path"),
         tag("div", class_="lb-questions"),  # here a script says how many are answered
     ]
-    foot = [*references(setting.citations), script_words.data(["answers"])]
+    foot = [
+        *references(setting.citations),
+        questions.answers(answered),
+        script_words.data(["answers"]),
+    ]
     passage = SearchPassage("", f"{title}: {record.title}")
     return elements.page([*head, *blocks, *foot], [passage])
 
