@@ -287,7 +287,7 @@ def problem(text: str) -> Finding:
             lecture.py:2:12: unknown directive @frobnicate
                 x = 1  # @frobnicate
                        ^
-                there are: @inspect, @measure, @clear, @hide, @stepover, @allow, @fails, @zero, @unnoticed""",
+                there are: @inspect, @measure, @clear, @hide, @show, @stepover, @allow, @fails, @zero, @unnoticed""",
         ),
         (
             "# @unheard of",
@@ -295,7 +295,7 @@ def problem(text: str) -> Finding:
             lecture.py:1:1: unknown directive @unheard
                 # @unheard of
                 ^
-                there are: @inspect, @measure, @clear, @hide, @stepover, @allow, @fails, @zero, @unnoticed""",
+                there are: @inspect, @measure, @clear, @hide, @show, @stepover, @allow, @fails, @zero, @unnoticed""",
         ),
         (
             "x = 1\n# @inspect x\ny = 2",
