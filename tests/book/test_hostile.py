@@ -182,6 +182,9 @@ def test_titles_are_shown_as_they_are_written(page: Page) -> None:
     )
 
 
+OPEN = "document.querySelectorAll('article details').forEach((it) => { it.open = true; })"
+
+
 def test_values_prose_captions_and_output_are_shown_as_they_are(page: Page) -> None:
     text = page.locator("article").inner_text()
     for wanted in (
@@ -192,12 +195,15 @@ def test_values_prose_captions_and_output_are_shown_as_they_are(page: Page) -> N
         r"turned 'abc\u202e\u2066gpj.exe\u2069\u200b'",
         "值</td><script>window.__pwned = 7</script>",
         "</pre><script>window.__pwned = 8</script>abc⟨U+202E⟩⟨U+2066⟩gpj.exe⟨U+2069⟩⟨U+200B⟩",
-        r"</span><script>window.__pwned = 9</script> \u202e 成立 🎉",  # a caption stands in the code
+        "</span><script>window.__pwned = 9</script> ⟨U+202E⟩ 成立 🎉",  # the sentence of a claim
         "<img src=x onerror=window.__pwned=10>",
         "</p><script>window.__pwned = 11</script>",
         "<script>window.__pwned = 14</script>",
     ):
         assert wanted in text
+    page.evaluate(OPEN)
+    text = page.locator("article").inner_text()
+    assert r"</span><script>window.__pwned = 9</script> \u202e 成立 🎉" in text, "its caption in the code"
     hidden = [c for c in text if c in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200b"]
     assert hidden == []
 
@@ -231,9 +237,13 @@ def test_the_page_is_no_wider_than_the_window(page: Page) -> None:
 
 
 def test_two_hundred_claims_and_one_of_ten_thousand_characters_are_all_on_the_page(page: Page) -> None:
+    sentences = [" ".join(it.split()) for it in page.locator(".lb-sentence").all_inner_texts()]
+    assert [it for it in sentences if "claim" in it] == [f"holds: claim {i}" for i in range(200)]
+    assert page.locator(".lb-sentence", has_text="w" * 10_000).is_visible(), "the test of one without caption"
+    page.evaluate(OPEN)
     text = page.locator("article").inner_text()
     assert [i for i in range(200) if f"claim {i}'" not in text] == []
-    assert "w" * 10_000 in text, "the code is whole"
+    assert text.count("w" * 10_000) >= 2, "the code is whole"
     assert page.locator("article li").count() < 150, "so deep a list is shown as it is written"
 
 
