@@ -299,7 +299,10 @@ def test_a_claim_that_this_build_cannot_run_has_the_recordings_verdict_and_its_d
     pages_ = made(recordings=[recorded()])
     assert "3 claims: ✓ 1 hold · ✗ 1 fail · ✓ 1 hold, as recorded on NVIDIA H200" in words(pages_["index.md"])
     assert "1 claim: ✓ 1 hold, as recorded on NVIDIA H200" in words(pages_["compute.md"])
-    assert 'title="1 hold, as recorded on NVIDIA H200">✓ 1<' in pages_["index.md"]
+    listed = shown(page.lecture_list([LectureRuns("lecture_02", lived(), (recorded(),))]))
+    assert 'title="1 hold, as recorded on NVIDIA H200">✓ 1<' in listed
+    parts = pages_["index.md"].partition('class="lb-parttitle"')[2].partition('class="lb-foot"')[0]
+    assert "memory/" in parts and "lb-tally" not in parts
     missed = changed(recorded(), "speed", claims=lambda was: (replace(was[0], verdict="fails"),))
     assert "✗ 1 fail, as recorded on NVIDIA H200" in words(made(recordings=[missed])["compute.md"])
 
