@@ -94,7 +94,8 @@ class ClaimSayer:
 
 def _sides_alone(entry: MarginEntry) -> MarginEntry:
     """In what a sentence opens, a claim has no more to say than its sides."""
-    return replace(entry, said=True) if isinstance(entry, ClaimVerdict) else entry
+    held = isinstance(entry, ClaimVerdict) and entry.verdict == "holds"
+    return replace(entry, said=True) if held else entry
 
 
 def _list(claims: Sequence[Html]) -> Html:
