@@ -325,8 +325,8 @@ def loading_takes_two_steps_and_refuses_objects() -> None:
         It did so in early versions. Now it reads tensors and plain values only, unless it is called
         with `weights_only=False`.
     """)
-    given = [3, torch.ones(2), np.float64(3), {"lr": 0.1}]  # @hide  # @unnoticed: 3, 2, 0.1: any value
-    given += [np.random.default_rng(0), nn.Linear(2, 2).state_dict()]  # @hide  # @unnoticed: 2: any layer
+    given = [3, torch.ones(2), np.float64(3), {"lr": 0.1}]  # @hide
+    given += [np.random.default_rng(0), nn.Linear(2, 2).state_dict()]  # @hide
     outcomes = [message_of(partial(reloaded, value)) for value in given]  # @hide
     question(r"""
         How many of these can be saved and loaded: `3`, `torch.ones(2)`, `np.float64(3)`,

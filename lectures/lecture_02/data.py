@@ -298,7 +298,7 @@ def a_memory_map_loads_what_is_touched() -> None:
     """)
     folder2 = TemporaryDirectory(ignore_cleanup_errors=True)  # @hide
     tokens = Path(folder2.name) / "tokens.bin"  # @hide
-    np.arange(1, 11, dtype=np.int32).tofile(tokens)  # @hide  # @unnoticed: 11: any number of tokens
+    np.arange(1, 11, dtype=np.int32).tofile(tokens)  # @hide
     careless = np.memmap(tokens, dtype=np.int32)
     assert careless.mode == "r+", \
         "Without a mode, the map is opened to read and write."
@@ -319,8 +319,8 @@ def a_memory_map_loads_what_is_touched() -> None:
         It does not suit data that must first be decompressed or parsed.
     """)
     careless[5] = 50  # @hide
-    careless.flush()  # @hide  # @unnoticed: left out: the system writes it, sooner or later
-    private = np.memmap(tokens, dtype=np.int32, mode="c")  # @hide  # @unnoticed: left out, dtype= dropped, int32: any private map keeps 60 to itself
+    careless.flush()  # @hide
+    private = np.memmap(tokens, dtype=np.int32, mode="c")  # @hide
     private[5] = 60  # @hide
     on_disk = np.fromfile(tokens, dtype=np.int32)  # @hide
     folder2.cleanup()  # @hide
@@ -430,7 +430,7 @@ def tokens_are_few_bytes_for_much_arithmetic() -> None:
         How fast is a simple loader? `get_batch` cuts sequences out of an array at random positions.
         Time it here, on one core, for batches of `8` sequences of `1024` tokens:
     """)
-    data, generator = np.arange(10**6, dtype=np.int32), torch.Generator()  # @unnoticed: 10**6, dtype= dropped, int32: any tokens
+    data, generator = np.arange(10**6, dtype=np.int32), torch.Generator()
     seconds = quickest(lambda: get_batch(data, 8, 1024, generator), 5)  # @stepover
     loaded = 8 * 1024 / seconds  # @measure loaded as tokens/s
     assert loaded > tokens_per_second(8e9), \

@@ -44,7 +44,7 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
         An H100 does `989.5e12` FLOP/s, and its PCIe link carries `64e9` bytes per second in each
         direction [@nvidia-h100]. So the arithmetic takes `2` µs, and the copies `94` µs.
     """)
-    x = torch.zeros(4, 8)  # @hide  # @unnoticed: 4, 8, arguments swapped: any sizes
+    x = torch.zeros(4, 8)  # @hide
     assert x.device == torch.device("cpu"), "A new tensor is on the CPU."  # @hide
     count = torch.cuda.device_count()  # @hide
     refused = message_of(lambda: torch.cuda.get_device_properties(count))  # @hide

@@ -80,7 +80,7 @@ def backward_fills_the_leaves() -> None:
     model = nn.Linear(4, 1)  # @hide
     start, nothing = model.weight.detach().clone(), model.weight.grad  # @hide
     assert nothing is None, "Before the backward pass, the weights have no gradient."  # @hide
-    model(torch.randn(8, 4)).square().mean().backward()  # @hide  # @unnoticed: 8: any batch
+    model(torch.randn(8, 4)).square().mean().backward()  # @hide
     assert torch.equal(model.weight, start), \
         "After the backward pass, the weights are the same as before."  # @hide
     torch.optim.SGD(model.parameters(), lr=0.1).step()  # @hide

@@ -309,12 +309,12 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
         It adds them up. An average of ones would stay at `1`, and so would the steps. The sum
         grows, so the hundredth step has a length of only {lengths[99]}.
     """)
-    sparse = torch.ones(25, 2, dtype=torch.float64)  # @hide  # @unnoticed: dtype= dropped, float64: any format
+    sparse = torch.ones(25, 2, dtype=torch.float64)  # @hide
     sparse[:-1, 1] = 0  # @hide
     final = lengths_of(walk(torch.optim.Adagrad, sparse, lr=1)[-2:], 3)  # @hide
     assert final == [0.2, 1.0], "The last step is 1/5 long for the first parameter, 1 for the second."  # @hide
     eps = signature(torch.optim.Adagrad).parameters["eps"].default  # @hide
-    g = torch.tensor([1.0, 1e-2, 1e-3, 1e-4], dtype=torch.float64)  # @hide  # @unnoticed: 1.0, dtype= dropped, float64: far above the small constant, in any format
+    g = torch.tensor([1.0, 1e-2, 1e-3, 1e-4], dtype=torch.float64)  # @hide
     outside = lengths_of(walk(torch.optim.Adagrad, g[None], lr=0.01), 6)  # @hide
     assert outside == [0.01, 0.01, 0.01, 0.01], \
         "Beside the root, the constant changes none of the four steps."  # @hide
@@ -545,7 +545,7 @@ def gradients_add_up_until_they_are_cleared() -> None:
     groups = [len(group["params"]) for group in optimizer.param_groups]  # @hide
     assert groups == [3], "AdaGrad has one group, with three tensors in it."  # @hide
     before = [p.detach().clone() for p in model.parameters()]  # @hide
-    F.mse_loss(model(torch.randn(2, 4)), torch.tensor([4.0, 5.0])).backward()  # @hide  # @unnoticed: 4.0, 5.0: any targets
+    F.mse_loss(model(torch.randn(2, 4)), torch.tensor([4.0, 5.0])).backward()  # @hide
     held = gradient_bytes(model)  # @hide
     optimizer.step()  # @hide
     optimizer.zero_grad()  # @hide

@@ -66,7 +66,7 @@ def a_parameter_is_a_tensor_that_is_registered() -> None:
     y: Float[Tensor, "batch"] = model(torch.randn(8, 64))  # @hide
     assert tuple(y.shape) == (8,), "There is one output for each row."  # @hide
     first, second, final = [whole_numbers(*p.shape) for p in model.parameters()]  # @hide
-    rows, single = whole_numbers(8, 64), first @ second @ final  # @hide  # @unnoticed: 8: any batch
+    rows, single = whole_numbers(8, 64), first @ second @ final  # @hide
     deep = rows @ first @ second @ final  # @hide
     assert torch.equal(rows @ single, deep), "One matrix gives the same outputs as the three layers."  # @hide
     question(r"""
@@ -149,7 +149,7 @@ def dividing_by_the_root_keeps_the_scale() -> None:
     """)
     misbelief("The variance of the output is related to the square root of the number of inputs.",
               "The *variance* grows with the number of inputs itself. The *standard deviation* grows with its root.")
-    z = outputs(16384, 1 / math.sqrt(16384)).flatten()  # @hide  # @unnoticed: 16384: any width
+    z = outputs(16384, 1 / math.sqrt(16384)).flatten()  # @hide
     different = len(set(z.tolist()))  # @hide
     assert 0.99 < different / z.numel(), "Hardly any two outputs are equal."  # @hide
     inside = (z.abs() < 1).double().mean().item()  # @hide
@@ -207,8 +207,8 @@ def xavier_agrees_for_square_layers_only() -> None:
 
     def measure(v: float) -> Tensor:
         weights = torch.randn(n_in, n_out) * math.sqrt(v)
-        outputs = torch.randn(512, n_in) @ weights  # @unnoticed: 512: any batch
-        gradients = torch.randn(512, n_out) @ weights.T  # @unnoticed: 512: any batch
+        outputs = torch.randn(512, n_in) @ weights
+        gradients = torch.randn(512, n_out) @ weights.T
         return torch.stack([outputs.var(), gradients.var()])
 
     lecun, xavier = measure(1 / n_in), measure(2 / (n_in + n_out))
@@ -225,7 +225,7 @@ def xavier_agrees_for_square_layers_only() -> None:
             The factor between the two standard deviations is no constant: it is one for a square
             layer, and {formula:.2f} for a layer of `16384` inputs and `32` outputs.
         """)
-    default = nn.Linear(4096, 64).weight.detach() * math.sqrt(4096)  # @hide  # @unnoticed: 64: any number of outputs
+    default = nn.Linear(4096, 64).weight.detach() * math.sqrt(4096)  # @hide
     assert 0.57 < default.std().item() < 0.585, "PyTorch's nn.Linear draws weights smaller than LeCun's by the root of 3."  # @hide
     question(r"""
         A layer has `100` inputs and `700` outputs, and its weights follow Xavier's rule. By which

@@ -47,8 +47,8 @@ def elementwise_operations_make_a_new_tensor() -> None:
     returned = x.add_(1)  # @inspect returned, row
     assert returned is x, "add_ returns x itself."
     assert row.tolist() == [2, 2, 2], "The row has the new values."
-    doubled = x * 2  # @hide  # @unnoticed: * -> /, 2, doubled, factor 2 left out: any values
-    raised = doubled + 1  # @hide  # @unnoticed: + -> -, 1, doubled: any values
+    doubled = x * 2  # @hide
+    raised = doubled + 1  # @hide
     made = doubled, raised, raised.abs_()  # @hide
     question("`(x * 2 + 1).abs_()` is three operations. How many of them take new memory for their result?",
              answer=len({t.data_ptr() for t in made} - {x.data_ptr()}),

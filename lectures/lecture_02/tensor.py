@@ -42,7 +42,7 @@ def a_new_tensor_is_float32_on_the_cpu() -> None:
     x = torch.zeros(4, 8)  # @inspect x.dtype, x.device  # @unnoticed: arguments swapped: the same number of elements
     assert x.dtype == torch.float32, "PyTorch's zeros are float32."
     assert x.device == torch.device("cpu"), "A new tensor is on the CPU."
-    draws = torch.randn(10**6)  # @hide  # @unnoticed: 10 -> 11, 6: more draws come nearer
+    draws = torch.randn(10**6)  # @hide
     middle, std = abs(round(draws.mean().item(), 2)), round(draws.std().item(), 2)  # @hide
     assert (middle, std) == (0.0, 1.0), \
         "To two digits, the mean is 0 and the standard deviation 1."  # @hide
@@ -56,7 +56,7 @@ def a_new_tensor_is_float32_on_the_cpu() -> None:
     """)
     whole = torch.tensor([1, 4, 9])
     m: Float[Tensor, "row col"] = torch.tensor([[1.0, 2, 3], [4, 5, 6]])
-    y = np.zeros((4, 8))  # @unnoticed: arguments swapped: the same number of elements
+    y = np.zeros((4, 8))
     added, over = whole + whole, whole / 0.5
     dtypes = whole.dtype, added.dtype, over.dtype  # @inspect dtypes
     assert m.dtype == torch.float32, \
@@ -73,7 +73,7 @@ def a_new_tensor_is_float32_on_the_cpu() -> None:
         How much precision a network needs cannot be proved. Experience says: far less than
         `float32` has [@micikevicius2018].
     """)
-    table = nn.Embedding(100, 4)  # @hide  # @unnoticed: 100 -> 101, 100 -> 200, 4: as many rows as there are tokens, or more
+    table = nn.Embedding(100, 4)  # @hide
     tokens: Int[Tensor, "seq"] = torch.tensor([7, 42, 99])  # @hide
     activations: Float[Tensor, "seq dim"] = table(tokens)  # @hide
     activations.sum().backward()  # @hide
