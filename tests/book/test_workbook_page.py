@@ -90,7 +90,9 @@ def test_the_menu_has_it_below_its_lecture_and_the_search_by_its_title(site: Pat
     other = (site / "lectures/lecture_02/index.html").read_text(encoding="utf-8")
     assert re.search(r'href="\.\./lecture_01/workbook/"[^>]*>\s*<span[^>]*>\s*Workbook\s', other)
     assert "<title>Workbook · A lecture - A book</title>" in page
-    index = json.loads((site / "search/index.js").read_text(encoding="utf-8").partition(" = ")[2])
+    index = json.loads(
+        (site / "search/index.js").read_text(encoding="utf-8").splitlines()[0].partition(" = ")[2].rstrip(";")
+    )
     assert dict(index)["lectures/lecture_01/workbook/"] == [["", "Workbook · A lecture", ""]]
 
 
