@@ -67,6 +67,14 @@ def test_both_sides_stand_beside_it_only_where_they_differ(tmp_path, test, besid
     assert said.startswith("✓ holds: So it is. ") and said.endswith(beside)
 
 
+def test_no_test_stands_beside_a_claim_about_a_hidden_name(tmp_path):
+    hidden = "n = 48  # @inspect n\nm = n  # @hide\nassert m == 48, 'So it is.'\nassert n == 48, 'That, too.'"
+    assert [said for _, said, _ in proofs(body(tmp_path, hidden))] == [
+        "✓ holds: So it is.",
+        "✓ holds: That, too. n == 48",
+    ]
+
+
 def test_a_claim_without_a_caption_is_its_test(tmp_path):
     ((_kind, said, _opened),) = proofs(body(tmp_path, "n = 48  # @inspect n\nassert n == 48"))
     assert said == "✓ holds: n == 48"
@@ -145,5 +153,7 @@ def test_an_author_keeps_an_assert_as_code_by_a_word(tmp_path):
 
 def test_a_block_is_never_left_without_a_statement():
     text = "def f():\n    x = 1\n    if x:\n        assert x == 1\n    else:\n        print(x)\n"
-    found = find_checking(text, "f.py", 1, 6, frozenset([4]), frozenset(), frozenset())
+    found = find_checking(
+        text, "f.py", 1, 6, frozenset([4]), frozenset(), frozenset(), frozenset(range(1, 7))
+    )
     assert found.proof == {}

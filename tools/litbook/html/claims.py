@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -20,8 +20,6 @@ from litbook.markdown.links import NoteContext
 from litbook.page.blocks import ClaimVerdict, CodeBlock, CodeRow, MarginEntry
 from litbook.page.margin import PLAIN, SIGNS, WORDS
 
-_NAME = re.compile(r"[^\W\d]\w*")
-_GIVEN = re.compile(r"\s*([\w, ]+?)\s*(?::[^=]+)?=(?!=)")  # `a, b = …`
 LONG = 28  # characters of a value beside its test
 # What sides differ by: then both stand beside the sentence.
 DIFFERENT = (" < ", " > ", " <= ", " >= ", " != ", " ≠ ", " ≈ ")
@@ -34,7 +32,6 @@ class ClaimSayer:
 
     def __init__(self, code: Callable[..., Html], line: Callable[[int], str], setting: NoteContext) -> None:
         self.code, self.line, self.setting = code, line, setting
-        self.folded = set[str]()  # names that only folded lines give a value
         self.early: dict[int, list[CodeRow]] = {}  # what feeds a claim of a later block
 
     def parts(self, block: CodeBlock) -> list[Html]:
@@ -73,15 +70,7 @@ class ClaimSayer:
     def _claim(self, rows: list[CodeRow], number: int, dedent: int) -> list[Html]:
         """The sentences of a line's claims; the first opens the rows."""
         entries = next(row.entries for row in rows if row.number == number)
-        for row in rows:
-            self.folded |= (
-                {*_NAME.findall(given[1])} if (given := _GIVEN.match(self.line(row.number))) else set()
-            )
-        said = [
-            _sentence(entry, self.setting, self.folded)
-            for entry in entries
-            if isinstance(entry, ClaimVerdict)
-        ]
+        said = [_sentence(entry, self.setting) for entry in entries if isinstance(entry, ClaimVerdict)]
         verdicts = [entry.verdict for entry in entries if isinstance(entry, ClaimVerdict)]
         alone = [replace(row, entries=tuple(map(_sides_alone, row.entries))) for row in rows]
         opened = self._code(sorted(alone, key=lambda row: row.number), dedent, folded=True)
@@ -103,7 +92,7 @@ def _list(claims: Sequence[Html]) -> Html:
     return tag("div", *claims, class_="lb-claims")
 
 
-def _sentence(entry: ClaimVerdict, setting: NoteContext, folded: Set[str]) -> Html:
+def _sentence(entry: ClaimVerdict, setting: NoteContext) -> Html:
     """The sign, the caption (else the test), and beside it the test, or both sides where they differ.
 
     Nothing stands beside it where the test is about a name that no shown line gives a value.
@@ -123,9 +112,7 @@ def _sentence(entry: ClaimVerdict, setting: NoteContext, folded: Set[str]) -> Ht
     ]
     words = [tag("small", " · ", remark) for remark in remarks if remark]
     beside = _beside(entry, test)
-    if claim.caption and not folded.isdisjoint(_NAME.findall(test)):
-        beside = ""
-    if beside == test and not claim.caption:
+    if entry.unseen if claim.caption else beside == test:
         beside = ""
     shown = [SPACE, tag("code", beside, class_="lb-test")] if beside else []
     return elements.join([*sign, tag("span", *told, sentence, *words, class_="lb-sentence"), *shown])

@@ -149,7 +149,8 @@ class ClaimVerdict(Struct, frozen=True):
     `caption` is empty where the line of code already has it. `times` says how often the claim was judged,
     `remark` on which device, or what that still needs. `claim` is the claim itself, `alike` the value
     that all its sides have, where they have one, and `condition` what must be true for it to be reached.
-    Where it is `said`, a sentence above it has the verdict and the rest; here both sides are left.
+    Where it is `unseen`, its test names what no shown line gives a value. Where it is `said`, a sentence
+    above it has the verdict and the rest; here both sides are left.
     """
 
     verdict: model.Verdict
@@ -160,6 +161,7 @@ class ClaimVerdict(Struct, frozen=True):
     claim: model.Claim | None = None
     alike: str = ""
     condition: str = ""
+    unseen: bool = False
     said: bool = False
 
 

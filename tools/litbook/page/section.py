@@ -75,9 +75,13 @@ class _SectionReader:
         self.checking = self._checking(entries)
         for line in sorted(entries):
             home = line if line in self.shown else self._home(line)
-            conditions = self.checking.condition
+            told = self.checking
             self.beside.setdefault(home, []).extend(
-                replace(entry, condition=conditions.get(entry.claim.line, ""))
+                replace(
+                    entry,
+                    condition=told.condition.get(entry.claim.line, ""),
+                    unseen=entry.claim.line in told.unseen,
+                )
                 if isinstance(entry, forms.ClaimVerdict) and entry.claim
                 else entry
                 for entry in entries[line]
@@ -102,11 +106,10 @@ class _SectionReader:
             for span in [(s.first, s.last)]
         ]
         beside = {n for line, _e in values for a, b in spans if a <= line <= b for n in range(a, b + 1)}
-        for (
-            statement
-        ) in self.evidence.statements:  # a call that the prose speaks of is the idea, not the check
-            numbers = range(statement.first, statement.last + 1)
-            text = "\n".join(self.lines[n - 1].text for n in numbers if statement.kind == "code")
+        # A call that the prose speaks of is the idea, not the check.
+        for ran in (s for s in self.evidence.statements if s.kind == "code"):
+            numbers = range(ran.first, ran.last + 1)
+            text = "\n".join(self.lines[n - 1].text for n in numbers)
             if self._told_names.intersection(_CALLED.findall(text)):
                 beside.update(numbers)
         ours = self.code[0] if self.code else 0, self.code[-1] if self.code else 0
@@ -114,7 +117,7 @@ class _SectionReader:
             return Checking()
         return find_checking(
             source.text, source.path, first, self.section.last,
-            frozenset(asserts & {*self.code}), frozenset(beside), frozenset(names),
+            frozenset(asserts & {*self.code}), frozenset(beside), frozenset(names), frozenset(self.code),
         )  # fmt: skip
 
     def blocks(self) -> list[forms.Block]:

@@ -21,12 +21,14 @@ class Checking:
     """`proof` has the lines that only check, each with the line of the assert that it belongs to.
 
     `statement` has for every line of the function where the outermost statement around it begins, `condition`
-    for an assert inside an `if` the conditions under which it runs.
+    for an assert inside an `if` the conditions under which it runs. `unseen` has the asserts that read a name
+    to which no shown line gives a value.
     """
 
     proof: dict[int, int] = field(default_factory=dict)
     statement: dict[int, int] = field(default_factory=dict)
     condition: dict[int, str] = field(default_factory=dict)
+    unseen: set[int] = field(default_factory=set)
 
 
 @functools.lru_cache(maxsize=1024)  # of a lecture that is edited, most sections are known
@@ -38,11 +40,12 @@ def find_checking(
     asserts: frozenset[int],
     kept: frozenset[int],
     names: frozenset[str],
+    shown: frozenset[int],
 ) -> Checking:
     """What only checks, in the function on these lines, whose `asserts` may leave the shown code.
 
-    The lines `kept` stay, and so does what gives the `names` a value, since something shows them. An assert
-    stays where a block would be empty without it.
+    Of its `shown` lines those `kept` stay, and so does what gives the `names` a value, since something shows
+    them. An assert stays where a block would be empty without it.
     """
     function = _function(text, path, first, last)
     found = Checking()
@@ -65,6 +68,15 @@ def find_checking(
             after = next((line for line in [*readers, *leaves] if line >= number), leaves[-1])
             if own or number not in found.proof:
                 found.proof[number] = own or after
+    given_at = [
+        (name, node in folded or node.lineno not in shown)
+        for node in own_nodes(function) if isinstance(node, ast.Assign | ast.AnnAssign)
+        for name in scopes.binds(node)
+    ]  # fmt: skip
+    out_of_sight = {name for name, unseen in given_at if unseen} - {
+        name for name, unseen in given_at if not unseen
+    }
+    found.unseen = {node.lineno for node in asserted if out_of_sight & _names(node.test)}
     for block, words in _blocks(function.body, ()):
         for node in block:
             if isinstance(node, ast.Assert) and words:
