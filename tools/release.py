@@ -39,7 +39,7 @@ def missing(project: dict[str, object], said: str, *, clean: bool) -> list[str]:
     if not clean:
         lacks.append("a clean tree: commit what has changed")
     if not find_spec("twine"):
-        lacks.append("twine, which checks the packages: pip install twine")
+        lacks.append("twine, which checks the packages, beside this Python")
     return lacks
 
 

@@ -20,7 +20,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-OF_THE_PACKAGE = ["pyproject.toml", "README.md", "LICENSE"]
+OF_THE_PACKAGE = ["pyproject.toml", "tools/README.md", "LICENSE"]
 ASK = "import json, litbook, sys; print(json.dumps([litbook.__file__, sorted(sys.modules)]))"
 
 
@@ -38,8 +38,9 @@ def run(*words: object, cwd: Path) -> str:
 def wheel(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built from a copy: setuptools leaves folders beside what it builds."""
     folder = tmp_path_factory.mktemp("wheel")
+    (folder / "tools").mkdir()
     for name in OF_THE_PACKAGE:
-        shutil.copy(repo / name, folder)
+        shutil.copy(repo / name, folder / name)
     shutil.copytree(
         repo / "tools" / "litbook",
         folder / "tools" / "litbook",

@@ -64,8 +64,8 @@ class _SectionReader:
         self.items = statement_tree.outline(section, self.lines, hidden, self._has_pieces)
         self.code = sorted(number for item in self.items for number in item.code)
         self.shelves = SectionOutputs(self.evidence, book.path(section))
-        holding = (claim for claim in self.evidence.claims if claim.verdict == "holds")
-        self.guards = [claim for claim in holding if any(a <= claim.line <= b for a, b in hidden)]
+        quiet = (claim for claim in self.evidence.claims if claim.verdict != "fails")
+        self.guards = [claim for claim in quiet if any(a <= claim.line <= b for a, b in hidden)]
         guards = [n for claim in self.guards for n in range(claim.line, claim.last + 1)]
         self.shown = {*self.code, *guards}
         self.named = set[str]()  # what legends have said so far

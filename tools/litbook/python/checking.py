@@ -6,8 +6,9 @@ Runs nothing. Lines are those of the file.
 from __future__ import annotations
 
 import ast
+import bisect
 import functools
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from litbook.python import scopes
@@ -59,14 +60,18 @@ def find_checking(
     ]
     folded: set[ast.stmt] = {node for node in asserted if kept.isdisjoint(_span(node))}
     _settle(function, folded, kept, names)
+    readers = dict[str, list[int]]()  # the lines of the folded asserts that read a name, in order
     leaves = sorted(node.lineno for node in folded if isinstance(node, ast.Assert))
+    for node in sorted((n for n in folded if isinstance(n, ast.Assert)), key=first_line):
+        for name in _names(node):
+            readers.setdefault(name, []).append(node.lineno)
     for statement in sorted(folded, key=first_line):
         own = statement.lineno if isinstance(statement, ast.Assert) else 0
         given = {*scopes.binds(statement)} if _gives_names(statement) else set()
-        readers = sorted(n.lineno for n in folded if isinstance(n, ast.Assert) and given & _names(n))
         for number in (*_comments_above(lines, first_line(statement)), *_span(statement)):
-            after = next((line for line in [*readers, *leaves] if line >= number), leaves[-1])
             if own or number not in found.proof:
+                reading = [line for name in given if (line := _first_from(readers.get(name, ()), number))]
+                after = min(reading, default=_first_from(leaves, number)) or leaves[-1]
                 found.proof[number] = own or after
     given_at = [
         (name, node in folded or node.lineno not in shown)
@@ -131,6 +136,12 @@ def _settle(function: ast.FunctionDef, folded: set[ast.stmt], kept: Set[int], na
         # What a statement that stays reads must stay with it.
         folded -= {node for node in feeding if node in folded and shown_readers(node)[1]}
         before -= len(folded)
+
+
+def _first_from(lines: Sequence[int], line: int) -> int:
+    """The first of the ascending `lines` that is not before a line; 0 for none."""
+    at = bisect.bisect_left(lines, line)
+    return lines[at] if at < len(lines) else 0
 
 
 def _names(node: ast.AST) -> set[str]:
