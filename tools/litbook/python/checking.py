@@ -61,10 +61,11 @@ def find_checking(
     folded: set[ast.stmt] = {node for node in asserted if kept.isdisjoint(_span(node))}
     _settle(function, folded, kept, names)
     readers = dict[str, list[int]]()  # the lines of the folded asserts that read a name, in order
-    leaves = sorted(node.lineno for node in folded if isinstance(node, ast.Assert))
-    for node in sorted((n for n in folded if isinstance(n, ast.Assert)), key=first_line):
-        for name in _names(node):
-            readers.setdefault(name, []).append(node.lineno)
+    tests = sorted((node for node in folded if isinstance(node, ast.Assert)), key=lambda node: node.lineno)
+    leaves = [node.lineno for node in tests]
+    for test in tests:
+        for name in _names(test):
+            readers.setdefault(name, []).append(test.lineno)
     for statement in sorted(folded, key=first_line):
         own = statement.lineno if isinstance(statement, ast.Assert) else 0
         given = {*scopes.binds(statement)} if _gives_names(statement) else set()
