@@ -30,9 +30,15 @@ def code(text: str) -> str:
 
 
 def proofs(text: str) -> list[tuple[str, str, str]]:
-    """Each claim: class, summary, what it opens."""
-    found = re.findall(r'<details class="lb-proof ([^"]*)"><summary>(.*?)</summary>(.*?)</details>', text)
-    return [(kind, words(said), words(opened)) for kind, said, opened in found]
+    """Each claim: class, sentence, what its list opens."""
+    lists = re.findall(r'<details class="lb-claims"><summary>(.*?)</summary>(.*?)</details>', text)
+    return [
+        (kind, words(said), words(opened))
+        for summary, opened in lists
+        for kind, said in re.findall(
+            r'<span class="lb-proof ([^"]*)"[^>]*>(.*?)(?=<span class="lb-proof|$)', summary
+        )
+    ]
 
 
 def test_a_claim_is_its_caption_with_the_test_beside_it_and_opens_the_assert(tmp_path):
@@ -85,8 +91,8 @@ def test_claims_that_follow_one_another_are_one_list_and_the_next_code_stands_be
         tmp_path,
         "x = 1  # @inspect x\nassert x == 1, 'a'\nassert x < 2, 'b'\nz = 2  # @inspect z\nassert z == 2, 'c'",
     )
-    lists = text.split('<div class="lb-claims">')
-    assert [len(proofs(it)) for it in lists] == [0, 2, 1]
+    lists = text.split(start := '<details class="lb-claims">')
+    assert [len(proofs(f"{start}{it}")) for it in lists] == [0, 2, 1]
     assert "x = 1" in code(lists[0]) and "z = 2" in code(lists[1])
 
 

@@ -39,7 +39,7 @@ def test_no_caption_is_repeated_beside_the_line_that_has_it(
     assert not [it for it in beside if any(caption in it for caption in captions)]
     # What a sentence opens has both sides alone: the sentence has the verdict.
     opened = [
-        it for text in pages.values() for it in re.findall('<details class="lb-proof.*?</details>', text)
+        it for text in pages.values() for it in re.findall('<details class="lb-claims".*?</details>', text)
     ]
     rows = [words(it) for text in opened for _, _, it in margins(text.partition("</summary>")[2])]
     assert len(rows) > 100

@@ -1,4 +1,4 @@
-"""How a page says a claim: its caption as a sentence below the code that it follows, the assert folded in it.
+"""How a page says claims: captions as sentences below the code that they follow, which open the asserts.
 
 All of a claim's look is decided here, and in the part of `litbook.css` that is called so. Other forms of a
 lecture keep the assert. Which lines are folded with a claim the rows of the code say (`CodeRow.proof`).
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
@@ -43,19 +43,19 @@ class ClaimSayer:
             rows.append(row if folds else replace(row, proof=0))
             if folds:
                 proofs.setdefault(row.proof, []).append(row)
-        made, shown, said = list[Html](), list[CodeRow](), list[Html]()
+        made, shown, claims = list[Html](), list[CodeRow](), list[CodeRow]()
         for _statement, group in itertools.groupby(rows, key=lambda row: row.statement):
             several = [*group]
             stays = [row for row in several if not row.proof]
-            if said and any(row.statement for row in stays):
-                made.append(_list(said))
-                said = []
+            if claims and any(row.statement for row in stays):
+                made.append(self._list(claims, block.dedent))
+                claims = []
             shown += stays
             for number in dict.fromkeys(row.number for row in several if row.number in here):
-                made += [] if said else self._code(shown, block.dedent)
-                shown = shown if said else []
-                said += self._claim(proofs.pop(number), number, block.dedent)
-        made += [_list(said)] if said else []
+                made += [] if claims else self._code(shown, block.dedent)
+                shown = shown if claims else []
+                claims += proofs.pop(number)
+        made += [self._list(claims, block.dedent)] if claims else []
         return [*made, *self._code(shown, block.dedent)]
 
     def _code(self, rows: Iterable[CodeRow], dedent: int, *, folded: bool = False) -> list[Html]:
@@ -64,32 +64,27 @@ class ClaimSayer:
         if not kept:
             return []
         shown = [row for row in rows if kept[0].number <= row.number <= kept[-1].number]
-        shown = [replace(row, rows=min(row.rows, len(shown) - i)) for i, row in enumerate(shown)]
+        for i, row in enumerate(shown):
+            free = itertools.takewhile(lambda below: not below.entries, shown[i + 1 :])
+            shown[i] = replace(row, rows=min(row.rows, 1 + len([*free])))
         return [self.code(CodeBlock(tuple(shown), dedent), folded=folded)]
 
-    def _claim(self, rows: list[CodeRow], number: int, dedent: int) -> list[Html]:
-        """The sentences of a line's claims; the first opens the rows."""
-        entries = next(row.entries for row in rows if row.number == number)
-        said = [_sentence(entry, self.setting) for entry in entries if isinstance(entry, ClaimVerdict)]
-        verdicts = [entry.verdict for entry in entries if isinstance(entry, ClaimVerdict)]
+    def _list(self, rows: list[CodeRow], dedent: int) -> Html:
+        """The sentences of claims that follow one another; they open the asserts, with what only feeds them."""
+        rows = sorted(rows, key=lambda row: row.number)
+        said = [
+            tag("span", _sentence(it, self.setting), class_=f"lb-proof lb-{it.verdict}", data_line=row.number)
+            for row in rows for it in row.entries if isinstance(it, ClaimVerdict)
+        ]  # fmt: skip
         alone = [replace(row, entries=tuple(map(_sides_alone, row.entries))) for row in rows]
-        opened = self._code(sorted(alone, key=lambda row: row.number), dedent, folded=True)
-        first = tag("details", tag("summary", said[0]), *opened, class_=f"lb-proof lb-{verdicts[0]}")
-        others = [
-            tag("div", it, class_=f"lb-proof lb-{v}") for it, v in zip(said[1:], verdicts[1:], strict=True)
-        ]
-        return [first, *others]
+        opened = self._code(alone, dedent, folded=True)
+        return tag("details", tag("summary", *said), *opened, class_="lb-claims")
 
 
 def _sides_alone(entry: MarginEntry) -> MarginEntry:
     """In what a sentence opens, a claim has no more to say than its sides."""
     held = isinstance(entry, ClaimVerdict) and entry.verdict == "holds"
     return replace(entry, said=True) if held else entry
-
-
-def _list(claims: Sequence[Html]) -> Html:
-    """Claims that follow one another."""
-    return tag("div", *claims, class_="lb-claims")
 
 
 def _sentence(entry: ClaimVerdict, setting: NoteContext) -> Html:

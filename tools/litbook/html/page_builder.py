@@ -17,6 +17,8 @@ from litbook.page.highlight import CodeLine, CodeLink
 from litbook.page.sitemap import Sitemap
 from litbook.record.model import Record, Section
 
+COPIED = 4  # lines: a shorter block is as quickly marked
+
 
 @dataclass
 class PageBuilder:
@@ -81,8 +83,8 @@ class PageFile(Struct, frozen=True):
         return self.lines[number - 1]
 
     def copier(self, numbers: Sequence[int]) -> list[Html]:
-        """A button on a block of several lines: Material's script copies, CSS hides all but code."""
-        if len(numbers) < 2 or not self.anchored:
+        """A button on a block of at least `COPIED` lines: Material's script copies, CSS hides all but code."""
+        if len(numbers) < COPIED or not self.anchored:
             return []
         block = f".lb-code:has(#{self.prefix}L{numbers[0]})"
         copies = {"data_md_type": "copy", "data_clipboard_target": block, "title": _("Copy the code")}

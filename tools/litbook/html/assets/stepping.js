@@ -350,8 +350,12 @@ window.litbookStepping = (shared) => {
         if (!end.nextElementSibling) block = below(block).filter((n) => !/^H\d$/.test(n.nodeName)).pop() || block;
       } else block = below(block).pop() || block;
       edges.push([block, "lb-edge"]);
-      // What is around it ends the page as far as it is told: a claim, its list, an aside.
-      for (let at = block; (at = at.parentElement.closest(".lb-proof, .lb-claims, details.lb-aside")); ) edges.push([at, "lb-edge"]);
+      // What is around it ends the page as far as it is told: a list of claims, an aside.
+      for (let at = block; (at = at.parentElement.closest(".lb-claims, details.lb-aside")); ) {
+        edges.push([at, "lb-edge"]);
+        for (const claim of at.querySelectorAll(":scope > summary > .lb-proof"))
+          if (+claim.dataset.line > +a.textContent) edges.push([claim, "lb-coming"]);
+      }
       for (const [node, name] of edges) node.classList.add(name);
     }
 
