@@ -163,3 +163,16 @@ def test_a_block_is_never_left_without_a_statement():
         text, "f.py", 1, 6, frozenset([4]), frozenset(), frozenset(), frozenset(range(1, 7))
     )
     assert found.proof == {}
+
+
+def test_a_helper_that_its_author_shows_stands_once_in_the_section_that_names_it_first(tmp_path):
+    helper = 'def twice(n):  # @show\n    """Two times a number."""\n    return 2 * n\n\n\n'
+    text = section("x = 3  # @inspect x\ny = twice(x)  # @inspect y\nz = twice(y)  # @inspect z")
+    text = text.replace("def main", helper + "def main", 1)
+    made = "".join(page.pages(run(tmp_path, text)).values())
+    (shown,) = re.findall(r'<details class="lb-def" id="twice" open[^>]*>(.*?)</details>', made)
+    assert words(shown).startswith("twice: Two times a number") and "return 2 * n" in words(shown)
+    assert made.index('id="twice"') < made.index('<span class="m">3') and "@show" not in made
+    assert "#definitions" not in made
+    closed = "".join(page.pages(run(tmp_path, text.replace("  # @show", ""))).values())
+    assert "#definitions" in closed and re.search('<details class="lb-def" id="twice">', closed)

@@ -655,7 +655,7 @@ def test_a_claim_that_fails_cannot_be_overlooked():
 
 def test_a_claim_on_another_device_says_which_and_that_it_is_not_recorded():
     body = words(made()["compute.md"])
-    line = "Not run (needs a GPU) · shows 1 claim: litbook run lecture_02 --device cuda"
+    line = "Not run (needs a GPU) Shows 1 claim: litbook run lecture_02 --device cuda"
     assert line in body and "○ not run" in body and "…" not in body
 
 
@@ -670,7 +670,7 @@ def test_a_recording_speaks_for_a_section_that_did_not_run_here():
 def test_a_recording_of_an_older_text_does_not_speak_for_the_section():
     body = words(made(recordings=[fill(recorded(), "speed", depends="other")])["compute.md"])
     assert "Recorded: NVIDIA H200, 19 Nov 2026, torch 2.13.0, from an older text." in body
-    assert "· shows" not in body
+    assert "Shows " not in body
     assert "788 TFLOP/s" not in body.split("it moves")[0]
 
 

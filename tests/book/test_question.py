@@ -314,7 +314,7 @@ def test_what_a_section_would_have_said_stands_in_its_boxes_and_never_as_code(tm
     body = page.pages(run(write(tmp_path, text), device="cpu"))["index.md"]
     assert "Run:" not in body and "said" not in body, "what would refute it has not run"
     assert "…" not in words(body)
-    assert "Not run (needs a GPU) · shows 0 claims, 1 drawing: " in words(body)
+    assert "Not run (needs a GPU) Shows 0 claims, 1 drawing: " in words(body)
     assert '<a href="#one">the section</a>' in body and "a table:" in words(body)
     assert not re.search(r"(misbelief|figure|link|note)\(", words(body))
 

@@ -70,7 +70,7 @@ class ClaimSayer:
         return [self.code(CodeBlock(tuple(shown), dedent), folded=folded)]
 
     def _list(self, rows: list[CodeRow], dedent: int) -> Html:
-        """The sentences of claims that follow one another; they open the asserts, with what only feeds them."""
+        """The sentences of claims that follow one another; they open the asserts and what only feeds them."""
         rows = sorted(rows, key=lambda row: row.number)
         said = [
             tag("span", _sentence(it, self.setting), class_=f"lb-proof lb-{it.verdict}", data_line=row.number)

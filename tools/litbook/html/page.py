@@ -12,8 +12,8 @@ from litbook.explore import html
 from litbook.finding import Finding
 from litbook.html import elements, player, questions, reading_time, script_words, verdicts
 from litbook.html.elements import Html, Page, tag
-from litbook.html.page_builder import PageBuilder, PageFile
-from litbook.html.section import body, heading, show
+from litbook.html.page_builder import PageBuilder
+from litbook.html.section import body, definition, fold, heading, show
 from litbook.html.verdicts import Ruling
 from litbook.i18n import _, day, ngettext
 from litbook.i18n import number as count
@@ -224,14 +224,9 @@ def _page(book: Sitemap, name: str, way: Html) -> Page:
     imports = _preambles(sheet, same_file=True)
     head += [*text, *imports] if book.parts else [*imports, *text]
     # Definitions that this page is the first to use, and the works it cites.
-    definitions = book.definitions(name)
+    definitions = [it for it in book.definitions(name) if it.key not in sheet.shown]
     head += [elements.heading(2, _("Definitions"), "definitions")] if definitions else []
-    for definition in definitions:
-        label = tag("code", definition.name)
-        if definition.heading:
-            label = elements.join([label, ": ", to_html.inline(definition.heading, sheet.setting)])
-        lines = range(definition.first, definition.last + 1)
-        head.append(_fold(sheet.source(definition.file), lines, label, book.anchor(definition)))
+    head += [definition(sheet, it) for it in definitions]
     head += [*_preambles(sheet, same_file=False), *references(sheet.setting.citations)]
     asked = sheet.answers or (book.parts and not number)  # contents say what is answered
     scripts = {"player": steps, "answers": asked, "beside": any(sheet.links.values())}
@@ -388,16 +383,8 @@ def _preambles(sheet: PageBuilder, *, same_file: bool) -> list[Html]:
                 [title, elements.text(_(" of ")), tag("code", text.path.rpartition("/")[2])]
             )
         if lines and same_file == (module.file == book.file[sheet.page]):
-            blocks.append(_fold(text, lines, title, None))
+            blocks.append(fold(text, lines, title))
     return blocks
-
-
-def _fold(text: PageFile, numbers: Sequence[int], title: Html, name: str | None) -> Html:
-    """Lines of code that open on demand."""
-    shown = [n for n in dict.fromkeys(numbers) if text[n].text.strip() or text[n].was_blank]
-    rows = [text.row(n) for n in shown]
-    block = tag("section", *text.copier(shown), *rows, class_="lb-code lb-plain")
-    return tag("details", tag("summary", title), block, class_="lb-def", id=name)
 
 
 def _provenance(

@@ -32,6 +32,7 @@ class PageBuilder:
     pictures: int = 0
     explored: int = 0  # pictures with sliders
     live: int = 0  # of these, the ones that a script of the author's draws
+    shown: set[str] = field(default_factory=set)  # helpers whose lines stand in a section, by key
     answers: list[Html] = field(default_factory=list)  # to the questions so far, for the end on paper
     anchored: bool = True  # False: what is made here is shown on another page, to which no address leads
 
@@ -83,7 +84,7 @@ class PageFile(Struct, frozen=True):
         return self.lines[number - 1]
 
     def copier(self, numbers: Sequence[int]) -> list[Html]:
-        """A button on a block of at least `COPIED` lines: Material's script copies, CSS hides all but code."""
+        """A button on a block of `COPIED` lines or more: Material's script copies, CSS hides all but code."""
         if len(numbers) < COPIED or not self.anchored:
             return []
         block = f".lb-code:has(#{self.prefix}L{numbers[0]})"

@@ -10,13 +10,13 @@ from litbook.explore import html
 from litbook.html import elements, margin, media, questions, safe_svg
 from litbook.html.claims import ClaimSayer
 from litbook.html.elements import Html, tag
-from litbook.html.page_builder import PageBuilder
+from litbook.html.page_builder import PageBuilder, PageFile
 from litbook.i18n import _, ngettext, number
 from litbook.markdown import to_html
 from litbook.page import blocks, pieces, sitemap
 from litbook.page import section as document
 from litbook.page.margin import SIGNS, SIMULATED, ranks
-from litbook.record.model import Grid, Section
+from litbook.record.model import Definition, Grid, Section
 from litbook.values import bits, cards, drawings
 
 TALL = 2400  # characters of output beyond which its box scrolls
@@ -38,6 +38,25 @@ def body(sheet: PageBuilder, section: Section, level: int) -> list[Html]:
 def show(sheet: PageBuilder, section: Section, level: int, some: Sequence[blocks.Block]) -> list[Html]:
     """Some blocks of a section."""
     return _SectionRenderer(sheet, section, level).render(some)
+
+
+def definition(sheet: PageBuilder, helper: Definition, *, opened: bool = False) -> Html:
+    """A helper or class: its name, what its docstring calls it, and its lines."""
+    label = tag("code", helper.name)
+    if helper.heading:
+        label = elements.join([label, ": ", to_html.inline(helper.heading, sheet.setting)])
+    lines = range(helper.first, helper.last + 1)
+    return fold(sheet.source(helper.file), lines, label, sheet.book.anchor(helper), opened=opened)
+
+
+def fold(
+    text: PageFile, numbers: Sequence[int], title: Html, name: str | None = None, *, opened: bool = False
+) -> Html:
+    """Lines of code that open on demand."""
+    shown = [n for n in dict.fromkeys(numbers) if text[n].text.strip() or text[n].was_blank]
+    rows = [text.row(n) for n in shown]
+    block = tag("section", *text.copier(shown), *rows, class_="lb-code lb-plain")
+    return tag("details", tag("summary", title), block, class_="lb-def", id=name, open=opened or None)
 
 
 # A heading in prose; that of one `#` is a title, which heads no sections.
@@ -156,6 +175,11 @@ class _SectionRenderer:
                 return [tag("div", *parts, tag("p", tag("code", error.message)), class_="lb-failure")]
             case blocks.HiddenLines(numbers):
                 return [self.text.anchors(numbers)]
+            case blocks.ShownHelper(key):
+                if key in sheet.shown:
+                    return []
+                sheet.shown.add(key)
+                return [definition(sheet, sheet.record.definition_of[key], opened=True)]
             case blocks.SectionCall(key):
                 return sheet.follow(sheet, sheet.record.by_key[key], self.level + self.above)
             case blocks.Ranks():
@@ -165,13 +189,17 @@ class _SectionRenderer:
             case blocks.Absence(text):
                 return [tag("p", text, class_="lb-elsewhere")]
             case blocks.WaitingSection():
-                # A section that waits for a device on one line: what it will show, and how to run it.
-                words = [_("Aside")] * block.aside + [block.state, _("shows {what}", what=block.promise)]
-                summary = tag("summary", " · ".join(words), ": ", tag("code", block.command))
-                inside = map(elements.without_heading, filter(None, self.render(block.inside)))
-                class_ = "lb-aside lb-waits" if block.aside else "lb-waits"
-                return [tag("details", summary, *inside, class_=class_)]
+                return [self.waiting(block)]
         assert_never(block)
+
+    def waiting(self, block: blocks.WaitingSection) -> Html:
+        """A section that waits for a device in one line, which opens what it will show and how to run it."""
+        summary = tag("summary", " · ".join([_("Aside")] * block.aside + [block.state]))
+        shows = _("Shows {what}", what=block.promise)
+        how = tag("p", shows, ": ", tag("code", block.command), class_="lb-elsewhere")
+        inside = map(elements.without_heading, filter(None, self.render(block.inside)))
+        class_ = "lb-aside lb-waits" if block.aside else "lb-waits"
+        return tag("details", summary, how, *inside, class_=class_)
 
     def legend(self, block: blocks.Legend) -> Html:
         """What the code below names, in one line that opens."""

@@ -38,7 +38,8 @@ DIRECTIVES = {  # each with what it says: of this the reference in the docs is m
     "measure": "the same, for what depends on the machine or the clock: it is never compared",
     "clear": "the player stops showing these expressions",
     "hide": "the line, block or definition runs and is not shown; behind the docstring of a file, all of it",
-    "show": "on an `assert`: the comparison is the lesson; a page shows it as code, not as a sentence",
+    "show": "on an `assert`: the comparison is the lesson; a page shows it as code, not as a sentence; "
+    "on the `def` of a helper: it is the idea; its lines stand where a page first names it",
     "stepover": "calls on this line run at full speed, unrecorded; on a `def` always",
     "allow": "what a rule finds on these lines is meant, and why: `# @allow CODE: why`",
     "fails": "older, on an `assert`, for `# @allow claim-fails: why`: it fails at least once in a run",
@@ -380,8 +381,14 @@ def _mark(
         case "zero" | "fails" | "show":
             marked = {"zero": lecture.zeros, "fails": lecture.fails, "show": lecture.shown}
             marked[name].add(anchor)
-            if not isinstance(anchor, ast.Assert):
+            number = lecture.function_of.get(anchor)
+            if name == "show" and number is not None and lecture.functions[number].kind not in SECTIONS:
+                lecture.functions[number] = replace(lecture.functions[number], shown=True)
+            elif not isinstance(anchor, ast.Assert):
                 what, way_out = f"@{directive.name} stands at no assert", "put it on the line of the assert"
+                if name == "show":
+                    what += ", and at no helper"
+                    way_out += ", or of the helper's def"
                 problems.append(Finding("bad-directive", what, place, way_out))
                 return
     if what:

@@ -43,6 +43,7 @@ class LectureFunction:
     requires: str | None = None
     aside: bool = False
     hidden: bool = False
+    shown: bool = False  # a helper that is the idea
     file: int = 0
     key: str = ""
 
@@ -141,7 +142,7 @@ class Lecture:
     compiled: set[ast.AST] = field(default_factory=set)  # those of them that a compiler reads
     fails: set[ast.AST] = field(default_factory=set)  # asserts that are meant to fail
     zeros: set[ast.AST] = field(default_factory=set)  # asserts of which zero, or nothing, is the point
-    shown: set[ast.AST] = field(default_factory=set)  # asserts whose comparison is the lesson
+    shown: set[ast.AST] = field(default_factory=set)  # asserts whose comparison is the lesson; helpers
     unnoticed: dict[ast.AST, list[tuple[Place, str]]] = field(default_factory=dict)  # changes, and why
     allowances: list[Allowance] = field(default_factory=list)
     remarks: list[Finding] = field(default_factory=list)  # what another tool takes for a comment

@@ -303,6 +303,12 @@ class OutputShelf(Struct, frozen=True):
     things: tuple[TallOutput, ...]
 
 
+class ShownHelper(Struct, frozen=True):
+    """A helper that is the idea, by its key, above the first code of a page that names it."""
+
+    helper: str
+
+
 class HiddenLines(Struct, frozen=True):
     """Lines on which something begins that is not shown as code: links to it lead here."""
 
@@ -347,6 +353,7 @@ Block = (
     | OutputShelf
     | Failure
     | ErrorBox
+    | ShownHelper
     | HiddenLines
     | SectionCall
     | Ranks

@@ -145,7 +145,7 @@ class _SectionReader:
         for item in self.items:
             add_hidden_lines(item.last)
             if item.code:
-                blocks += [*self._legend(item.code), self._rows(item.code)]
+                blocks += [*self._shown_helpers(item.code), *self._legend(item.code), self._rows(item.code)]
                 blocks += self.shelves.outputs(lambda line, code=item.code: self._home(line) in code)  # type: ignore[misc]
             elif item.target:
                 blocks.append(forms.SectionCall(item.target))
@@ -192,6 +192,15 @@ class _SectionReader:
     def _told_names(self) -> set[str]:
         """What the prose names in backticks, alone or with its arguments."""
         return {*_TOLD.findall(self._prose)}
+
+    def _shown_helpers(self, lines: Sequence[int]) -> list[forms.ShownHelper]:
+        """The helpers of this page that their author shows, where these lines name them first."""
+        page = self.book.place[self.section.key]
+        helpers, _constants = find_references(self.book, self.section.file, lines)
+        shown = (it for it in helpers if it.shown and it.key not in self.named)
+        here = [it for it in shown if self.book.defined.get(it.key) == page]
+        self.named |= {helper.key for helper in here}
+        return [forms.ShownHelper(helper.key) for helper in here]
 
     def _legend(self, lines: Sequence[int]) -> list[forms.Legend]:
         """What these lines name for the first time in the section, where its prose does not name it."""

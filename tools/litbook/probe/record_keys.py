@@ -106,6 +106,7 @@ class RecordKeys:
             heading=spec.heading,
             body=self.line(function, spec.body) if spec.body else 0,
             hidden=spec.hidden,
+            shown=spec.shown,
             digest=self.digests[self.keys[function]].text,
             statements=self.statements(function, reached),
         )

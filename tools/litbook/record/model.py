@@ -236,6 +236,7 @@ class Definition(JsonObject, frozen=True):
     heading: str = ""
     body: int = 0  # first line of the body after the docstring, counted from `first`
     hidden: bool = False
+    shown: bool = False  # its lines stand in the section that first names it
     digest: str = ""  # hash of its text, without prose
     statements: tuple[Statement, ...] = ()
 

@@ -46,6 +46,7 @@ def of_ranks(terminal: Terminal, record: Record) -> None:
                     | blocks.OutputShelf()
                     | blocks.Failure()
                     | blocks.ErrorBox()
+                    | blocks.ShownHelper()
                     | blocks.HiddenLines()
                     | blocks.SectionCall()
                 ):
