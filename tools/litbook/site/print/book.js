@@ -9,11 +9,12 @@
   const read = async (path) => new DOMParser().parseFromString(await (await got(path)).text(), "text/html");
   const choices = await (await got("/litbook-print/choices.json")).json();
   const home = await read("/index.html");
+  const first = document.head.firstChild; // the site's styles in the site's order, before those of the book
   for (const style of home.querySelectorAll("link[rel=stylesheet]")) {
     const link = document.createElement("link");
     link.rel = "stylesheet";
     link.href = new URL(style.getAttribute("href"), location.origin + "/").href;
-    document.head.prepend(link);
+    document.head.insertBefore(link, first);
   }
   document.head.append(document.querySelector("style"));
   document.documentElement.lang = home.documentElement.lang;
@@ -66,7 +67,9 @@
       picture.src = new URL(picture.getAttribute("src"), base).href;
       picture.removeAttribute("loading");
     }
-    const page = make("section", "", { class: "lbp-page md-content__inner", id: name });
+    // A part of a lecture follows the one before it; all else begins on a page of its own.
+    const follows = path.split("/").length > 4;
+    const page = make("section", "", { class: `lbp-page${follows ? "" : " lbp-chapter-page"} md-content__inner`, id: name });
     page.append(...article.childNodes);
     document.body.append(page);
     enter(page.querySelector("h1")?.textContent.trim() || path, name, false);
