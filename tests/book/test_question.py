@@ -492,3 +492,27 @@ def test_paper_has_the_answers_at_the_end_of_the_page(asking: Page) -> None:
 
 def test_the_answers_at_the_end_are_links_in_a_pdf_also_from_a_folded_aside(asking: Page) -> None:
     assert asking.pdf().count(b"/Subtype /Link") >= 2
+
+
+@pytest.mark.parametrize(
+    ("between", "filled"),
+    [
+        ("pass", True),
+        ("ask('Why?', a)", True),  # handing it over changes nothing
+        ("whole = 5", False),
+        ("whole = 5  # @hide", False),
+        ("whole += 1", False),
+        ("for whole in range(3): pass", False),
+        ("part, whole = 1, 2", False),
+        ("other = whole", True),
+    ],
+)
+def test_an_answers_working_has_no_value_that_a_later_line_made_another(
+    tmp_path: Path, between: str, filled: bool
+) -> None:
+    lines = (
+        f"part, whole = 3, 6  # @inspect part, whole\n{between}\nquestion('How many?', answer=part / whole)"
+    )
+    lines = lines.replace("ask('Why?', a)", "print(whole)")
+    body = words("".join(page.pages(run(write(tmp_path, section(lines)))).values()))
+    assert ("3 / 6" in body) is filled and "part / whole" in body

@@ -47,28 +47,37 @@ def free(lecture: Lecture) -> dict[int, list[ast.expr]]:
 
 
 class _Filled(ast.NodeTransformer):
-    """Puts values in for parts of an expression: `2 * n` with `n` of 8 is `2 * 8`."""
+    """Puts values in for parts of an expression: `2 * n` with `n` of 8 is `2 * 8`.
 
-    def __init__(self, values: Mapping[str, str]) -> None:
-        self.values = values
+    A number stays as its author wrote it: `4e6`, not `4000000.0`.
+    """
+
+    def __init__(self, text: str, values: Mapping[str, str]) -> None:
+        self.text, self.values = text, values
 
     def visit(self, node: ast.AST) -> ast.AST:
         if isinstance(node, ast.expr) and (text := ast.unparse(node)) in self.values:
             return ast.Name(self.values[text])
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            return ast.Name(ast.get_source_segment(self.text, node) or repr(node.value))
         return node if isinstance(node, ast.Attribute) else super().visit(node)
 
 
 def steps(source: str, values: Mapping[str, str]) -> list[str]:
     """The expression of a question's answer, and the same with `values` put in; none of a bare constant."""
+    text = textwrap.dedent(source)
     try:
-        statement = ast.parse(textwrap.dedent(source)).body[0]
+        statement = ast.parse(text).body[0]
     except (SyntaxError, IndexError):
         return []
     match statement:
         case ast.Expr(ast.Call(keywords=keywords)):
             answer = {keyword.arg: keyword.value for keyword in keywords}.get("answer")
             if answer is not None and not isinstance(answer, ast.Constant):
-                text = ast.unparse(answer)
-                filled = ast.unparse(_Filled(values).visit(ast.parse(text, mode="eval")))
-                return list(dict.fromkeys([text, filled]))
+                written = f"({ast.get_source_segment(text, answer)})"
+                trees = (ast.parse(written, mode="eval") for _again in range(2))
+                told = [
+                    ast.unparse(_Filled(written, some).visit(tree)) for tree, some in zip(trees, ({}, values))
+                ]
+                return list(dict.fromkeys(told))
     return []

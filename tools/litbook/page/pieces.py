@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -18,6 +18,7 @@ from litbook.page.view import SectionView
 from litbook.record.model import Piece
 from litbook.values.formatting import short
 
+_NAME = re.compile(r"[^\W\d]\w*")
 EXPRESSION = 120  # characters of an expression that an answer shows
 PUT_IN = 30  # characters of a value that is put into one
 
@@ -56,14 +57,25 @@ def unrun_block(line: int, prose: str, why: str) -> blocks.PieceBlock:
     return blocks.Prose(line, text)
 
 
-def answer(piece: Piece, evidence: SectionView, source: str = "") -> blocks.Answer | None:
-    """The answer that the run gave to a question; `source` is the text of the call that asked."""
+def answer(
+    piece: Piece, evidence: SectionView, source: str, touched: Mapping[str, Sequence[int]]
+) -> blocks.Answer | None:
+    """The answer that the run gave to a question; `source` is the text of the call that asked.
+
+    `touched` says for each name of the section which lines give it a value or may change it.
+    """
     if piece.answer is None:
         return None
-    # What the section has shown before the question goes into the working, as one would write it there.
-    seen = [(v.text, v.value) for v in evidence.values if v.line <= piece.line and v.kind == "inspect"]
-    seen += [(o.text, o.value) for c in evidence.claims if c.line <= piece.line for o in c.operands]
-    values = {text: short(evidence.snapshot(at)) for text, at in seen if at is not None}
+    # What the section has shown before the question goes into the working, as one would write it there;
+    # not what a line since then, in sight or not, has made another.
+    seen = [(v.line, v.text, v.value) for v in evidence.values if v.kind == "inspect"]
+    seen += [(c.line, o.text, o.value) for c in evidence.claims for o in c.operands]
+    values = {
+        text: short(evidence.snapshot(at))
+        for line, text, at in seen
+        if at is not None and line <= piece.line
+        and not any(line < n < piece.line for name in _NAME.findall(text) for n in touched.get(name, ()))
+    }  # fmt: skip
     steps = answers.steps(source, {text: value for text, value in values.items() if 0 < len(value) <= PUT_IN})
     return blocks.Answer(
         evidence.snapshot(piece.answer),

@@ -23,6 +23,7 @@ from litbook.page.outputs import SectionOutputs
 from litbook.page.sitemap import Sitemap, find_references
 from litbook.page.view import gather, recorded_sections, statements
 from litbook.python.checking import Checking, find_checking
+from litbook.python.functions import touched_lines
 from litbook.record.device_kinds import needs
 from litbook.record.model import Section
 
@@ -175,12 +176,13 @@ class _SectionReader:
             why = margin.not_run(device) if device else _("Not reached")
             notes = (note for note in self.silent if first <= note.first <= last)
             return [pieces.unrun_block(note.first, note.prose, why) for note in notes]
-        told = []
+        told, text = [], self.book.record.sources[self.section.file]
+        touched = touched_lines(text.text, text.path, self.section.first, self.section.last)
         for piece in pieces.merge_links(seen):
             spans = (range(s.first, s.last + 1) for s in self.evidence.statements)
             numbers = next((span for span in spans if piece.line in span), range(0))
             source = "\n".join(self.lines[n - 1].text for n in numbers)  # the statement that handed it over
-            told.append(pieces.block(piece, pieces.answer(piece, self.evidence, source)))
+            told.append(pieces.block(piece, pieces.answer(piece, self.evidence, source, touched)))
         return told
 
     @cached_property

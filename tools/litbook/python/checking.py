@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from litbook.python import scopes
-from litbook.python.nodes import blocks, first_line, own_nodes, parse_text, pause_collection
+from litbook.python.functions import find_function
+from litbook.python.nodes import first_line, own_nodes
 
 Block = list[ast.stmt]
 
@@ -48,7 +49,7 @@ def find_checking(
     Of its `shown` lines those `kept` stay, and so does what gives the `names` a value, since something shows
     them. An assert stays where a block would be empty without it.
     """
-    function = _function(text, path, first, last)
+    function = find_function(text, path, first, last)
     found = Checking()
     if function is None:
         return found
@@ -88,17 +89,6 @@ def find_checking(
             if isinstance(node, ast.Assert) and words:
                 found.condition[node.lineno] = " and ".join(words)
     return found
-
-
-@pause_collection()
-def _function(text: str, path: str, first: int, last: int) -> ast.FunctionDef | None:
-    try:
-        tree = parse_text(text, path)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    inside = (node for node in blocks(tree) if isinstance(node, ast.FunctionDef))
-    spans = [node for node in inside if first <= node.lineno and (node.end_lineno or 0) <= last]
-    return min(spans, key=lambda node: node.lineno, default=None)
 
 
 def _settle(function: ast.FunctionDef, folded: set[ast.stmt], kept: Set[int], names: Set[str]) -> None:
