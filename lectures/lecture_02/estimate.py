@@ -44,7 +44,8 @@ def napkin_math() -> None:
 def flops_are_work_and_flops_per_second_a_rate() -> None:
     """FLOPs count work; FLOP/s is a rate."""
     note(r"""
-        How much work is a *matmul*, the multiplication of two matrices? Nearly all the work of a language model is matmuls.
+        How much work is a *matmul*, the multiplication of two matrices? Nearly all the work of a
+        language model is matmuls.
     """)
     note(r"""
         A *FLOP* is one floating-point operation: an addition or a multiplication. Take a matrix of
@@ -65,8 +66,10 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
     twice = flops(lambda: (a @ b, a @ b))  # @inspect twice as FLOP
     assert twice == 48 + 48, "Two matmuls are twice the work."
     note(r"""
-        FLOPs are an amount of work. Divided by seconds they are a speed, FLOP/s. Suppose that one matmul
-        takes a microsecond, `1e-6` s: then its speed is `48 / 1e-6 = 48e6` FLOP/s. Two matmuls in turn take twice the time. Their work has doubled as well, so the speed is the same:
+        FLOPs are an amount of work. Divided by seconds they are a speed, FLOP/s. Suppose that one
+        matmul takes a microsecond, `1e-6` s: then its speed is `48 / 1e-6 = 48e6` FLOP/s. Two
+        matmuls in turn take twice the time. Their work has doubled as well, so the speed is the
+        same:
     """)
     assert twice / 2e-6 == once / 1e-6 == 48e6, \
         "96 FLOPs in two microseconds are the same 48e6 FLOP/s as 48 in one."
@@ -112,11 +115,11 @@ def a_training_run_in_three_lines() -> None:
     work = 6 * params * tokens  # @inspect work as FLOP
     assert work == 63 * 10**23, "6 * 70e9 * 15e12 is 6.3e24 FLOPs of work."  # @hide
     note(r"""
-        Then the speed. The GPU is an H100 (SXM, the fastest of its versions). Its datasheet prints a *peak* rate
-        for each number format, here `bfloat16`, numbers of `2` bytes, which most training uses. For ordinary, *dense*
-        matrices the peak is half of the number that is printed [@nvidia-h100],
-        [because](#the_promise_is_printed_twice_too_large) the printed one is for matrices that are
-        half zeros. `dense_peak` looks the dense peak up.
+        Then the speed. The GPU is an H100 (SXM, the fastest of its versions). Its datasheet prints
+        a *peak* rate for each number format, here `bfloat16`, numbers of `2` bytes, which most
+        training uses. For ordinary, *dense* matrices the peak is half of the number that is printed
+        [@nvidia-h100], [because](#the_promise_is_printed_twice_too_large) the printed one is for
+        matrices that are half zeros. `dense_peak` looks the dense peak up.
     """)
     note(r"""
         No run reaches the peak all the time. *Model FLOPs utilization*, MFU, is the share of the
@@ -127,7 +130,9 @@ def a_training_run_in_three_lines() -> None:
                 \mathrm{seconds} = \frac{6ND}{G \times \mathrm{peak} \times \mathrm{MFU}}
         $$
 
-        A day has `24 * 3600 = 86400` seconds, in which the GPUs do `1024 * 989.5e12 * 0.5 * 86400 = 4.38e22` FLOPs. So the run takes `6.3e24 / 4.38e22 = 144` days:
+        A day has `24 * 3600 = 86400` seconds, in which the GPUs do
+        `1024 * 989.5e12 * 0.5 * 86400 = 4.38e22` FLOPs. So the run takes `6.3e24 / 4.38e22 = 144`
+        days:
     """)
     rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
     assert rate == 1979e12 / 2, \
@@ -148,10 +153,11 @@ def a_training_run_in_three_lines() -> None:
     note(rf"""
         The run takes **{days:.0f} days**, *if* the MFU is {mfu} and no machine fails. At an MFU of
         `0.4`, between the `0.38` and `0.43` that the Llama 3 report states for its largest model
-        [@llama3], it takes {modest - days:.0f} days more. The book's calculator starts
-        from `0.4`. It also counts *attention*, in which each token is compared with the others and which
-        no parameter takes part in. With sequences of `8192` tokens that is {counted / modest - 1:.0%} more work, and makes {counted:.0f}
-        days. So an estimate needs its assumptions printed next to it.
+        [@llama3], it takes {modest - days:.0f} days more. The book's calculator starts from `0.4`.
+        It also counts *attention*, in which each token is compared with the others and which no
+        parameter takes part in. With sequences of `8192` tokens that is {counted / modest - 1:.0%}
+        more work, and makes {counted:.0f} days. So an estimate needs its assumptions printed next
+        to it.
     """)
     question(r"""
         The same run has to end within `30` days, at an MFU of `0.5`. How many GPUs does it take?
@@ -165,7 +171,8 @@ def a_training_run_in_three_lines() -> None:
         hint="GPUs times days stays the same. How much is it in the run above?", unit="GPUs", within=0.05,
         why=rf"""
             At the same MFU, GPUs times days stays the same: `1024` GPUs times {days:.1f} days.
-            Divided by `30` days that is {days * gpus / 30:,.1f}, so {math.ceil(days * gpus / 30):,} GPUs.
+            Divided by `30` days that is {days * gpus / 30:,.1f}, so {math.ceil(days * gpus / 30):,}
+            GPUs.
         """)
 
 
@@ -246,11 +253,12 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
         holds three more values for every parameter. One is its gradient. The other two belong to
         the *optimizer*, which turns a gradient into a change of the parameter. AdamW, the usual
         optimizer, keeps two *moments*: running averages of the gradient and of its square
-        [@kingma2015], in PyTorch `exp_avg` and `exp_avg_sq`. Each number in `float32` needs `4` bytes.
+        [@kingma2015], in PyTorch `exp_avg` and `exp_avg_sq`. Each number in `float32` needs `4`
+        bytes.
 
-        `adamw_step` gives `1000` parameters a random gradient, takes one step with it, and returns what
-        AdamW keeps: the two moments and `step`, a counter of steps, one for all `1000` parameters. Add up the
-        bytes of parameters, gradients and moments:
+        `adamw_step` gives `1000` parameters a random gradient, takes one step with it, and returns
+        what AdamW keeps: the two moments and `step`, a counter of steps, one for all `1000`
+        parameters. Add up the bytes of parameters, gradients and moments:
     """)
     p = nn.Parameter(torch.randn(1000))  # @unnoticed: 1000: any number of parameters
     state = adamw_step(p)  # @inspect sorted(state)
@@ -430,9 +438,9 @@ def pooled_memory_needs_sharded_state() -> None:
         together have that much. Cut in two, the model fits: each GPU keeps one parameter with its
         gradient and moments. It has to fetch the other parameter whenever it needs it.
 
-        The same with eight H100 of `80` GB each [@nvidia-h100]. With a slice on every GPU the memories
-        add up, and the largest model has `8 * 80e9 / 16` parameters. With a full copy on every GPU they do not, and it has
-        `80e9 / 16`:
+        The same with eight H100 of `80` GB each [@nvidia-h100]. With a slice on every GPU the
+        memories add up, and the largest model has `8 * 80e9 / 16` parameters. With a full copy on
+        every GPU they do not, and it has `80e9 / 16`:
     """)
     gpus, per_parameter = 8, 16
     memory = CARDS["H100 SXM"].memory  # @inspect memory as B
@@ -444,10 +452,12 @@ def pooled_memory_needs_sharded_state() -> None:
         "With a full copy on every GPU, eight H100 hold 5 billion."
     note(r"""
         Full copies are what plain *data parallelism* has, because every GPU trains the whole model
-        on data of its own. *Sharding* makes slices: each GPU owns one slice of the parameters, with its gradients and
-        moments, and fetches the other slices when it needs them [@zero]. Try it with `8000`
-        parameters. `chunk` cuts them into `8` slices, and `adamw_step` takes a step with each slice
-        and returns its moments, `exp_avg` and `exp_avg_sq`. A slice has `8000 / 8 = 1000` parameters and takes `16 * 1000` bytes. For each parameter of the whole model that is `16 * 1000 / 8000 = 2` bytes:
+        on data of its own. *Sharding* makes slices: each GPU owns one slice of the parameters, with
+        its gradients and moments, and fetches the other slices when it needs them [@zero]. Try it
+        with `8000` parameters. `chunk` cuts them into `8` slices, and `adamw_step` takes a step
+        with each slice and returns its moments, `exp_avg` and `exp_avg_sq`. A slice has
+        `8000 / 8 = 1000` parameters and takes `16 * 1000` bytes. For each parameter of the whole
+        model that is `16 * 1000 / 8000 = 2` bytes:
     """)
     slices = torch.randn(8000).chunk(gpus)
     owned = [nn.Parameter(s.clone()) for s in slices]
@@ -523,10 +533,11 @@ def activations_grow_with_the_batch() -> None:
         keeps them.
 
                 `saved_bytes` sends a batch through two layers of `64 * 64` weights, and adds up what
-        autograd keeps: the output of each layer, `64` elements of `4` bytes for each token. The output of
-        the first layer is kept because the gradient of the second layer's weights is computed from it, and the output of the
-        second because the loss, which squares it, needs it again. So with a batch of `8` sequences of `16` tokens
-        autograd keeps `2` outputs of `8 * 16` tokens, of `64` elements, of `4` bytes:
+        autograd keeps: the output of each layer, `64` elements of `4` bytes for each token. The
+        output of the first layer is kept because the gradient of the second layer's weights is
+        computed from it, and the output of the second because the loss, which squares it, needs it
+        again. So with a batch of `8` sequences of `16` tokens autograd keeps `2` outputs of
+        `8 * 16` tokens, of `64` elements, of `4` bytes:
     """)
     base = saved_bytes(batch=8, seq=16, width=64)  # @inspect base as B
     assert base == 2 * (8 * 16 * 64) * 4, \
@@ -542,8 +553,8 @@ def activations_grow_with_the_batch() -> None:
     assert saved_bytes(32, 16, 64) == 2 * state, \
         "With 32 sequences, the activations take twice as many bytes as weights, gradients and moments."
     note(r"""
-        So the `16` bytes per parameter alone do not say how much memory
-        training takes: the batch decides as well.
+        So the `16` bytes per parameter alone do not say how much memory training takes: the batch
+        decides as well.
     """)
     batches = {
         f"{n} sequences": {"weights, gradients, moments": state / 1024, "activations": saved_bytes(n, 16, 64) / 1024}
@@ -554,10 +565,11 @@ def activations_grow_with_the_batch() -> None:
         the activations double with the batch.
     """, alt="Four stacked bars. Activations are a quarter of the first part in the first bar, and twice as long in the last.")
     question(r"""
-        With a batch of `8` sequences of `16` tokens, weights, gradients and moments (`16` bytes for each weight) take twice as many
-        bytes as the activations. Now double the width to `128`: two layers of `128 * 128` weights,
-        `128` elements for each token, the same batch. Divide the bytes of weights, gradients and moments by the bytes of the
-        activations: what is the ratio now?
+        With a batch of `8` sequences of `16` tokens, weights, gradients and moments (`16` bytes for
+        each weight) take twice as many bytes as the activations. Now double the width to `128`: two
+        layers of `128 * 128` weights, `128` elements for each token, the same batch. Divide the
+        bytes of weights, gradients and moments by the bytes of the activations: what is the ratio
+        now?
     """, answer=16 * (2 * 128 * 128) / saved_bytes(8, 16, 128),
         wrong={
             "Only the weights were doubled, and they grow with the square of the width.": 2,
@@ -622,21 +634,22 @@ def the_roofline_tells_waiting_from_working() -> None:
     assert 2 * cache < w.nbytes < 3 * cache, \
         "The matrix is too large for the cache of an H100, 50 MB."  # @hide
     note(rf"""
-        Whatever the code, one token at a time reaches at most {reachable:.1%} of the peak, because the matrix has to be read from
-        the GPU's main memory. (It has {w.nbytes / 10**6:.0f} MB, too many for the *cache*, {cache // 10**6} MB of faster memory on the
-        chip [@nvidia-hopper].)
+        Whatever the code, one token at a time reaches at most {reachable:.1%} of the peak, because
+        the matrix has to be read from the GPU's main memory. (It has {w.nbytes / 10**6:.0f} MB, too
+        many for the *cache*, {cache // 10**6} MB of faster memory on the chip [@nvidia-hopper].)
 
-        With more tokens at a time, each weight is still read once, but used for every token: with `8`
-        tokens, a weight of `2` bytes is used for `16` FLOPs, `8` for each byte. How many tokens does it take to reach the ridge?
-        `intensity` computes FLOPs per byte from the three sides of a matmul:
+        With more tokens at a time, each weight is still read once, but used for every token: with
+        `8` tokens, a weight of `2` bytes is used for `16` FLOPs, `8` for each byte. How many tokens
+        does it take to reach the ridge? `intensity` computes FLOPs per byte from the three sides of
+        a matmul:
     """)
     tokens = next(m for m in range(1, n) if intensity(m, n, n) > ridge)  # @inspect tokens
     assert tokens == 319, "319 tokens at a time no longer wait for memory."
     note(rf"""
         Not {ridge:.0f} but {tokens}, because the vectors of the tokens and the results move as
-        well. With $m$ tokens the matmul does $2mn^2$ FLOPs and moves $2(n^2 + 2mn)$ bytes, so its intensity is
-        $m / (1 + 2m/n)$. With `295` tokens that is {intensity(295, n, n):.1f}, below the ridge of {ridge:.1f}; with {tokens} it is
-        {intensity(tokens, n, n):.1f}.
+        well. With $m$ tokens the matmul does $2mn^2$ FLOPs and moves $2(n^2 + 2mn)$ bytes, so its
+        intensity is $m / (1 + 2m/n)$. With `295` tokens that is {intensity(295, n, n):.1f}, below
+        the ridge of {ridge:.1f}; with {tokens} it is {intensity(tokens, n, n):.1f}.
     """)
     note(r"""
         The picture shows this matmul for several numbers of tokens, and an addition `x + y`, which

@@ -117,11 +117,13 @@ def a_float_is_three_fields() -> None:
         (-1)^s \cdot 2^{e-\mathrm{bias}} \cdot (1+f)
         $$
 
-        The *bias* is a fixed number. It is subtracted so that $e$, stored without a sign, can
-        also stand for a negative power. In `float32` the bias is `127`, and the fields have `1`, `8` and `23` bits.
+        The *bias* is a fixed number. It is subtracted so that $e$, stored without a sign, can also
+        stand for a negative power. In `float32` the bias is `127`, and the fields have `1`, `8` and
+        `23` bits.
 
-        Take `0.15625`. It lies a quarter of the way from $2^{-3}=0.125$ to $2^{-2}=0.25$. It is positive, so $s=0$. The power is $-3$, so
-        $e=-3+127=124$. And $f=1/4$, which has the bits `01`, no half and one quarter:
+        Take `0.15625`. It lies a quarter of the way from $2^{-3}=0.125$ to $2^{-2}=0.25$. It is
+        positive, so $s=0$. The power is $-3$, so $e=-3+127=124$. And $f=1/4$, which has the bits
+        `01`, no half and one quarter:
 
         $$
         (-1)^0 \cdot 2^{124-127} \cdot (1+1/4) = 0.125 \cdot 1.25 = 0.15625
@@ -146,8 +148,8 @@ def a_float_is_three_fields() -> None:
     assert decoded == 0.15625, "The formula gives the number back."
     note(r"""
         The lowest and the highest exponent are set aside: the lowest for
-        [values near zero](#small_values_vanish_in_float16), where the leading one is left out, and the highest for infinity
-        and *NaN*, "not a number", the result of `0/0`.
+        [values near zero](#small_values_vanish_in_float16), where the leading one is left out, and
+        the highest for infinity and *NaN*, "not a number", the result of `0/0`.
     """)
     question(r"""
         A `float32` has sign `1`, exponent `10000001` and a fraction of `11` followed by zeros.
@@ -163,8 +165,9 @@ def a_float_is_three_fields() -> None:
             What is the exponent without its bias, and what fraction do a half and a quarter make?
         """,
         why=r"""
-            The exponent bits say `129`, and `129 - 127 = 2`, so the lower power of two is `2**2 = 4`. The fraction is a half and a quarter, and `4 * (1 + 3/4) = 7`.
-            The sign bit makes it negative.
+            The exponent bits say `129`, and `129 - 127 = 2`, so the lower power of two is
+            `2**2 = 4`. The fraction is a half and a quarter, and `4 * (1 + 3/4) = 7`. The sign bit
+            makes it negative.
         """)
 
 
@@ -229,12 +232,17 @@ def small_values_vanish_in_float16() -> None:
     gone = cast(1e-8, torch.float16)  # @inspect gone
     assert gone == 0.0, "The gradient is zero, without an error or a warning."  # @zero: it underflows
     note(r"""
-        The cause is the spacing of the values. The `1 + 5 + 10` bits of `float16` are [sign, exponent and fraction](#a_float_is_three_fields), and its bias is `2**4 - 1 = 15`. For values near zero the exponent is the lowest, and the leading one is left out. The value is then
-        $2^{1-15} \cdot f$, and is called *subnormal*. The last bit of $f$ counts $2^{-10}$, so these values are
-        $2^{-14} \cdot 2^{-10} = 2^{-24}$ apart.
+        The cause is the spacing of the values. The `1 + 5 + 10` bits of `float16` are
+        [sign, exponent and fraction](#a_float_is_three_fields), and its bias is `2**4 - 1 = 15`.
+        For values near zero the exponent is the lowest, and the leading one is left out. The value
+        is then $2^{1-15} \cdot f$, and is called *subnormal*. The last bit of $f$ counts $2^{-10}$,
+        so these values are $2^{-14} \cdot 2^{-10} = 2^{-24}$ apart.
 
         A number between two of them is rounded to the nearer one. So everything up to half of that
-        distance, $2^{-25}$, becomes zero. (Half itself is a tie, and goes to zero.) In decimals `2**-25 = 2.98e-8`, and `1e-8` is only a third of that. `.half()` rounds a tensor to `float16`. Here are $2^{-24}$, $2^{-25}$, the next larger number of `float32`, and the gradient:
+        distance, $2^{-25}$, becomes zero. (Half itself is a tie, and goes to zero.) In decimals
+        `2**-25 = 2.98e-8`, and `1e-8` is only a third of that. `.half()` rounds a tensor to
+        `float16`. Here are $2^{-24}$, $2^{-25}$, the next larger number of `float32`, and the
+        gradient:
     """)
     above = 2**-25 + 2**-48  # the next float32 after 2**-25
     small = torch.tensor([2**-24, 2**-25, above, 1e-8]).half()  # @inspect small as bits
@@ -276,7 +284,9 @@ def bfloat16_is_the_top_half_of_float32() -> None:
         `bfloat16` has `16` bits, as `float16` has. How can it keep a gradient of `1e-8`, which
         `float16` turns into zero? It keeps the first `16` bits of a `float32`: the sign, the whole
         exponent, and the first bits of the fraction. The exponent decides how small and how large a
-        number may be. So `bfloat16` has the range of `float32`. Of its `16` bits it gives `8` to the exponent, and `float16` gives only `5`. In return `bfloat16` has only `7` bits of fraction, so fewer digits. `bits` returns the bits of a number in a format:
+        number may be. So `bfloat16` has the range of `float32`. Of its `16` bits it gives `8` to
+        the exponent, and `float16` gives only `5`. In return `bfloat16` has only `7` bits of
+        fraction, so fewer digits. `bits` returns the bits of a number in a format:
     """)
     top = bits(0.15625, torch.bfloat16)  # @inspect top
     full = bits(0.15625, torch.float32)  # @inspect full
@@ -293,7 +303,8 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     assert sizes == [4, 2, 2], "float32 takes 4 bytes, the two others 2."  # @hide
     note(r"""
         Here the other `16` bits were zero, so nothing was lost. In general PyTorch rounds to the
-        nearest `bfloat16`. `1e-8` becomes a number that is `off` by about a thousandth, and it is not zero:
+        nearest `bfloat16`. `1e-8` becomes a number that is `off` by about a thousandth, and it is
+        not zero:
     """)
     kept = cast(1e-8, torch.bfloat16)  # @inspect kept
     assert kept == 1.0011717677116394e-08, \
@@ -407,8 +418,8 @@ def bfloat16_has_the_exponents_of_float32() -> None:
 def bfloat16_is_much_coarser() -> None:
     """`bfloat16` has between two and three significant digits."""
     note(r"""
-        `bfloat16` has the range of `float32` in half the bits, and fewer digits. How coarse is
-        it? The measure is the *machine epsilon*: the gap between `1` and the next larger number.
+        `bfloat16` has the range of `float32` in half the bits, and fewer digits. How coarse is it?
+        The measure is the *machine epsilon*: the gap between `1` and the next larger number.
         `torch.finfo` knows it for each format:
     """)
     three = torch.float32, torch.float16, torch.bfloat16
@@ -423,9 +434,11 @@ def bfloat16_is_much_coarser() -> None:
     note(r"""
         The fraction of a `bfloat16` has `7` bits. A float is
         $\pm(1 + \text{fraction}) \cdot 2^{\text{power}}$. The leading one is not stored, so there
-        are `7 + 1 = 8` binary digits. With eight binary digits one can write every integer below $2^8 = 256$. And `256` itself, a power
-        of two, needs a single digit that is not zero. So `bfloat16` has every integer up to `256`. `cast` rounds a number to the format; `count` is the last
-        integer before the first that is rounded away. In decimal digits that is $\log_{10} 256 = 2.4$, because $10^{2.4}$ is about `256`:
+        are `7 + 1 = 8` binary digits. With eight binary digits one can write every integer below
+        $2^8 = 256$. And `256` itself, a power of two, needs a single digit that is not zero. So
+        `bfloat16` has every integer up to `256`. `cast` rounds a number to the format; `count` is
+        the last integer before the first that is rounded away. In decimal digits that is
+        $\log_{10} 256 = 2.4$, because $10^{2.4}$ is about `256`:
     """)
     bits_of_fraction = layout(torch.bfloat16)[2]  # @hide
     assert bits_of_fraction == 7, "The fraction has 7 bits."  # @hide
@@ -512,14 +525,18 @@ def numbers_between(  # @stepover
 def five_formats_on_one_line() -> None:
     """Between the numbers of a format there are gaps, and they grow with the numbers."""
     note(rf"""
-        A format has only some of all numbers, and between them there are gaps. What lies in a gap is rounded to the
-        nearer end. How wide are the gaps? In `bfloat16` the fraction has {layout(torch.bfloat16)[2]} bits, so from one power of two to the next there are
-        $2^7 = 128$ equal steps. From `1` to `2` each is `1 / 128`. From `2` to `4` as many steps cover twice the distance, so each is
-        `2 / 128`. From `256` to `512` each is `256 / 128 = 2`. So the gaps double at each power of two.
+        A format has only some of all numbers, and between them there are gaps. What lies in a gap
+        is rounded to the nearer end. How wide are the gaps? In `bfloat16` the fraction has
+        {layout(torch.bfloat16)[2]} bits, so from one power of two to the next there are $2^7 = 128$
+        equal steps. From `1` to `2` each is `1 / 128`. From `2` to `4` as many steps cover twice
+        the distance, so each is `2 / 128`. From `256` to `512` each is `256 / 128 = 2`. So the gaps
+        double at each power of two.
 
-        Take `257`. `bfloat16` has `256` and `258`, so `257` is rounded, and the error is one in `257`, about {100 / 257:.1f} %. In `float16`
-        the fraction has {layout(torch.float16)[2]} bits, three more, so the gaps are an eighth as wide, `2 / 8 = 1 / 4`, and `257` is one of its numbers.
-        The *float8* formats have one byte: E4M3 has {layout(E4M3)[2]} bits of fraction and E5M2 {layout(E5M2)[2]}, so their gaps are far wider:
+        Take `257`. `bfloat16` has `256` and `258`, so `257` is rounded, and the error is one in
+        `257`, about {100 / 257:.1f} %. In `float16` the fraction has {layout(torch.float16)[2]}
+        bits, three more, so the gaps are an eighth as wide, `2 / 8 = 1 / 4`, and `257` is one of
+        its numbers. The *float8* formats have one byte: E4M3 has {layout(E4M3)[2]} bits of fraction
+        and E5M2 {layout(E5M2)[2]}, so their gaps are far wider:
     """)
     stored = {name: cast(257, dtype) for name, dtype in NAMES.items()}  # @inspect stored
     assert [*stored.values()] == [256, 257, 257, 256, 256], \
@@ -569,7 +586,7 @@ def five_formats_on_one_line() -> None:
     question(r"""
         Between `512` and `1024`, how far is one number of `bfloat16` from the next? Between `256`
         and `512` it is `2`.
-        """, answer=(1024 - 512) / 2 ** layout(torch.bfloat16)[2],
+    """, answer=(1024 - 512) / 2 ** layout(torch.bfloat16)[2],
         check=numbers_between(513, 520, torch.bfloat16)[1][1] - numbers_between(513, 520, torch.bfloat16)[1][0], wrong={
             "The distance doubles wherever the exponent goes up by one.": 2,
             "That is a distance of the next range, from 1024 on.": 8,
@@ -701,8 +718,9 @@ def running_sum(
 def a_running_sum_stalls() -> None:
     """In a low-precision format a long sum stops growing."""
     note(r"""
-        Training adds up long sums: losses, averages, the terms of matmuls. Can a low-precision format keep the total? `running_sum` adds `1` to a total `4000` times, and rounds the total to a format
-        after each addition:
+        Training adds up long sums: losses, averages, the terms of matmuls. Can a low-precision
+        format keep the total? `running_sum` adds `1` to a total `4000` times, and rounds the total
+        to a format after each addition:
     """)
     in_bfloat16 = running_sum(1.0, 4000, torch.bfloat16)  # @inspect in_bfloat16  # @unnoticed: 4000: long after it has stopped
     in_float16 = running_sum(1.0, 4000, torch.float16)  # @inspect in_float16  # @unnoticed: 4000: long after it has stopped
@@ -713,9 +731,10 @@ def a_running_sum_stalls() -> None:
     note(r"""
         In `bfloat16` the total stops at `256`, and no error says so, because beyond `256` the
         values of `bfloat16` are `2` apart. Adding `1` leads to the middle of this gap. From the
-        middle one rounds to the neighbour whose last bit is zero, which is `256`, every time. `float16` has `10 + 1 = 11` binary digits,
-        so its values are `2` apart only beyond $2^{11} = 2048$, where its total stops. In
-        `float32` the gaps are still far smaller, and the total is exact. See it in the picture:
+        middle one rounds to the neighbour whose last bit is zero, which is `256`, every time.
+        `float16` has `10 + 1 = 11` binary digits, so its values are `2` apart only beyond
+        $2^{11} = 2048$, where its total stops. In `float32` the gaps are still far smaller, and the
+        total is exact. See it in the picture:
     """)
 
     def totals(count: int, term: float) -> dict[str, float]:  # @hide
@@ -738,7 +757,8 @@ def a_running_sum_stalls() -> None:
     assert ends[1.0] == [256, 4096, 2048], "With terms of one, the totals are these after 4096 terms."  # @hide
     note(r"""
         The fix: keep the *total* in a full-precision format. The terms may be in low precision.
-        PyTorch's own `sum` does so: it adds up in `float32` and rounds once, at the end. Here the end is `1000`, which is a number of `bfloat16`:
+        PyTorch's own `sum` does so: it adds up in `float32` and rounds once, at the end. Here the
+        end is `1000`, which is a number of `bfloat16`:
     """)
     terms = torch.ones(1000, dtype=torch.bfloat16)  # @inspect terms.dtype
     at_once = terms.sum().item()  # @inspect at_once
@@ -779,9 +799,9 @@ def small_updates_are_lost() -> None:
     assert round(1 - fine, 4) == 1.0, "In float32 the weight comes to zero, up to rounding."
     note(r"""
         In `bfloat16` none of the updates arrived, because the next number below `1` is
-        $2^{-8}=1/256$ away. (Above `1` the gap is `1/128`. Below `1` it is half as wide, because there `2**7 = 128` steps cover only the distance from `1/2` to `1`.)
-        An update of `1/1000` is a quarter of this gap, less than half, so the result is
-        rounded back to `1`, every time:
+        $2^{-8}=1/256$ away. (Above `1` the gap is `1/128`. Below `1` it is half as wide, because
+        there `2**7 = 128` steps cover only the distance from `1/2` to `1`.) An update of `1/1000`
+        is a quarter of this gap, less than half, so the result is rounded back to `1`, every time:
     """)
     # One less, with the bits read as a whole number, is the next float below:
     below = torch.tensor(1.0, dtype=torch.bfloat16).view(torch.int16) - 1
@@ -939,8 +959,8 @@ def autocast_chooses_for_each_operation() -> None:
         - matmuls have their inputs rounded to `bfloat16`;
         - a loss, which is a long sum, is computed in `float32`;
         - a *softmax*, which turns values into shares that sum to one, is a sum as well. On a GPU
-          autocast computes it in `float32` [@pytorch-amp]. On a CPU, as here, it keeps the format of
-          its input, so convert that by hand: `torch.softmax(product.float(), -1)`;
+          autocast computes it in `float32` [@pytorch-amp]. On a CPU, as here, it keeps the format
+          of its input, so convert that by hand: `torch.softmax(product.float(), -1)`;
         - most other operations keep the format of their input.
 
         Run one of each kind:
@@ -960,8 +980,9 @@ def autocast_chooses_for_each_operation() -> None:
     assert shares.dtype == product.dtype, \
         "On a CPU, softmax keeps the format of its input, bfloat16."
     note(r"""
-                And what is stored for each weight, the parameter and its gradient? Both are in `float32`,
-        because the optimizer adds small updates to the parameter, and backward passes add up parts of the gradient:
+        And what is stored for each weight, the parameter and its gradient? Both are in `float32`,
+        because the optimizer adds small updates to the parameter, and backward passes add up parts
+        of the gradient:
     """)
     loss.backward()
     gradient = layer.weight.grad
@@ -973,9 +994,10 @@ def autocast_chooses_for_each_operation() -> None:
     assert torch.equal(gradient, digits), \
         "The gradient has only the digits of a bfloat16: its matmul was in bfloat16."  # @hide
     note(r"""
-        So the rule of thumb: run matmuls in `bfloat16`. (That includes those of *attention*, which computes
-        from every pair of tokens how much one matters for the other.) Keep in `float32` what adds up many values: losses, long
-        sums, softmax, and the weights that the optimizer updates.
+        So the rule of thumb: run matmuls in `bfloat16`. (That includes those of *attention*, which
+        computes from every pair of tokens how much one matters for the other.) Keep in `float32`
+        what adds up many values: losses, long sums, softmax, and the weights that the optimizer
+        updates.
     """)
     question(r"""
         A linear layer with `8` inputs and `32` outputs has `8 * 32` weights. `4` rows pass through

@@ -42,7 +42,8 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
         and GPU, two on the way there and the result on the way back, with `2` bytes for each
         `bfloat16` element. With $n = 1000$ that is `2 * 1000**3` FLOPs and `3 * 1000**2 * 2` bytes.
         An H100 does `989.5e12` FLOP/s, and its PCIe link carries `64e9` bytes per second in each
-        direction [@nvidia-h100]. So the arithmetic takes `2e9 / 989.5e12` s, about `2` µs, and the copies `6e6 / 64e9` s, `94` µs.
+        direction [@nvidia-h100]. So the arithmetic takes `2e9 / 989.5e12` s, about `2` µs, and the
+        copies `6e6 / 64e9` s, `94` µs.
     """)
     x = torch.zeros(4, 8)  # @hide
     assert x.device == torch.device("cpu"), "A new tensor is on the CPU."  # @hide
@@ -88,11 +89,11 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
         steeply; the line of the arithmetic crosses it near {even:,.0f} rows.
     """)
     note(rf"""
-        A matrix of that size has `46400**2 * 2` bytes, {2 * even**2 / 1e9:.1f} GB, and no layer has one. The copies take longer because
-        the GPU does `989.5e12 / 64e9`, {per_byte:,.0f} FLOPs, in the time in which one byte crosses the link. So a
-        training program copies the weights *once*, and leaves everything on the GPU that is
-        computed from them: activations, gradients, the optimizer's state. In each step only the
-        tokens are copied, a few bytes for each.
+        A matrix of that size has `46400**2 * 2` bytes, {2 * even**2 / 1e9:.1f} GB, and no layer has
+        one. The copies take longer because the GPU does `989.5e12 / 64e9`, {per_byte:,.0f} FLOPs,
+        in the time in which one byte crosses the link. So a training program copies the weights
+        *once*, and leaves everything on the GPU that is computed from them: activations, gradients,
+        the optimizer's state. In each step only the tokens are copied, a few bytes for each.
 
         In code: `device = "cuda" if torch.cuda.is_available() else "cpu"` at the start,
         `.to(device)` once for the model and once for each batch. `.to` copies nothing if the tensor
@@ -102,7 +103,8 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
     question(r"""
         A step uses `8` sequences of `8192` token ids, `8` bytes each, and a model of `8` billion
         `bfloat16` weights. Suppose that a program copied the weights to the GPU in every step, as
-        it does with the tokens. How many times as many bytes would cross the link as with the tokens alone?
+        it does with the tokens. How many times as many bytes would cross the link as with the
+        tokens alone?
     """, answer=(8 * 8192 * 8 + 2 * 8 * 10**9) / (8 * 8192 * 8),
         check=1 + 16e9 / 2**19, unit="times", within=0.01,
         wrong={

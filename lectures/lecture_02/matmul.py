@@ -87,9 +87,10 @@ def a_batched_product_is_one_folded_product() -> None:
         many small matmuls for that, or one large matmul? That matters, because a GPU is fast only
         with large ones.
 
-        Take a tensor `x` with two leading axes of `4` and `8`. That makes `4 * 8 = 32` sheets, each a matrix of `16` rows and `32` columns. `x @ w` multiplies
-        each sheet by `w`. A loop over the sheets gives the same result. (`whole_numbers` draws small
-        whole numbers, so that sums are exact.)
+        Take a tensor `x` with two leading axes of `4` and `8`. That makes `4 * 8 = 32` sheets, each
+        a matrix of `16` rows and `32` columns. `x @ w` multiplies each sheet by `w`. A loop over
+        the sheets gives the same result. (`whole_numbers` draws small whole numbers, so that sums
+        are exact.)
     """)
     first, second, rows, inner, out = 4, 8, 16, 32, 2
     x = whole_numbers(first, second, rows, inner)
@@ -107,9 +108,10 @@ def a_batched_product_is_one_folded_product() -> None:
         the same `w`. So PyTorch stacks the rows of all sheets into one tall matrix of
         `4 * 8 * 16 = 512` rows, and multiplies it once. (Only the last axis is *contracted*, which
         means summed over; the leading axes only say where a row belongs.) `flops_by_operation`
-        lists each operation that ran with its *FLOPs*, its multiplications and additions. The tall result has `512 * 2` entries, each a sum of `32` terms,
-        with a multiplication and an addition for each term: `2 * 512 * 32 * 2` FLOPs. The list has a single `aten.mm`, PyTorch's name for a matmul of two
-        matrices:
+        lists each operation that ran with its *FLOPs*, its multiplications and additions. The tall
+        result has `512 * 2` entries, each a sum of `32` terms, with a multiplication and an
+        addition for each term: `2 * 512 * 32 * 2` FLOPs. The list has a single `aten.mm`, PyTorch's
+        name for a matmul of two matrices:
     """)
     folded = (x.reshape(512, 32) @ w).view(4, 8, 16, 2)  # @inspect folded.shape
     reported = flops_by_operation(lambda: x @ w)  # @inspect reported as FLOP
@@ -139,8 +141,9 @@ def a_batched_product_is_one_folded_product() -> None:
         check=2 * (2 * 5 * 6) * 10 * 3,
         hint="How many rows are left when all leading axes are stacked?",
         why=r"""
-            The tall matrix has `2 * 5 * 6 = 60` rows of `10` elements, and `w` has `3` columns. So there are `60 * 3` entries of `10` terms, and
-            `2` FLOPs for each term: `2 * 60 * 10 * 3 = 3600`.
+            The tall matrix has `2 * 5 * 6 = 60` rows of `10` elements, and `w` has `3` columns. So
+            there are `60 * 3` entries of `10` terms, and `2` FLOPs for each term:
+            `2 * 60 * 10 * 3 = 3600`.
         """, unit="FLOP")
 
 

@@ -190,10 +190,10 @@ def dense_peak(card: str, dtype: str) -> float:
 
 
 def utilization(
-    work: float, seconds: float, rate: float | None
+    work: float, seconds: float, peak_rate: float | None
 ) -> float | None:
-    """FLOPs per second as a share of a rate in FLOP/s; None where there is no rate."""
-    return None if rate is None else work / seconds / rate
+    """FLOPs per second as a share of a peak in FLOP/s; None where no peak is known."""
+    return None if peak_rate is None else work / seconds / peak_rate
 
 
 def as_percent(share: float | None) -> str:

@@ -28,8 +28,9 @@ def elementwise_operations_make_a_new_tensor() -> None:
     """An elementwise operation takes new memory, unless its name ends in an underscore."""
     note(r"""
         An *elementwise* operation, such as `x + 1`, computes each number of its result from the
-        element at the same position of its input. The result is a new tensor in new memory, even when no value changes. With `2 * 3` elements of `4` bytes
-        that is `24` bytes more. (`same_storage` says whether two tensors use the same memory.)
+        element at the same position of its input. The result is a new tensor in new memory, even
+        when no value changes. With `2 * 3` elements of `4` bytes that is `24` bytes more.
+        (`same_storage` says whether two tensors use the same memory.)
     """)
     x = torch.ones(2, 3)  # @unnoticed: 2: any number of rows
     same_values = x * 1  # @inspect same_values
@@ -79,12 +80,14 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
         row for each query and a column for each key. The softmax turns each row into weights that
         add up to one [@vaswani2017].
 
-        A *causal mask* sets the scores of later tokens to minus infinity before the softmax, so that their weights
-        are zero. In row `i`, the later tokens are the columns to the right of column `i`. So the lower triangle of the matrix stays, with its diagonal.
-        PyTorch calls it `tril`, and the upper triangle `triu`.
+        A *causal mask* sets the scores of later tokens to minus infinity before the softmax, so
+        that their weights are zero. In row `i`, the later tokens are the columns to the right of
+        column `i`. So the lower triangle of the matrix stays, with its diagonal. PyTorch calls it
+        `tril`, and the upper triangle `triu`.
 
-        `attention_weights` computes the weights with a mask, here for `4` tokens of `8` elements each (the axis `channel`).
-        The same rows of `x` serve as queries and as keys. Above the diagonal there are `3 + 2 + 1 = 6` positions:
+        `attention_weights` computes the weights with a mask, here for `4` tokens of `8` elements
+        each (the axis `channel`). The same rows of `x` serve as queries and as keys. Above the
+        diagonal there are `3 + 2 + 1 = 6` positions:
     """)
     n = 4
     x: Float[Tensor, "query channel"] = torch.randn(n, 8)

@@ -68,9 +68,10 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
         "The column begins one element later in memory."  # @hide
 
     note(r"""
-        The dtype also only says how to read. Given a shape, as above, `view` reads the same memory in that shape; given a dtype, it
-        reads the same memory in that dtype. `view(torch.int32)` reads the bytes of the floats
-        as integers. The first one, written with `32` binary digits, shows the bits of the float `1.0`:
+        The dtype also only says how to read. Given a shape, as above, `view` reads the same memory
+        in that shape; given a dtype, it reads the same memory in that dtype. `view(torch.int32)`
+        reads the bytes of the floats as integers. The first one, written with `32` binary digits,
+        shows the bits of the float `1.0`:
     """)
     integers: Int[Tensor, "row col"] = x.view(torch.int32)
     one = f"{integers[0, 0].item():032b}"  # @inspect one
@@ -228,8 +229,9 @@ def a_transpose_swaps_strides() -> None:
     assert y[1][0] == 100, "The transpose has the new number, at the swapped position."
 
     note(r"""
-        Reading the transpose row by row jumps back and forth in memory: it reads the cells `0, 3, 1, 4, 2, 5`. A tensor that is read row
-        by row in the order of memory is *contiguous*; the transpose is *non-contiguous*:
+        Reading the transpose row by row jumps back and forth in memory: it reads the cells
+        `0, 3, 1, 4, 2, 5`. A tensor that is read row by row in the order of memory is *contiguous*;
+        the transpose is *non-contiguous*:
     """)
     assert x.is_contiguous() is True, "The matrix is contiguous."
     assert y.is_contiguous() is False, "The transpose is not contiguous."
