@@ -405,8 +405,7 @@ def tokens_are_few_bytes_for_much_arithmetic() -> None:
         forward pass and `4` in the backward pass, so `6 * 10**9`. The peak of an H100 is `989.5e12`
         FLOP/s [@nvidia-h100]; at half of it, it trains on `989.5e12 / 2 / (6 * 10**9)` tokens per
         second. That is {half / 6e9:,.0f}. A token is an integer of `4` bytes, which makes
-        {4 * half / 6e9 / 1000:.0f} kB per second. A solid-state disk reads a thousand times as much
-        and more.
+        {4 * half / 6e9 / 1000:.0f} kB per second. A solid-state disk reads gigabytes per second.
 
         The reason: each token passes through *all* weights, forward and backward, so its few bytes
         bring billions of FLOPs. The larger the model, the more FLOPs per token, and the fewer bytes

@@ -764,7 +764,7 @@ def a_running_sum_stalls() -> None:
     at_once = terms.sum().item()  # @inspect at_once
     assert terms.dtype == torch.bfloat16, "The terms are in bfloat16."  # @hide
     assert at_once == 1000, "PyTorch's sum of the 1000 terms is 1000."
-    
+
     note(r"""
         So long sums are kept in `float32`. This is one of three ways in which low-precision formats
         spoil a training; the others are [vanished gradients](#small_values_vanish_in_float16) and

@@ -57,7 +57,7 @@ class Descent:
 def walk(
     kind: Callable[..., Any], gradients: Tensor, **settings: Any
 ) -> Tensor:
-    """The values of parameters that start at 1, and after each step of an optimizer with the given gradients, (step, parameter)."""
+    """The values of parameters that start at one, and after each step of an optimizer with the given gradients, (step, parameter)."""
     p = torch.ones_like(gradients[0]).requires_grad_()
     optimizer = kind([p], **settings)
     places = [p.detach().clone()]
@@ -411,6 +411,9 @@ def adam_corrects_for_its_start() -> None:
     assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
     assert torch.allclose(ours, theirs), \
         "Our Adam and PyTorch's take the same steps."
+    moved = (ours[1] - ours[0]).abs()
+    assert torch.allclose(moved, torch.full_like(moved, 0.1)), \
+        "In the first step each of the five weights moves by 0.1."
 
     note(r"""
         Look at the second row, after the first step: with five different gradients, each weight has

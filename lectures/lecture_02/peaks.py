@@ -280,8 +280,8 @@ def mfu_counts_what_the_model_needs() -> None:
         $$
 
         Why "that the model needs"? Because a GPU can do FLOPs that bring training no further. A
-        training step needs `6` FLOPs per parameter and token, `2` in the forward pass and
-        [`4` in the backward pass](#a_gradient_is_two_more_products). To save memory, some steps do
+        training step needs `6` FLOPs per parameter and token, `2` in the forward pass and `2 + 2`
+        in the [backward pass](#a_gradient_is_two_more_products). To save memory, some steps do
         [their forward pass twice](#checkpointing_trades_flops_for_memory). Then the GPU does `8`,
         and the model still needs `6`.
 
@@ -442,9 +442,9 @@ def the_peak_of_this_cpu_is_measured() -> None:
     note(r"""
         A large matmul comes near the peak, because each element that is loaded into a register is
         used many times. A small one does not, because the call itself takes longer than the
-        arithmetic: `16` rows and columns make `2 * 16**3 = 8192` FLOPs, which at `1e11` FLOP/s
-        would take `8192 / 1e11` s, less than a tenth of a microsecond. A call takes a microsecond
-        or more.
+        arithmetic: `16` rows and columns make `2 * 16**3 = 8192` FLOPs, and at a rate of a hundred
+        billion in a second they would take `8192 / 1e11` s, less than a tenth of a microsecond. A
+        call takes a microsecond or more.
 
         Where no peak is known, `utilization` returns `None`. A program that divides by some other
         number prints nonsense: the trace of CS336 has `mfu = 11739062719` [@cs336]. It ran on a

@@ -29,8 +29,8 @@ def elementwise_operations_make_a_new_tensor() -> None:
     note(r"""
         An *elementwise* operation, such as `x + 1`, computes each number of its result from the
         element at the same position of its input. The result is a new tensor in new memory, even
-        when no value changes. With `2 * 3` elements of `4` bytes that is `24` bytes more.
-        (`same_storage` says whether two tensors use the same memory.)
+        when no value changes. Here it takes `2 * 3 * 4 = 24` bytes more. (`same_storage` says
+        whether two tensors use the same memory.)
     """)
     x = torch.ones(2, 3)  # @unnoticed: 2: any number of rows
     same_values = x * 1  # @inspect same_values
@@ -65,7 +65,7 @@ def elementwise_operations_make_a_new_tensor() -> None:
 
 
 def attention_weights(x: Tensor, keep: Tensor) -> Tensor:
-    """The weights of each query for all keys, (query, key): the softmax of the scores where `keep` is true, and 0 elsewhere."""
+    """The weights of each query for all keys, (query, key): the softmax of the scores where `keep` is true, and zero elsewhere."""
     scores = x @ x.t() / math.sqrt(x.shape[-1])
     return scores.masked_fill(~keep, -math.inf).softmax(dim=-1)
 
@@ -95,7 +95,7 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
     causal = attention_weights(x, keep.tril())  # @inspect causal
     leaking = attention_weights(x, keep.triu())  # @inspect leaking
     future = keep.triu(diagonal=1)  # above the diagonal: later tokens
-    
+
     above = torch.ones(3, 3).triu().tolist()  # @hide
     assert above == [[1, 1, 1], [0, 1, 1], [0, 0, 1]], "triu keeps the diagonal and what is above it."  # @hide
     assert causal[future].tolist() == [0, 0, 0, 0, 0, 0], \

@@ -363,11 +363,11 @@ def one_byte_needs_a_scale() -> None:
     """In one byte a tensor needs a scale, or its small values become zero."""
     note(r"""
         Can the weights of a layer be kept in a single byte each? By hand first. The format `E4M3`
-        has one bit of sign, `4` of exponent and `3` of fraction, so from one power of two to the
-        next there are $2^3 = 8$ equal steps. It holds values from `448` down to $2^{-9}$, the
-        smallest that is not zero. A layer has three weights, `0.0004`, `-0.0001` and `0.0002`. In
-        `E4M3` all three become zero, because they are below half of the smallest value, $2^{-10}$
-        or about `0.001`. All outputs of the layer are then zero.
+        has `1 + 4 + 3` bits of sign, exponent and fraction, so from one power of two to the next
+        there are $2^3 = 8$ equal steps. It holds values from `448` down to $2^{-9}$, the smallest
+        that is not zero. A layer has three weights, `0.0004`, `-0.0001` and `0.0002`. In `E4M3` all
+        three become zero, because they are below half of the smallest value, `2**-10 = 0.00098`.
+        All outputs of the layer are then zero.
 
         Now multiply them by a *scale* of `448 / 0.0004 = 1,120,000`. They become `448`, `-112` and
         `224`, and `E4M3` holds each exactly. After the matmul, divide the result by the scale.

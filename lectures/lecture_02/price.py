@@ -213,7 +213,7 @@ def near_the_best_size_the_loss_is_flat() -> None:
     assert [round(d, 1) for d in dearer] == [1.7, 3.5], \
         "Each generated token costs 1.7 or 3.5 times as many FLOPs."
     note(r"""
-        So `70` billion parameters were a good choice for this run, although both fits call a larger
+        So the `70e9` parameters of this run were a good choice, although both fits call a larger
         model the best: the larger model would have a loss that is hardly lower, and each token that
         it generates would cost `1.7` or `3.5` times as much. The reason is that near its lowest
         point the loss hardly changes with the size, while the cost of using the model grows in

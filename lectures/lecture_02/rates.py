@@ -79,9 +79,9 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
         do not move it, and the spread: how far the middle half of the times lie apart.
 
         By hand: `5` calls, of which the first does its own matmul and the work of `200` more. That
-        is the work of `205` matmuls in `5` calls, in the mean `205 / 5 = 41` for each. One would be
-        right. `starts_slowly` is such a call, and `mean_seconds` takes the mean of `5` without a
-        warm-up:
+        is the work of `5 + 200` matmuls in `5` calls, in the mean `205 / 5 = 41` for each. One
+        would be right. `starts_slowly` is such a call, and `mean_seconds` takes the mean of `5`
+        without a warm-up:
     """)
     x = torch.randn(16, 16)
     setup = 200

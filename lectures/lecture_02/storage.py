@@ -70,8 +70,8 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
     note(r"""
         The dtype also only says how to read. Given a shape, as above, `view` reads the same memory
         in that shape; given a dtype, it reads the same memory in that dtype. `view(torch.int32)`
-        reads the bytes of the floats as integers. The first one, written with `32` binary digits,
-        shows the bits of the float `1.0`:
+        reads the bytes of the floats as integers. The first one, written in binary digits, shows
+        the bits of the float `1.0`:
     """)
     integers: Int[Tensor, "row col"] = x.view(torch.int32)
     one = f"{integers[0, 0].item():032b}"  # @inspect one

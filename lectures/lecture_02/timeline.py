@@ -219,7 +219,7 @@ def the_batch_decides_where_memory_peaks() -> None:
         },
         check=next(
             b for b in range(1, 999)
-            if state + b * width * (layers + 2) + matrix + width > 4 * weights + b * width + 3 * matrix
+            if always + b * width * (layers + 2) + matrix + width > 4 * weights + b * width + 3 * matrix
         ),
         hint="Subtract one formula from the other. What is left with $B$, and what without?",
         why=r"""
