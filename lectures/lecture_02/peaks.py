@@ -61,12 +61,13 @@ def every_peak_belongs_to_a_format() -> None:
         GPU has many equal parts, its *multiprocessors*. The peak is their number, times the FLOPs
         that each does in a tick of the clock, times the ticks in a second. An A100 has `108`
         multiprocessors, and its clock ticks `1.41e9` times a second. In a tick each does `128`
-        FLOPs in `float32`, or `2048` in `bfloat16` [@nvidia-ampere]:
+        FLOPs in `float32`, or `2048` in `bfloat16` [@nvidia-ampere]. (The clock is a rounded
+        number, so the products are not exactly the peaks.)
     """)
     products = [108 * 128 * 1.41e9, 108 * 2048 * 1.41e9]  # float32, bfloat16
     rebuilt = [round(rate / TERA, 1) for rate in products]  # @inspect rebuilt
     assert rebuilt == [19.5, 311.9], \
-        "The products are 19.5 and 311.9 TFLOP/s; the datasheet has 19.5 and 312, because the clock is rounded here."
+        "The products are 19.5 and 311.9 TFLOP/s: up to rounding, the peaks above."
     hopper = 132 * 256 * 1.98e9, 132 * 4096 * 1.83e9  # an H100 [@nvidia-hopper]  # @hide
     newer = [round(rate / TERA, 1) for rate in hopper]  # @hide
     assert newer == [66.9, 989.4], \
