@@ -32,7 +32,7 @@ def flops(call: Callable[[], object]) -> int:
 def saved_bytes_of(
     forward: Callable[[], Tensor], given: Iterable[Tensor] = ()
 ) -> int:
-    """Runs a forward pass; returns the bytes that autograd keeps, without those `given`."""
+    """Runs a forward pass; returns the bytes that autograd keeps for the backward pass, without the tensors in `given`."""
     kept: dict[int, int] = {}
 
     def keep(t: Tensor) -> Tensor:
@@ -70,7 +70,7 @@ class Watching(TorchDispatchMode):
 
 
 class Alive(Watching):
-    """While it is active, its `most` is the largest number of bytes that new tensors held at once."""
+    """Used in a `with`, it counts the bytes of new tensors; its attribute `most` is the largest number held at once."""
 
     def __init__(self) -> None:
         super().__init__()

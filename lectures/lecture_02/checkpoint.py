@@ -37,7 +37,7 @@ def a_long_run_saves_by_the_clock() -> None:
         *checkpoint*. How often should it save?
 
         First by hand. A run dies every `100` minutes, and a save takes `2`. Saving every `20`
-        minutes costs `2 / 20`, a tenth of all time. When the run dies, the work since the last save
+        minutes costs `2 / 20`, a tenth of the time. When the run dies, the work since the last save
         is lost, on average half of `20` minutes, in every `100`: another tenth. Saving every `10`
         minutes would cost `2 / 10` and lose `5 / 100`; every `40` minutes, `2 / 40` and `20 / 100`.
         Both make a quarter of all time instead of a fifth.
@@ -45,7 +45,8 @@ def a_long_run_saves_by_the_clock() -> None:
         In letters: a save of $s$ minutes every $t$ minutes costs the share $s/t$. A run that dies
         every $m$ minutes loses the share $t/(2m)$. The first falls with $t$ and the second grows,
         and their product does not depend on $t$. So the sum is smallest where both are equal
-        [@young1974], because a sum of two factors of a fixed product is smallest then:
+        [@young1974], because two numbers with a fixed product have the smallest sum when they are
+        equal:
 
         $$
         \frac{s}{t} = \frac{t}{2m} \quad\Rightarrow\quad t = \sqrt{2\,s\,m}
@@ -56,7 +57,8 @@ def a_long_run_saves_by_the_clock() -> None:
     """)
     by_hand = [round(2 / t + t / 2 / 100, 2) for t in (10, 20, 40)]  # @hide
     assert by_hand == [0.25, 0.2, 0.25], "Of the three intervals, 20 minutes lose least."  # @hide
-    between, save = 54 * 24 * 60 / 419, 1  # @inspect between as minutes
+    between = 54 * 24 * 60 / 419  # @inspect between as minutes
+    save = 1  # minute, assumed
     every = math.sqrt(2 * save * between)  # @inspect every as minutes
     assert 19.2 < every < 19.3, "The best time between two saves is 19 minutes."
 
@@ -87,26 +89,33 @@ def a_long_run_saves_by_the_clock() -> None:
     note(r"""
         A death costs more than lost work: somebody or something has to notice it, replace the
         machine and start the run again. With `10` minutes for that, another `10` minutes are gone
-        each time. The best interval stays, because this part does not depend on it:
+        each time. The best interval stays the same, because the time to restart does not depend on
+        it:
     """)
     restart = 10 / between  # @inspect restart as %
     assert round(share + restart, 3) == 0.158, \
         "With 10 minutes for detection and restart, 16 % of all time is lost."
     note(r"""
-        And the minute for a save can be counted. A checkpoint for mixed-precision AdamW holds
-        `2 + 4 + 4 + 4 = 14` bytes per parameter: `2` for the `bfloat16` weight, and `4` each for
-        its `float32` copy and the two moments. The model has `405` billion parameters, and the
-        storage of that team sustains `2` TB per second [@llama3]. So a save can take seconds, if
-        all GPUs write at once:
+        And the time of a save, assumed above, can be estimated. A checkpoint for mixed-precision
+        AdamW holds `2 + 4 + 4 + 4 = 14` bytes per parameter: `2` for the `bfloat16` weight, and `4`
+        each for its `float32` copy and the two moments. The model has `405` billion parameters, and
+        the storage of that team sustains `2` TB per second [@llama3]. So a save can take seconds,
+        if all GPUs write at once, and then the best interval is minutes:
     """)
     size = (2 + 4 + 4 + 4) * 405 * 10**9  # @inspect size as B
     counted = size / 2e12  # @inspect counted as s
     assert 2.8 < counted < 2.9, \
         "At 2 TB/s, the checkpoint is written in less than 3 seconds."
+    often = math.sqrt(2 * (counted / 60) * between)  # @inspect often as minutes
+    assert 4.1 < often < 4.3, \
+        "With such saves, the best time between two is 4 minutes."
+    less = counted / 60 / often + often / 2 / between  # @inspect less as %
+    assert round(less, 3) == 0.023, \
+        "Saves and lost work then cost 2.3 % of the time instead of 10 %."
     assert 94e9 < size / 60 < 95e9, "In a minute, a storage of 94.5 GB/s writes it."  # @hide
     question(r"""
         A faster storage cuts the time of a save to a quarter. By which factor should the interval
-        change, and by which factor does the time change that is lost to saves and lost work?
+        change, and by which factor do saves and lost work together change?
     """, answer=[math.sqrt(2 * save / 4 * between) / every,
                  (save / 4 / (every / 2) + every / 2 / 2 / between) / share],
         check=[0.25**0.5, 0.25**0.5],
@@ -186,7 +195,7 @@ class Session:
 
 
 def drift(parts: Iterable[str]) -> float:
-    """How far weights resumed with these parts end from those of an unbroken run."""
+    """Resumes a run from only these parts; returns the largest difference of its final weights from those of a run that was never interrupted."""
     cards = range(torch.cuda.device_count())
     with torch.random.fork_rng(cards):  # dropout draws from the global ones
         whole, first, second = Session(), Session(), Session()

@@ -104,8 +104,8 @@ def a_product_costs_two_m_k_n() -> None:
         $$
 
         FLOPs. Really $k$ terms take only $k-1$ additions, because the first is added to nothing.
-        Count that once with numbers that note every operation. `counted` makes matrices of such
-        numbers, and the list `tally` gets each `*` and `+`:
+        Test it with numbers of a special kind: each writes a `*` or a `+` into a list whenever it
+        is multiplied or added. `counted` makes matrices of such numbers, and the list is `tally`:
     """)
     m, k, n = 3, 5, 7
     tally: list[str] = []
@@ -116,11 +116,11 @@ def a_product_costs_two_m_k_n() -> None:
     assert times == m * k * n == 105, "The matmul takes mkn multiplications."
     assert plus == m * (k - 1) * n == 84, "The matmul takes m(k-1)n additions."
     note(rf"""
-        With $m = 3$, $k = 5$ and $n = 7$ that makes {times + plus} operations. The formula says
-        `2 * 3 * 5 * 7`, one addition more for each of the `3 * 7` entries. Everybody uses the
-        formula: it is easy to remember, and for large $k$ the difference is small. It also fits the
-        hardware, which does a multiplication and an addition in one step, a *fused multiply-add*.
-        PyTorch's counter uses it as well:
+        With $m = 3$, $k = 5$ and $n = 7$ that makes `105 + 84`, {times + plus} operations. The
+        formula says `2 * 3 * 5 * 7 = 210`, one addition more for each of the `3 * 7 = 21` entries.
+        Everybody uses the formula: it is easy to remember, and for large $k$ the difference is
+        small. It also fits the hardware, which does a multiplication and an addition in one step, a
+        *fused multiply-add*. PyTorch's counter uses it as well:
     """)
     x, w = torch.randn(m, k), torch.randn(k, n)
     work = flops(lambda: x @ w)  # @inspect work as FLOP
@@ -185,7 +185,8 @@ def a_forward_pass_costs_two_per_parameter() -> None:
     note(r"""
         How many FLOPs does the forward pass of a model cost? Take a model of *linear* layers: each
         multiplies its input by a matrix of weights. In such a matmul, each weight is used once for
-        each row of the input, in a multiplication and an addition. So a model of $P$ weights costs
+        each row of the input, in a multiplication and an addition. So a model of $P$ weights, also
+        called *parameters*, costs
 
         $$
         2BP
@@ -194,15 +195,15 @@ def a_forward_pass_costs_two_per_parameter() -> None:
         FLOPs for $B$ rows, whatever the shapes of its matrices are. In a language model a row is a
         token.
 
-        Count it for three layers of `params` weights in all, once for `1024` rows, and once for `8`
-        sequences of `128` tokens, which is the same number of rows. The tensors are made on the
-        device `meta`, where they have shapes and no data: counting needs no more, and nothing is
-        computed.
+        Count it for three layers with `64 * 64 + 64 * 64 + 64 * 1 = 8256` weights, once for `1024`
+        rows, and once for `8` sequences of `128` tokens, which is the same number of rows. The
+        tensors are made on the device `meta`, where they have shapes and no data: counting needs no
+        more, and nothing is computed.
     """)
     with torch.device("meta"):
         shapes = (64, 64), (64, 64), (64, 1)
         weights = [torch.empty(shape) for shape in shapes]
-        points: Float[Tensor, "point width"] = torch.empty(1024, 64)
+        rows: Float[Tensor, "row width"] = torch.empty(1024, 64)
         tokens: Float[Tensor, "batch seq width"] = torch.empty(8, 128, 64)
 
     def forward(x: Tensor) -> Tensor:
@@ -212,7 +213,7 @@ def a_forward_pass_costs_two_per_parameter() -> None:
 
     params = sum(w.numel() for w in weights)  # @inspect params
     assert params == 2 * 64**2 + 64, "The three layers have 8256 weights."  # @hide
-    work = flops(lambda: forward(points))  # @inspect work as FLOP
+    work = flops(lambda: forward(rows))  # @inspect work as FLOP
     assert work == 2 * 1024 * params, \
         "PyTorch's counter finds two FLOPs for each row and weight."
     same = flops(lambda: forward(tokens))  # @inspect same as FLOP
@@ -298,8 +299,9 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
         Does an operation with few FLOPs take little time? Not if it has to move many bytes for
         them. First by hand, for a matrix of `2 * 2` elements in `float32`. The addition `x + 1`
         does `2 * 2` FLOPs. It reads every element and writes one for it, `4 * (2 * 2 + 2 * 2) = 32`
-        bytes: an eighth of a FLOP for each byte. The matmul `x @ x` does `2 * 2 * 2 * 2 = 16`
-        FLOPs, and moves three matrices at most, `4 * 12 = 48` bytes: a third of a FLOP for each
+        bytes: an eighth of a FLOP for each byte. The matmul of two such matrices adds up `2` terms
+        for each of `2 * 2` entries, so it does `2 * (2 * 2 * 2) = 16` FLOPs. It reads two matrices
+        and writes one, `3 * 4 = 12` elements or `4 * 12 = 48` bytes: a third of a FLOP for each
         byte.
 
         Make the matrix larger, and the addition stays at an eighth, because each element is still
@@ -324,29 +326,34 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     moved = 2 * x.nbytes / n**2  # @inspect moved as B
     assert moved == 8.0, "The addition reads 4 and writes 4 bytes for each FLOP."  # @hide
     reuse = work / (3 * x.nbytes)  # @inspect reuse as FLOP/B
-    assert 170 < reuse < 171, "The matmul does 170 FLOPs with each byte."  # @hide
+    assert 170 < reuse < 171, "The matmul does between 170 and 171 FLOPs with each byte."  # @hide
     note(rf"""
         No: its share of the time is much larger, because the addition waits for memory. It moves
-        {moved:.0f} bytes for a single FLOP. The matmul does {reuse:.0f} FLOPs with each byte of its
-        three matrices, because it uses each element `1024` times.
+        {moved:.0f} bytes for a single FLOP. The matmul does `2 * 1024**3` FLOPs for the
+        `3 * 1024**2 * 4` bytes of its three matrices. That is `2 * 1024 / 12`, {reuse:.0f} FLOPs
+        for each byte.
     """)
     note(r"""
-        On an H100 the difference is larger, because its arithmetic is faster compared with its
-        memory. In `bfloat16`, by the peaks of the datasheet, the addition then takes more than half
-        of the time of the matmul:
+        On an H100 the addition's share is larger still, because its arithmetic is faster compared
+        with its memory. It does at most `989.5e12` FLOPs per second in `bfloat16` (its *peak*), and
+        moves at most `3.35e12` bytes per second (its *bandwidth*) [@nvidia-h100]. At these rates
+        the addition takes more than half of the time of the matmul:
     """)
     matmul_time = work / dense_peak("H100 SXM", "bfloat16")  # @inspect matmul_time as s
-    addition_time = 2 * n * n * 2 / CARDS["H100 SXM"].bandwidth  # @inspect addition_time as s
+    both = 2 * n * n * 2  # read and write n * n elements of 2 bytes
+    addition_time = both / CARDS["H100 SXM"].bandwidth  # @inspect addition_time as s
     assert 0.57 < addition_time / matmul_time < 0.58, \
         "With 1/2048 of the FLOPs, the addition takes 58 % of the time."
+    assert 2 * addition_time > matmul_time, \
+        "Two additions take longer than the matmul."
     y = torch.empty_like(x)  # @hide
     add, power = partial(torch.add, x, 1, out=y), partial(torch.exp, x, out=y)  # @hide
     quick = time_call(add, repeats=5, patience=5)  # @stepover @hide
     slow = time_call(power, repeats=5, patience=5)  # @stepover @hide
     longer = slow.seconds / quick.seconds  # @hide
     misbelief("For large matrices nothing is as expensive as the matmul.", r"""
-        In FLOPs that is true; in time it need not be. An operation that does little with each
-        element, such as an addition, waits for memory.
+        In FLOPs that is true. In time it need not be: on an H100, two additions of such matrices
+        take longer than their matmul, because an addition waits for memory.
     """)
     narrow = torch.empty(1536, 1536, dtype=torch.bfloat16, device="meta")  # @hide
     question(r"""

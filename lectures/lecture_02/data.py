@@ -401,11 +401,11 @@ def tokens_are_few_bytes_for_much_arithmetic() -> None:
     half = 0.5 * dense_peak("H100 SXM", "bfloat16")  # @hide
     note(rf"""
         How fast must a program read its training data, so that the GPU never waits for it? By hand
-        for a model of `1` billion parameters. A token costs `6` FLOPs per parameter, so
-        `6 * 10**9`. The peak of an H100 is `989.5e12` FLOP/s [@nvidia-h100]; at half of it, it
-        trains on `989.5e12 / 2 / (6 * 10**9)` tokens per second. That is {half / 6e9:,.0f}. A token
-        is an integer of `4` bytes, which makes {4 * half / 6e9 / 1000:.0f} kB per second. A disk
-        reads thousands of times as much.
+        for a model of `1` billion parameters. A token costs `6` FLOPs per parameter, `2` in the
+        forward pass and `4` in the backward pass, so `6 * 10**9`. The peak of an H100 is `989.5e12`
+        FLOP/s [@nvidia-h100]; at half of it, it trains on `989.5e12 / 2 / (6 * 10**9)` tokens per
+        second. That is {half / 6e9:,.0f}. A token is an integer of `4` bytes, which makes
+        {4 * half / 6e9 / 1000:.0f} kB per second. A solid-state disk reads gigabytes per second.
 
         The reason: each token passes through *all* weights, forward and backward, so its few bytes
         bring billions of FLOPs. The larger the model, the more FLOPs per token, and the fewer bytes
@@ -426,9 +426,12 @@ def tokens_are_few_bytes_for_much_arithmetic() -> None:
                       Bytes of tokens that one H100 at half of its peak trains on in a second,
                       against the size of the model. A token has the bytes of an int32.
                   """, alt="On logarithmic axes a straight line falls from megabytes per second for small models to about a kilobyte for the largest.")
-    note(r"""
+    note(rf"""
         How fast is a simple loader? `get_batch` cuts sequences out of an array at random positions.
-        Time it here, on one core, for batches of `8` sequences of `1024` tokens:
+        The array is in memory, so what is timed is cutting and copying, without the disk. Time it
+        here, on one core, for batches of `8` sequences of `1024` tokens. With `8` billion
+        parameters an H100 trains on `989.5e12 / 2 / (6 * 8e9)`, {half / 48e9:,.0f} tokens per
+        second:
     """)
     data, generator = np.arange(10**6, dtype=np.int32), torch.Generator()
     seconds = quickest(lambda: get_batch(data, 8, 1024, generator), 5)  # @stepover
@@ -442,8 +445,9 @@ def tokens_are_few_bytes_for_much_arithmetic() -> None:
     """)
     picture = 100e3 * rate / 24e9  # @hide
     question(r"""
-        Suppose that a picture of `100` kB costs `24e9` FLOPs in a training step. How many times as
-        many bytes per second does the same GPU then need as with tokens and `8` billion parameters?
+        A model for pictures is trained on the same GPU. A picture of `100` kB costs `24e9` FLOPs in
+        a training step. Compare with tokens and `8` billion parameters: by which factor do the
+        bytes per second grow?
     """, answer=picture / needed[8],
         check=(100e3 / 24e9) / (4 / 48e9), unit="times",
         hint="How many bytes come with each FLOP in the two cases?",

@@ -44,8 +44,8 @@ def napkin_math() -> None:
 def flops_are_work_and_flops_per_second_a_rate() -> None:
     """FLOPs count work; FLOP/s is a rate."""
     note(r"""
-        How much work is a matmul of two matrices? Nearly all the work of a language model is such
-        matmuls.
+        How much work is a *matmul*, the multiplication of two matrices? Nearly all the work of a
+        language model is matmuls.
     """)
     note(r"""
         A *FLOP* is one floating-point operation: an addition or a multiplication. Take a matrix of
@@ -57,7 +57,7 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
     note(r"""
         To read the code: `Float[Tensor, "row inner"]` says that a tensor, PyTorch's array, holds
         floats, and names its axes. `flops` runs a call and returns the FLOPs that PyTorch's own
-        counter saw. A line with `assert` is a claim that the run has checked.
+        counter saw. A sentence with a tick is a claim that the run has checked.
     """)
     a: Float[Tensor, "row inner"] = torch.randn(2, 3)
     b: Float[Tensor, "inner col"] = torch.randn(3, 4)
@@ -66,12 +66,14 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
     twice = flops(lambda: (a @ b, a @ b))  # @inspect twice as FLOP
     assert twice == 48 + 48, "Two matmuls are twice the work."
     note(r"""
-        FLOPs are an amount of work. Divided by seconds they are a speed, FLOP/s. If one matmul
-        takes a microsecond and two take two, the work has doubled, and the speed is the same:
+        FLOPs are an amount of work. Divided by seconds they are a speed, FLOP/s. Suppose that one
+        matmul takes a microsecond, `1e-6` s: then its speed is `48 / 1e-6 = 48e6` FLOP/s. Two
+        matmuls in turn take twice the time. Their work has doubled as well, so the speed is the
+        same:
     """)
-    seconds = 1e-6
-    assert twice / (2 * seconds) == once / seconds == 48e6, \
-        "Twice the work in twice the time is the same speed."
+    assert twice / 2e-6 == once / 1e-6 == 48e6, \
+        "96 FLOPs in two microseconds are the same 48e6 FLOP/s as 48 in one."
+
     misbelief("Compute is measured in FLOPS.", r"""
         The word can mean work (with the S as a plural) or speed (FLOPs *per second*). This book
         writes FLOPs for work and FLOP/s for speed. Work divided by speed is a time.
@@ -113,11 +115,11 @@ def a_training_run_in_three_lines() -> None:
     work = 6 * params * tokens  # @inspect work as FLOP
     assert work == 63 * 10**23, "6 * 70e9 * 15e12 is 6.3e24 FLOPs of work."  # @hide
     note(r"""
-        Then the speed. The GPU is an H100 of the version SXM. Its datasheet prints a *peak* rate
-        for each number format, here `bfloat16`, which most training uses. For ordinary, *dense*
-        matrices the peak is half of the number that is printed [@nvidia-h100],
-        [because](#the_promise_is_printed_twice_too_large) the printed one is for matrices that are
-        half zeros. `CARDS` holds datasheets, and `peak` looks a rate up.
+        Then the speed. The GPU is an H100 (SXM, the fastest of its versions). Its datasheet prints
+        a *peak* rate for each number format, here `bfloat16`, numbers of `2` bytes, which most
+        training uses. For ordinary, *dense* matrices the peak is half of the number that is printed
+        [@nvidia-h100], [because](#the_promise_is_printed_twice_too_large) the printed one is for
+        matrices that are half zeros. `dense_peak` looks the dense peak up.
     """)
     note(r"""
         No run reaches the peak all the time. *Model FLOPs utilization*, MFU, is the share of the
@@ -125,14 +127,18 @@ def a_training_run_in_three_lines() -> None:
         $N$ parameters, $D$ tokens and $G$ GPUs the run takes
 
         [@eq:time]: $$
-        \mathrm{seconds} = \frac{6ND}{G \times \mathrm{peak} \times \mathrm{MFU}}
+                \mathrm{seconds} = \frac{6ND}{G \times \mathrm{peak} \times \mathrm{MFU}}
         $$
+
+        A day has `24 * 3600 = 86400` seconds, in which the GPUs do
+        `1024 * 989.5e12 * 0.5 * 86400 = 4.38e22` FLOPs. So the run takes `6.3e24 / 4.38e22 = 144`
+        days:
     """)
-    rate = peak(CARDS["H100 SXM"], "bfloat16")  # @inspect rate as FLOP/s
+    rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
     assert rate == 1979e12 / 2, \
         "The dense peak is half of the 1979 TFLOP/s that the datasheet prints."
     mfu = 0.5
-    per_day = rate * mfu * gpus * DAY  # @inspect per_day as FLOP
+    per_day = rate * mfu * gpus * DAY  # FLOPs in a day  # @inspect per_day
     assert 4.377e22 < per_day < 4.378e22, \
         "In a day, all GPUs together do 4.38e22 FLOPs."  # @hide
     days = work / per_day  # @inspect days as days
@@ -147,23 +153,26 @@ def a_training_run_in_three_lines() -> None:
     note(rf"""
         The run takes **{days:.0f} days**, *if* the MFU is {mfu} and no machine fails. At an MFU of
         `0.4`, between the `0.38` and `0.43` that the Llama 3 report states for its largest model
-        [@llama3], it takes {modest - days:.0f} days more. The calculator and the first page start
-        from `0.4`, and they also count the attention of sequences of `8192` tokens: {counted:.0f}
-        days. So an estimate needs its assumptions printed next to it.
+        [@llama3], it takes {modest - days:.0f} days more. The book's calculator starts from `0.4`.
+        It also counts *attention*, in which each token is compared with the others and which no
+        parameter takes part in. With sequences of `8192` tokens that is {counted / modest - 1:.0%}
+        more work, and makes {counted:.0f} days. So an estimate needs its assumptions printed next
+        to it.
     """)
     question(r"""
-        The same run has to end within `30` days, at the same MFU. How many GPUs does it take?
+        The same run has to end within `30` days, at an MFU of `0.5`. How many GPUs does it take?
     """, answer=math.ceil(work / (rate * mfu * DAY * 30)),
         wrong={
-            "That is at the full peak: the MFU is missing.": math.ceil(work / (rate * DAY * 30)),
-            "That is with the printed peak, twice the dense one.": math.ceil(work / (2 * rate * mfu * DAY * 30)),
+                        "That is at twice the rate: the MFU is missing, or the peak is the printed one.": math.ceil(work / (rate * DAY * 30)),
+            "That is at an MFU of 0.4.": math.ceil(work / (rate * 0.4 * DAY * 30)),
             "Only the forward pass is counted: 2 FLOPs of 6.": math.ceil(work / 3 / (rate * mfu * DAY * 30)),
         },
         check=math.ceil(days * gpus / 30),
         hint="GPUs times days stays the same. How much is it in the run above?", unit="GPUs", within=0.05,
         why=rf"""
             At the same MFU, GPUs times days stays the same: `1024` GPUs times {days:.1f} days.
-            Divide that by `30` days, and round up.
+            Divided by `30` days that is {days * gpus / 30:,.1f}, so {math.ceil(days * gpus / 30):,}
+            GPUs.
         """)
 
 
@@ -244,8 +253,12 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
         holds three more values for every parameter. One is its gradient. The other two belong to
         the *optimizer*, which turns a gradient into a change of the parameter. AdamW, the usual
         optimizer, keeps two *moments*: running averages of the gradient and of its square
-        [@kingma2015], in PyTorch `exp_avg` and `exp_avg_sq`. `adamw_step` takes one step with
-        `1000` parameters and returns what AdamW keeps. Add up the bytes:
+        [@kingma2015], in PyTorch `exp_avg` and `exp_avg_sq`. Each number in `float32` needs `4`
+        bytes.
+
+        `adamw_step` gives `1000` parameters a random gradient, takes one step with it, and returns
+        what AdamW keeps: the two moments and `step`, a counter of steps, one for all `1000`
+        parameters. Add up the bytes of parameters, gradients and moments:
     """)
     p = nn.Parameter(torch.randn(1000))  # @unnoticed: 1000: any number of parameters
     state = adamw_step(p)  # @inspect sorted(state)
@@ -259,7 +272,7 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
         "A counter of 4 bytes is kept for each tensor besides."  # @hide
     card = CARDS["H100 SXM"]
     note(rf"""
-        Each number in `float32` needs `4` bytes. So with $P$ parameters training with AdamW holds
+        So with $P$ parameters training with AdamW in `float32` holds
 
         [@eq:state]: $$
         (4 + 4 + 4 + 4)\,P = 16P
@@ -279,8 +292,7 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
     note(rf"""
         So one H100 trains at most {limit / 1e9:.0f} billion parameters. This bound counts all
         {card.memory / GB:.0f} GB. In practice fewer fit, because what the forward pass leaves for
-        the backward pass needs memory as well, and a tenth is usually
-        [kept free](#lecture_03.checkpointing_lets_a_large_model_fit).
+        the backward pass [needs memory as well](#activations_grow_with_the_batch).
     """)
     stored = {"parameter": p.nbytes / 1000}  # @hide
     training = {**stored, "gradient": p.grad.nbytes / 1000, "moments": moments / 1000}  # @hide
@@ -421,13 +433,14 @@ def pooled_memory_needs_sharded_state() -> None:
         for each parameter: the parameter, its gradient and two *moments*, running averages of
         gradients. These are [`16` bytes](#adamw_keeps_four_numbers_per_parameter).
 
-        By hand, with two tiny GPUs that have room for `16` bytes each, and a model of `2`
+        First by hand. Take two tiny GPUs with room for `16` bytes each, and a model of `2`
         parameters. A full copy needs `2 * 16 = 32` bytes, and fits on neither GPU, although both
         together have that much. Cut in two, the model fits: each GPU keeps one parameter with its
         gradient and moments. It has to fetch the other parameter whenever it needs it.
 
-        The same with eight H100: the largest model with a slice on every GPU, and with a full copy
-        on every GPU:
+        The same with eight H100 of `80` GB each [@nvidia-h100]. With a slice on every GPU the
+        memories add up, and the largest model has `8 * 80e9 / 16` parameters. With a full copy on
+        every GPU they do not, and it has `80e9 / 16`:
     """)
     gpus, per_parameter = 8, 16
     memory = CARDS["H100 SXM"].memory  # @inspect memory as B
@@ -439,16 +452,20 @@ def pooled_memory_needs_sharded_state() -> None:
         "With a full copy on every GPU, eight H100 hold 5 billion."
     note(r"""
         Full copies are what plain *data parallelism* has, because every GPU trains the whole model
-        on data of its own. *Sharding* makes slices: each GPU owns one of parameters, gradients and
-        moments, and fetches the other slices when it needs them [@zero]. Try it with `8000`
-        parameters. `chunk` cuts them into `8` slices, and `adamw_step` takes a step with each slice
-        and returns its moments, `exp_avg` and `exp_avg_sq`:
+        on data of its own. *Sharding* makes slices: each GPU owns one slice of the parameters, with
+        its gradients and moments, and fetches the other slices when it needs them [@zero]. Try it
+        with `8000` parameters. `chunk` cuts them into `8` slices, and `adamw_step` takes a step
+        with each slice and returns its moments, `exp_avg` and `exp_avg_sq`. A slice has
+        `8000 / 8 = 1000` parameters and takes `16 * 1000` bytes. For each parameter of the whole
+        model that is `16 * 1000 / 8000 = 2` bytes:
     """)
     slices = torch.randn(8000).chunk(gpus)
     owned = [nn.Parameter(s.clone()) for s in slices]
     states = [adamw_step(p) for p in owned]
     moments = [s["exp_avg"].nbytes + s["exp_avg_sq"].nbytes for s in states]
-    held = [2 * p.nbytes + m for p, m in zip(owned, moments)]  # @inspect held[0] as B
+    held = [  # parameter, gradient, two moments
+        p.nbytes + p.nbytes + m for p, m in zip(owned, moments)
+    ]  # @inspect held[0] as B
     assert sum(held) == 16 * 8000, \
         "Together, the slices take 16 bytes per parameter."  # @hide
     per_gpu = max(held) / 8000  # @inspect per_gpu as B
@@ -515,9 +532,12 @@ def activations_grow_with_the_batch() -> None:
         pass needs, a set for every token. *Autograd*, the part of PyTorch that computes gradients,
         keeps them.
 
-        `saved_bytes` sends a batch through two layers of `64 * 64` weights, and adds up what
-        autograd keeps: the output of each layer, `64` elements of `4` bytes for each token. A batch
-        of `8` sequences of `16` tokens keeps `2 * (8 * 16 * 64) * 4` bytes:
+                `saved_bytes` sends a batch through two layers of `64 * 64` weights, and adds up what
+        autograd keeps: the output of each layer, `64` elements of `4` bytes for each token. The
+        output of the first layer is kept because the gradient of the second layer's weights is
+        computed from it, and the output of the second because the loss, which squares it, needs it
+        again. So with a batch of `8` sequences of `16` tokens autograd keeps `2` outputs of
+        `8 * 16` tokens, of `64` elements, of `4` bytes:
     """)
     base = saved_bytes(batch=8, seq=16, width=64)  # @inspect base as B
     assert base == 2 * (8 * 16 * 64) * 4, \
@@ -526,16 +546,15 @@ def activations_grow_with_the_batch() -> None:
         "With 16 sequences, autograd keeps twice as much."
     assert saved_bytes(8, 32, 64) == 2 * base, \
         "With 32 tokens a sequence, autograd keeps twice as much."
-    note("Compare that with the `16` bytes that AdamW takes for each weight, with its gradient and moments:")
+    note("Compare that with the `16` bytes that training with AdamW holds for each weight: the weight itself, its gradient and two moments.")
     state = 16 * (2 * 64 * 64)  # @inspect state as B
     assert state / base == 2.0, \
-        "The weights' 16 bytes each are twice the activations of 8 sequences."
+        "With 8 sequences, weights, gradients and moments take twice as many bytes as the activations."
     assert saved_bytes(32, 16, 64) == 2 * state, \
-        "The activations of 32 sequences are twice the weights' 16 bytes each."
+        "With 32 sequences, the activations take twice as many bytes as weights, gradients and moments."
     note(r"""
-        With `8` sequences the activations take half as much as weights, gradients and moments, with
-        `32` twice as much. So the `16` bytes per parameter alone do not say how much memory
-        training takes: the batch decides as well.
+        So the `16` bytes per parameter alone do not say how much memory training takes: the batch
+        decides as well.
     """)
     batches = {
         f"{n} sequences": {"weights, gradients, moments": state / 1024, "activations": saved_bytes(n, 16, 64) / 1024}
@@ -546,9 +565,11 @@ def activations_grow_with_the_batch() -> None:
         the activations double with the batch.
     """, alt="Four stacked bars. Activations are a quarter of the first part in the first bar, and twice as long in the last.")
     question(r"""
-        With a batch of `8` sequences of `16` tokens, the `16` bytes for each weight are twice the
-        bytes of the activations. Now double the width to `128`: two layers of `128 * 128` weights,
-        `128` elements for each token. How many times the activations are the weights' bytes then?
+        With a batch of `8` sequences of `16` tokens, weights, gradients and moments (`16` bytes for
+        each weight) take twice as many bytes as the activations. Now double the width to `128`: two
+        layers of `128 * 128` weights, `128` elements for each token, the same batch. Divide the
+        bytes of weights, gradients and moments by the bytes of the activations: what is the ratio
+        now?
     """, answer=16 * (2 * 128 * 128) / saved_bytes(8, 16, 128),
         wrong={
             "Only the weights were doubled, and they grow with the square of the width.": 2,
@@ -568,22 +589,27 @@ def the_roofline_tells_waiting_from_working() -> None:
         Why can a GPU be busy and yet reach a fraction of its peak? Because its arithmetic units
         wait for data: every element has to *move* from the GPU's memory to the units first.
 
-        First by hand. A model that generates for one user has one token at a time, so it multiplies
-        a single vector by each of its matrices. In `bfloat16` a weight has `2` bytes, and is used
-        for `2` FLOPs, a multiplication and an addition: one FLOP for each byte. An H100 does
-        `989.5e12` FLOPs per second, and its memory delivers `3.35e12` bytes [@nvidia-h100]. So in
-        the time of one byte it could do `989.5e12 / 3.35e12` FLOPs, hundreds of them. It does one,
-        and waits the rest of the time.
+        First by hand. A model generates its answer one token after the other. So for one user it
+        has one token at a time, and multiplies a single vector by each of its matrices. In
+        `bfloat16` a weight has `2` bytes, and is used for `2` FLOPs, a multiplication and an
+        addition: one FLOP for each byte. An H100 does `989.5e12` FLOPs per second, and its memory
+        delivers `3.35e12` bytes [@nvidia-h100]. So while one byte arrives, it could do
+        `989.5e12 / 3.35e12 = 295` FLOPs. It does one, and waits the rest of the time.
 
-        Three words for that. The bytes that memory moves in a second are its *bandwidth*. The FLOPs
-        that an operation does for each byte that it moves are its *intensity*. The FLOPs that the
-        GPU can do in the time of one byte, peak divided by bandwidth, are its *ridge*. Below the
-        ridge an operation waits for memory, because it has done its FLOPs before the next byte
-        arrives. As a share of the peak it reaches at most [@roofline]
+        Three words for that:
+
+        - *bandwidth*: the bytes that memory moves in a second;
+        - *intensity*: the FLOPs that an operation does for each byte that it moves;
+        - *ridge*: the FLOPs that the GPU can do while one byte arrives, peak divided by bandwidth.
+
+        Below the ridge an operation waits for memory, because it has done its FLOPs before the next
+        byte arrives. As a share of the peak it reaches at most [@roofline]
 
         [@eq:roof]: $$
         \min\left(1, \frac{\mathrm{intensity}}{\mathrm{ridge}}\right)
         $$
+
+        Drawn over the intensity this is a slope and a flat top, the *roofline*.
 
         Count it for a vector times a matrix of `8192 * 8192` weights. (On the device `meta` a
         tensor has a shape and no data, which is enough for counting.)
@@ -608,19 +634,22 @@ def the_roofline_tells_waiting_from_working() -> None:
     assert 2 * cache < w.nbytes < 3 * cache, \
         "The matrix is too large for the cache of an H100, 50 MB."  # @hide
     note(rf"""
-        One token at a time reaches {reachable:.1%} of the peak, and no better code can help.
-        (Unless the matrix fits into the GPU's *cache*, {cache // 10**6} MB of faster memory on the
-        chip [@nvidia-hopper]. This one does not; it is read from the GPU's main memory, its *HBM*.)
+        Whatever the code, one token at a time reaches at most {reachable:.1%} of the peak, because
+        the matrix has to be read from the GPU's main memory. (It has {w.nbytes / 10**6:.0f} MB, too
+        many for the *cache*, {cache // 10**6} MB of faster memory on the chip [@nvidia-hopper].)
 
-        With more tokens at a time, each weight is still read once, but used for every token: `8`
-        tokens make `16` FLOPs of its `2` bytes. How many tokens does it take to reach the ridge?
-        `intensity` computes FLOPs per byte from the three sides of a matmul:
+        With more tokens at a time, each weight is still read once, but used for every token: with
+        `8` tokens, a weight of `2` bytes is used for `16` FLOPs, `8` for each byte. How many tokens
+        does it take to reach the ridge? `intensity` computes FLOPs per byte from the three sides of
+        a matmul:
     """)
     tokens = next(m for m in range(1, n) if intensity(m, n, n) > ridge)  # @inspect tokens
     assert tokens == 319, "319 tokens at a time no longer wait for memory."
     note(rf"""
         Not {ridge:.0f} but {tokens}, because the vectors of the tokens and the results move as
-        well, and their bytes grow with the tokens.
+        well. With $m$ tokens the matmul does $2mn^2$ FLOPs and moves $2(n^2 + 2mn)$ bytes, so its
+        intensity is $m / (1 + 2m/n)$. With `295` tokens that is {intensity(295, n, n):.1f}, below
+        the ridge of {ridge:.1f}; with {tokens} it is {intensity(tokens, n, n):.1f}.
     """)
     note(r"""
         The picture shows this matmul for several numbers of tokens, and an addition `x + y`, which

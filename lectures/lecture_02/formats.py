@@ -69,7 +69,7 @@ def cast(value: float, dtype: torch.dtype) -> float:
 
 
 def reading(dtype: str, bits: int) -> dict[str, float | None]:
-    """What the first of 32 bits are as a number, the next larger number, and the sum with one."""
+    """Reads the first bits of 32 as a number of a format: the number, the next larger one, and the number plus 1 in that format."""
     form = NAMES[dtype]
     width = 8 * form.itemsize
 
@@ -90,7 +90,7 @@ def reading(dtype: str, bits: int) -> dict[str, float | None]:
 
 
 def layout(dtype: torch.dtype) -> tuple[int, int, int]:
-    """How many bits a format gives to sign, exponent and fraction."""
+    """The numbers of bits that a format has for sign, exponent and fraction."""
     fraction = -int(math.log2(torch.finfo(dtype).eps))
     return 1, torch.finfo(dtype).bits - 1 - fraction, fraction
 
@@ -117,9 +117,13 @@ def a_float_is_three_fields() -> None:
         (-1)^s \cdot 2^{e-\mathrm{bias}} \cdot (1+f)
         $$
 
-        In `float32` the bias is `127`. It is subtracted so that $e$, stored without a sign, can
-        also stand for a negative power. Take `0.15625`. It lies a quarter of the way from
-        $2^{-3}=0.125$ to $2^{-2}=0.25$. So $s=0$, $e=124$ and $f=1/4$, which has the bits `01`:
+        The *bias* is a fixed number. It is subtracted so that $e$, stored without a sign, can also
+        stand for a negative power. In `float32` the bias is `127`, and the fields have `1`, `8` and
+        `23` bits.
+
+        Take `0.15625`. It lies a quarter of the way from $2^{-3}=0.125$ to $2^{-2}=0.25$. It is
+        positive, so $s=0$. The power is $-3$, so $e=-3+127=124$. And $f=1/4$, which has the bits
+        `01`, no half and one quarter:
 
         $$
         (-1)^0 \cdot 2^{124-127} \cdot (1+1/4) = 0.125 \cdot 1.25 = 0.15625
@@ -136,15 +140,16 @@ def a_float_is_three_fields() -> None:
     assert layout(torch.float32) == (1, 8, 23), \
         "The fields have 1, 8 and 23 bits."  # @hide
     power = int(fields[1], 2) - 127  # binary 01111100 is 124  # @inspect power
-    fraction = 0 * 1 / 2 + 1 * 1 / 4  # its first two bits are 0 and 1
+    fraction = 0 / 2 + 1 / 4  # its first two bits are 0 and 1  # @inspect fraction
     assert power == -3, "The exponent bits say 124, and 124 - 127 is -3."
     assert 2.0**power * (1 + fraction) == 0.15625, \
         "With a fraction of a quarter, the formula gives 0.15625."
     decoded = decode(pattern, torch.float32)  # @inspect decoded
     assert decoded == 0.15625, "The formula gives the number back."
     note(r"""
-        The lowest and the highest exponent are set aside: for values near zero, and for infinity
-        and *NaN*, "not a number", the result of `0/0`.
+        The lowest and the highest exponent are set aside: the lowest for
+        [values near zero](#small_values_vanish_in_float16), where the leading one is left out, and
+        the highest for infinity and *NaN*, "not a number", the result of `0/0`.
     """)
     question(r"""
         A `float32` has sign `1`, exponent `10000001` and a fraction of `11` followed by zeros.
@@ -160,9 +165,9 @@ def a_float_is_three_fields() -> None:
             What is the exponent without its bias, and what fraction do a half and a quarter make?
         """,
         why=r"""
-            The exponent bits say `129`, less the bias of `127` that is a power of `2`, so the size
-            begins at `4`. The fraction is a half and a quarter of the way to `8`, which makes `7`,
-            and the sign bit makes it negative.
+            The exponent bits say `129`, and `129 - 127 = 2`, so the lower power of two is
+            `2**2 = 4`. The fraction is a half and a quarter, and `4 * (1 + 3/4) = 7`. The sign bit
+            makes it negative.
         """)
 
 
@@ -227,14 +232,23 @@ def small_values_vanish_in_float16() -> None:
     gone = cast(1e-8, torch.float16)  # @inspect gone
     assert gone == 0.0, "The gradient is zero, without an error or a warning."  # @zero: it underflows
     note(r"""
-        The cause is the spacing. Near zero the values of `float16` are $2^{-24}$ apart, and a
-        number between two of them is rounded to the nearer one. So everything below half of that
-        distance, $2^{-25}$, becomes zero, and `1e-8` is a third of this half. `.half()` rounds a
-        tensor to `float16`. The bits of $2^{-24}$, of $2^{-25}$, and of the gradient:
+        The cause is the spacing of the values. The `1 + 5 + 10` bits of `float16` are
+        [sign, exponent and fraction](#a_float_is_three_fields), and its bias is `2**4 - 1 = 15`.
+        For values near zero the exponent is the lowest, and the leading one is left out. The value
+        is then $2^{1-15} \cdot f$, and is called *subnormal*. The last bit of $f$ counts $2^{-10}$,
+        so these values are $2^{-14} \cdot 2^{-10} = 2^{-24}$ apart.
+
+        A number between two of them is rounded to the nearer one. So everything up to half of that
+        distance, $2^{-25}$, becomes zero. (Half itself is a tie, and goes to zero.) In decimals
+        `2**-25 = 2.98e-8`, and `1e-8` is only a third of that. `.half()` rounds a tensor to
+        `float16`. Here are $2^{-24}$, $2^{-25}$, the next larger number of `float32`, and the
+        gradient:
     """)
-    small = torch.tensor([2**-24, 2**-25, 1e-8]).half()  # @inspect small as bits
-    assert small.tolist() == [2**-24, 0, 0], \
-        "The smallest value has one bit set; half of it and 1e-8 are zero."
+    above = 2**-25 + 2**-48  # the next float32 after 2**-25
+    small = torch.tensor([2**-24, 2**-25, above, 1e-8]).half()  # @inspect small as bits
+    assert small.tolist() == [2**-24, 0, 2**-24, 0], \
+        "2**-25 becomes zero, the number after it does not; 1e-8 does."
+
     note("In the picture, each step of the stairs is one value of `float16`:")
     unit = 2.0**-24  # @hide
     xs = [unit * i / 100 for i in range(-50, 451)]  # @hide
@@ -270,8 +284,9 @@ def bfloat16_is_the_top_half_of_float32() -> None:
         `bfloat16` has `16` bits, as `float16` has. How can it keep a gradient of `1e-8`, which
         `float16` turns into zero? It keeps the first `16` bits of a `float32`: the sign, the whole
         exponent, and the first bits of the fraction. The exponent decides how small and how large a
-        number may be. So `bfloat16` has the range of `float32`, and pays with digits. `bits`
-        returns the bits of a number in a format:
+        number may be. So `bfloat16` has the range of `float32`. Of its `16` bits it gives `8` to
+        the exponent, and `float16` gives only `5`. In return `bfloat16` has only `7` bits of
+        fraction, so fewer digits. `bits` returns the bits of a number in a format:
     """)
     top = bits(0.15625, torch.bfloat16)  # @inspect top
     full = bits(0.15625, torch.float32)  # @inspect full
@@ -288,7 +303,8 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     assert sizes == [4, 2, 2], "float32 takes 4 bytes, the two others 2."  # @hide
     note(r"""
         Here the other `16` bits were zero, so nothing was lost. In general PyTorch rounds to the
-        nearest `bfloat16`. `1e-8` becomes a number that is a little larger, and it is not zero:
+        nearest `bfloat16`. `1e-8` becomes a number that is `off` by about a thousandth, and it is
+        not zero:
     """)
     kept = cast(1e-8, torch.bfloat16)  # @inspect kept
     assert kept == 1.0011717677116394e-08, \
@@ -402,8 +418,8 @@ def bfloat16_has_the_exponents_of_float32() -> None:
 def bfloat16_is_much_coarser() -> None:
     """`bfloat16` has between two and three significant digits."""
     note(r"""
-        `bfloat16` has the range of `float32` in half the bits, and pays with digits. How coarse is
-        it? The measure is the *machine epsilon*: the gap between `1` and the next larger number.
+        `bfloat16` has the range of `float32` in half the bits, and fewer digits. How coarse is it?
+        The measure is the *machine epsilon*: the gap between `1` and the next larger number.
         `torch.finfo` knows it for each format:
     """)
     three = torch.float32, torch.float16, torch.bfloat16
@@ -418,17 +434,22 @@ def bfloat16_is_much_coarser() -> None:
     note(r"""
         The fraction of a `bfloat16` has `7` bits. A float is
         $\pm(1 + \text{fraction}) \cdot 2^{\text{power}}$. The leading one is not stored, so there
-        are `7 + 1 = 8` binary digits. With eight binary digits one can count to $2^8 = 256$ without
-        a gap. In decimal digits that is $\log_{10} 256$, between two and three:
+        are `7 + 1 = 8` binary digits. With eight binary digits one can write every integer below
+        $2^8 = 256$. And `256` itself, a power of two, needs a single digit that is not zero. So
+        `bfloat16` has every integer up to `256`. `cast` rounds a number to the format; `count` is
+        the last integer before the first that is rounded away. In decimal digits that is
+        $\log_{10} 256 = 2.4$, because $10^{2.4}$ is about `256`:
     """)
     bits_of_fraction = layout(torch.bfloat16)[2]  # @hide
     assert bits_of_fraction == 7, "The fraction has 7 bits."  # @hide
-    count = 2 ** (7 + 1)  # @inspect count
-    assert count == 2 / coarse == 256, \
-        "bfloat16 represents every integer up to 256."
+    whole = (n for n in range(999) if cast(n, torch.bfloat16) != n)
+    count = next(whole) - 1  # @inspect count
+    assert count == 2 ** (7 + 1) == 256, \
+        "bfloat16 has every integer up to 256, and rounds 257."
+
     digits = math.log10(count)  # @inspect digits
     assert 2.40 < digits < 2.41, "A bfloat16 has 2.4 significant decimal digits."  # @hide
-    note("Beyond `256` there are gaps: the next number is `258`. The sum `256 + 1` lies halfway between them. Such a tie goes to the number whose last bit is zero, here back to `256`:")
+    note("From `256` to `512` the fraction goes in $2^7 = 128$ equal steps, so each step is `256 / 128 = 2`, and the number after `256` is `258`. The sum `256 + 1` lies halfway between them. Such a tie goes to the number whose last bit is zero, here back to `256`:")
     total = torch.tensor(256.0, dtype=torch.bfloat16) + 1  # @inspect total as bits
     assert total.item() == 256, "Adding one to 256 does nothing."
     after = torch.tensor(258.0, dtype=torch.bfloat16)  # @inspect after as bits
@@ -459,13 +480,12 @@ def bfloat16_is_much_coarser() -> None:
         {against_full:,.0f} times as wide as float32's. That leaves {digits:.1f} decimal digits.
     """)
     question("The fraction of a `bfloat16` has `7` bits: from one power of two to the next it goes in $2^7$ equal steps. Which `bfloat16` comes right after `1000`?",
-             answer=(torch.tensor(1000.0, dtype=torch.bfloat16).view(torch.int16) + 1)
-             .view(torch.bfloat16).item(),
+                          answer=1000 + (1024 - 512) / 2**bits_of_fraction,
         wrong={
             "Every integer is there up to 256 only; here the steps are of four.": 1001,
             "The step between numbers of this size is twice that.": 1002,
         },
-        check=1000 + 2.0 ** (9 - 7), within=0.001,
+        check=(torch.tensor(1000.0, dtype=torch.bfloat16).view(torch.int16) + 1).view(torch.bfloat16).item(), within=0.001,
         hint=r"""
             `1000` lies between the powers of two `512` and `1024`. How wide is each of the `128`
             steps from one to the other?
@@ -487,7 +507,7 @@ def positive_numbers(dtype: torch.dtype) -> Tensor:  # @stepover
 def numbers_between(  # @stepover
     low: float, high: float, dtype: torch.dtype
 ) -> tuple[int, list[float]]:
-    """How many positive numbers of a format lie there, and these if they are up to 40."""
+    """How many positive numbers of a format lie between two limits, and the numbers themselves if there are at most 40."""
     if dtype == torch.float32:  # too many to list; bits are in their order
         first, last = torch.tensor([low, high]).view(torch.int32).tolist()
         patterns = range(first, last + 1)
@@ -505,21 +525,28 @@ def numbers_between(  # @stepover
 def five_formats_on_one_line() -> None:
     """Between the numbers of a format there are gaps, and they grow with the numbers."""
     note(rf"""
-        A format has only some of all numbers. Whatever lies between two of them is rounded to the
-        nearer one. How large is the error? Take `257`. Beyond `256` the numbers of `bfloat16` are
-        `2` apart, because $2^7$ equal steps have to cover a distance of `256`. So `257` is rounded,
-        and the error is one in `257`, about {100 / 257:.1f} %. In `float16` the fraction has
-        {layout(torch.float16)[2]} bits, so the steps are an eighth of these, and it has `257`
-        exactly. The *float8* formats have one byte, with {layout(E4M3)[2]} or {layout(E5M2)[2]}
-        bits of fraction, so their steps are far wider:
+        A format has only some of all numbers, and between them there are gaps. What lies in a gap
+        is rounded to the nearer end. How wide are the gaps? In `bfloat16` the fraction has
+        {layout(torch.bfloat16)[2]} bits, so from one power of two to the next there are $2^7 = 128$
+        equal steps. From `1` to `2` each is `1 / 128`. From `2` to `4` as many steps cover twice
+        the distance, so each is `2 / 128`. From `256` to `512` each is `256 / 128 = 2`. So the gaps
+        double at each power of two.
+
+        Take `257`. `bfloat16` has `256` and `258`, so `257` is rounded, and the error is one in
+        `257`, about {100 / 257:.1f} %. In `float16` the fraction has {layout(torch.float16)[2]}
+        bits, three more, so the gaps are an eighth as wide, `2 / 8 = 1 / 4`, and `257` is one of
+        its numbers. The *float8* formats have one byte: E4M3 has {layout(E4M3)[2]} bits of fraction
+        and E5M2 {layout(E5M2)[2]}, so their gaps are far wider:
     """)
     stored = {name: cast(257, dtype) for name, dtype in NAMES.items()}  # @inspect stored
     assert [*stored.values()] == [256, 257, 257, 256, 256], \
         "float32 and float16 have 257. bfloat16 and both formats of one byte store 256."
-    positive = positive_numbers(torch.bfloat16)
-    share = (positive <= 1).double().mean().item()  # @inspect share as .3f
-    assert 0.49 < share < 0.51, \
-        "Half of the positive numbers of bfloat16 are no larger than one."
+    gaps = [
+        numbers_between(start, 2 * start * (1 - 2**-8), torch.bfloat16)[0]
+        for start in (1, 2, 256)
+    ]  # @hide
+    assert gaps == [128, 128, 128], "From a power of two to the next, bfloat16 has 128 numbers."  # @hide
+
 
     def on_the_line(number: float, zoom: int) -> dict[str, list[Any]]:  # @hide
         half, rows = number / (2 * zoom), {}
@@ -559,12 +586,12 @@ def five_formats_on_one_line() -> None:
     question(r"""
         Between `512` and `1024`, how far is one number of `bfloat16` from the next? Between `256`
         and `512` it is `2`.
-    """, answer=numbers_between(513, 520, torch.bfloat16)[1][1] - numbers_between(513, 520, torch.bfloat16)[1][0],
-        check=torch.finfo(torch.bfloat16).eps * 512, wrong={
+    """, answer=(1024 - 512) / 2 ** layout(torch.bfloat16)[2],
+        check=numbers_between(513, 520, torch.bfloat16)[1][1] - numbers_between(513, 520, torch.bfloat16)[1][0], wrong={
             "The distance doubles wherever the exponent goes up by one.": 2,
             "That is a distance of the next range, from 1024 on.": 8,
         }, hint="The same number of steps has to cover twice the distance.",
-        why="From `512` to `1024` there are as many equal steps as from `256` to `512`, `128`, and the distance is twice as long.")
+        why="From `512` to `1024` there are `128` equal steps, as from `256` to `512`. The distance is twice as long, so each step is `512 / 128 = 4`.")
 
 
 @aside
@@ -680,7 +707,7 @@ def one_byte_is_for_storing_and_multiplying() -> None:
 def running_sum(
     term: float, count: int, dtype: torch.dtype, start: float = 0.0
 ) -> float:
-    """The total after a term was added so many times, rounded to a format after each addition."""
+    """The total after a term was added `count` times, rounded to a format after each addition."""
     total = torch.tensor(start, dtype=dtype)
     step = torch.tensor(term, dtype=dtype)
     for _ in range(count):
@@ -691,21 +718,23 @@ def running_sum(
 def a_running_sum_stalls() -> None:
     """In a low-precision format a long sum stops growing."""
     note(r"""
-        Training adds up long sums: losses, averages, products. Can a low-precision format keep the
-        total? `running_sum` adds `1` to a total `4000` times, and rounds the total to a format
-        after each addition:
+        Training adds up long sums: losses, averages, the terms of matmuls. Can a low-precision
+        format keep the total? `running_sum` adds `1` to a total `4000` times, and rounds the total
+        to a format after each addition:
     """)
-    brain = running_sum(1.0, 4000, torch.bfloat16)  # @inspect brain  # @unnoticed: 4000: long after it has stopped
-    half = running_sum(1.0, 4000, torch.float16)  # @inspect half  # @unnoticed: 4000: long after it has stopped
-    single = running_sum(1.0, 4000, torch.float32)  # @inspect single
-    assert brain == 2**8, "In bfloat16 the total stops at 256."
-    assert half == 2**11, "In float16 the total stops at 2048."
-    assert single == 4000, "In float32 the total is exact."  # @hide
+    in_bfloat16 = running_sum(1.0, 4000, torch.bfloat16)  # @inspect in_bfloat16  # @unnoticed: 4000: long after it has stopped
+    in_float16 = running_sum(1.0, 4000, torch.float16)  # @inspect in_float16  # @unnoticed: 4000: long after it has stopped
+    in_float32 = running_sum(1.0, 4000, torch.float32)  # @inspect in_float32
+    assert in_bfloat16 == 2**8, "In bfloat16 the total stops at 256."
+    assert in_float16 == 2**11, "In float16 the total stops at 2048."
+    assert in_float32 == 4000, "In float32 the total is exact."  # @hide
     note(r"""
         In `bfloat16` the total stops at `256`, and no error says so, because beyond `256` the
         values of `bfloat16` are `2` apart. Adding `1` leads to the middle of this gap. From the
-        middle one rounds to the neighbour whose last bit is zero, which is `256`, every time. In
-        `float32` the gaps are still far smaller, and the total is exact. See it in the picture:
+        middle one rounds to the neighbour whose last bit is zero, which is `256`, every time.
+        `float16` has `10 + 1 = 11` binary digits, so its values are `2` apart only beyond
+        $2^{11} = 2048$, where its total stops. In `float32` the gaps are still far smaller, and the
+        total is exact. See it in the picture:
     """)
 
     def totals(count: int, term: float) -> dict[str, float]:  # @hide
@@ -728,15 +757,14 @@ def a_running_sum_stalls() -> None:
     assert ends[1.0] == [256, 4096, 2048], "With terms of one, the totals are these after 4096 terms."  # @hide
     note(r"""
         The fix: keep the *total* in a full-precision format. The terms may be in low precision.
-        PyTorch's own `sum` does so:
+        PyTorch's own `sum` does so: it adds up in `float32` and rounds once, at the end. Here the
+        end is `1000`, which is a number of `bfloat16`:
     """)
     terms = torch.ones(1000, dtype=torch.bfloat16)  # @inspect terms.dtype
     at_once = terms.sum().item()  # @inspect at_once
-    assert terms.dtype == torch.bfloat16, "The terms are narrow."  # @hide
-    assert at_once == 1000, "PyTorch's sum of narrow terms is exact."
-    one_by_one = running_sum(1.0, 1000, torch.bfloat16)  # @inspect one_by_one
-    assert one_by_one == 256, \
-        "Added one by one in bfloat16, the sum stops at 256."
+    assert terms.dtype == torch.bfloat16, "The terms are in bfloat16."  # @hide
+    assert at_once == 1000, "PyTorch's sum of the 1000 terms is 1000."
+
     note(r"""
         So long sums are kept in `float32`. This is one of three ways in which low-precision formats
         spoil a training; the others are [vanished gradients](#small_values_vanish_in_float16) and
@@ -748,7 +776,7 @@ def a_running_sum_stalls() -> None:
             "That is where additions of 1 stop.": 2048,
             "That would be if nothing were lost.": 16000,
         },
-        check=4.0 * half,
+        check=4.0 * in_float16,
         hint="Beyond what value are the values of `float16` so far apart that `4` is half of a gap?",
              why=r"""
                  At `2048` the gap of `float16` is `2`, and the term `1` is half of it. The term `4`
@@ -768,11 +796,12 @@ def small_updates_are_lost() -> None:
     coarse = running_sum(-1e-3, steps, torch.bfloat16, start=1.0)  # @inspect coarse
     assert coarse == 1.0, "In bfloat16 the weight has not moved."
     fine = running_sum(-1e-3, steps, torch.float32, start=1.0)  # @inspect fine
-    assert round(1 - fine, 4) == 1.0, "In float32 the weight comes to zero."
+    assert round(1 - fine, 4) == 1.0, "In float32 the weight comes to zero, up to rounding."
     note(r"""
         In `bfloat16` none of the updates arrived, because the next number below `1` is
-        $2^{-8}=1/256$ away. An update of `1/1000` is only a quarter of this gap, so the result is
-        rounded back to `1`, every time:
+        $2^{-8}=1/256$ away. (Above `1` the gap is `1/128`. Below `1` it is half as wide, because
+        there `2**7 = 128` steps cover only the distance from `1/2` to `1`.) An update of `1/1000`
+        is a quarter of this gap, less than half, so the result is rounded back to `1`, every time:
     """)
     # One less, with the bits read as a whole number, is the next float below:
     below = torch.tensor(1.0, dtype=torch.bfloat16).view(torch.int16) - 1
@@ -801,7 +830,7 @@ def small_updates_are_lost() -> None:
     """, alt="Two lines against the number of updates. One stays at one, the other falls straight to zero.")
     question(r"""
         The next `bfloat16` below a weight of `2` is $2^{-7}$ away. An update of up to half of this
-        gap is rounded back. How much can be taken from the weight at most without any effect?
+        gap is rounded back. How large may a single update be at most, and still have no effect?
     """, answer=(2 - (torch.tensor(2.0, dtype=torch.bfloat16).view(torch.int16) - 1)
         .view(torch.bfloat16).item()) / 2,
         wrong={
@@ -817,7 +846,7 @@ def small_updates_are_lost() -> None:
 
 
 def round_randomly(x: Float[Tensor, "n"]) -> BFloat16[Tensor, "n"]:
-    """A tensor rounded to bfloat16 at random: the nearer neighbour is the likelier one."""
+    """Rounds each element to one of its two neighbours in bfloat16 at random, the nearer one with the higher probability."""
     noise = torch.randint(0, 2**16, x.shape, dtype=torch.int32)
     kept = (x.view(torch.int32) + noise) & ~0xFFFF
     return kept.view(torch.float32).bfloat16()
@@ -918,17 +947,23 @@ def scaling_the_loss_saves_small_gradients() -> None:
 def autocast_chooses_for_each_operation() -> None:
     """Mixed precision chooses a format for each operation."""
     note(r"""
-        Which parts of a training step can be computed in `bfloat16`, which is twice as small and
-        many times as fast? Matmuls lose little by it, because their inputs are rounded once and the
-        GPU adds up in `float32`. What adds up *in* `bfloat16` loses much, because
-        [long sums stall](#a_running_sum_stalls) there, and so do
-        [small updates](#small_updates_are_lost).
+        Which parts of a training step can be computed in `bfloat16`? It takes half the bytes of
+        `float32`, and a GPU multiplies it many times as fast. Matmuls lose little by it, because
+        their inputs are rounded once and the GPU adds up in `float32`. What adds up *in* `bfloat16`
+        loses much, because [long sums stall](#a_running_sum_stalls) there, and
+        [small updates are lost](#small_updates_are_lost).
 
-        So *mixed precision* chooses a format for each operation. `torch.autocast` does it in
-        PyTorch: parameters stay in `float32`, matmuls have their inputs rounded to `bfloat16`, a
-        loss, which is a long sum, is computed in `float32`, and all other operations keep the
-        format of their input. Run one of each kind. (A *softmax* turns values into shares that sum
-        to one.)
+        So *mixed precision* chooses a format for each operation. In PyTorch `torch.autocast` does:
+
+        - parameters stay in `float32`;
+        - matmuls have their inputs rounded to `bfloat16`;
+        - a loss, which is a long sum, is computed in `float32`;
+        - a *softmax*, which turns values into shares that sum to one, is a sum as well. On a GPU
+          autocast computes it in `float32` [@pytorch-amp]. On a CPU, as here, it keeps the format
+          of its input, so convert that by hand: `torch.softmax(product.float(), -1)`;
+        - most other operations keep the format of their input.
+
+        Run one of each kind:
     """)
     x, target = torch.randn(4, 8), torch.randn(4, 8)
     layer = nn.Linear(8, 8)  # @unnoticed: 8: any width
@@ -943,15 +978,13 @@ def autocast_chooses_for_each_operation() -> None:
     assert attended.dtype == torch.bfloat16, "The products of attention are in bfloat16."  # @hide
     assert loss.dtype == torch.float32, "The loss is computed in float32."
     assert shares.dtype == product.dtype, \
-        "Softmax takes the format of its input, bfloat16."
+        "On a CPU, softmax keeps the format of its input, bfloat16."
     note(r"""
-        The softmax adds up as well, so it should be in `float32`. On a GPU autocast sees to that
-        [@pytorch-amp]; on a CPU, as here, convert its input: `torch.softmax(product.float(), -1)`.
-
         And what is stored for each weight, the parameter and its gradient? Both are in `float32`,
-        because the optimizer adds small updates to the one, and adds up parts of the other:
+        because the optimizer adds small updates to the parameter, and backward passes add up parts
+        of the gradient:
     """)
-    product.float().sum().backward()  # @unnoticed: .float(): any wider format
+    loss.backward()
     gradient = layer.weight.grad
     assert gradient is not None, "The backward pass leaves a gradient."  # @hide
     kept = {layer.weight.dtype, gradient.dtype}  # @inspect kept
@@ -961,9 +994,10 @@ def autocast_chooses_for_each_operation() -> None:
     assert torch.equal(gradient, digits), \
         "The gradient has only the digits of a bfloat16: its matmul was in bfloat16."  # @hide
     note(r"""
-        So the rule of thumb: run matmuls in `bfloat16`. (That includes those of *attention*, by
-        which tokens look at each other.) Keep in `float32` what adds up many values: losses, long
-        sums, softmax, and the weights that the optimizer updates.
+        So the rule of thumb: run matmuls in `bfloat16`. (That includes those of *attention*, which
+        computes from every pair of tokens how much one matters for the other.) Keep in `float32`
+        what adds up many values: losses, long sums, softmax, and the weights that the optimizer
+        updates.
     """)
     question(r"""
         A linear layer with `8` inputs and `32` outputs has `8 * 32` weights. `4` rows pass through

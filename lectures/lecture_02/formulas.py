@@ -26,14 +26,16 @@ def the_formulas_and_where_they_were_shown() -> None:
     """The formulas of this lecture, each with an example."""
     note(r"""
         Which formulas are worth remembering? They are listed in the table below, each with an
-        example. The examples are for one small model: a `Stack` of two hidden layers of width `64`
-        and a head, trained with AdamW in `float32` on a batch of `8` rows.
+        example. Most examples are for one small model: a `Stack` of two hidden layers of width `64`
+        and a head, trained with AdamW in `float32` on a batch of `8` rows. The rows on attention,
+        on the file of tokens and on the time of a run are for language models.
 
         Three of them are checked here once more. The bytes that autograd keeps are those of the
         inputs of all layers, the predictions and the targets. Weights, gradients and AdamW's two
-        moments need `16` bytes per parameter. A step costs `6` FLOPs per parameter and row, less
-        the gradient of the data. `bill` takes a training step and measures its bytes by kind, and
-        `step_flops` counts its FLOPs:
+        moments need `16` bytes per parameter. A step costs `6` FLOPs per parameter and row, but the
+        first layer computes no gradient of its input, which saves $2Bd^2$:
+        `6 * 8 * 8256 - 2 * 8 * 64**2` FLOPs. `bill` takes a training step and measures its bytes by
+        kind, and `step_flops` counts its FLOPs:
     """)
     width, layers, batch = 64, 2, 8
     parameters = layers * width**2 + width  # @inspect parameters
@@ -43,7 +45,7 @@ def the_formulas_and_where_they_were_shown() -> None:
     assert kept == measured["activations"], \
         "The formula for kept activations gives the bytes that bill measures."
     state = 16 * parameters  # @inspect state as B
-    held = sum(measured.values()) - kept  # @inspect held as B  # @hide
+    held = sum(measured.values()) - kept  # @hide
     assert state == held, \
         "16 bytes per parameter are what bill measures besides activations."  # @hide
     work = 6 * batch * parameters - 2 * batch * width**2  # @inspect work as FLOP
@@ -53,7 +55,9 @@ def the_formulas_and_where_they_were_shown() -> None:
         What share of the peak does a matmul of this model reach at most, on an H100? It multiplies
         `8` rows by a matrix of `64 * 64` weights. Its *intensity* is its FLOPs per byte; the
         *ridge* is the FLOPs that the GPU can do while one byte arrives. With few rows the intensity
-        is small, because each weight that is read is used only `8` times:
+        is small, because each weight that is read is used only `8` times. In `float32` the ridge is
+        `67e12 / 3.35e12 = 20` FLOPs per byte [@nvidia-h100], so an intensity of `3.2` makes
+        `3.2 / 20 = 16%`:
     """)
     product = 2 * batch * width * width  # @inspect product as FLOP
     moved = 4 * (batch * width + width * width + batch * width)  # @inspect moved as B
@@ -83,19 +87,21 @@ def the_formulas_and_where_they_were_shown() -> None:
     note(rf"""
         The letters of the table:
 
-        - of the small model: $L$ hidden layers, $d$ their width, $P$ all parameters, $B$ the rows
-          of a batch;
-        - of a matmul: $m$ rows, an inner axis of $k$, and $n$ columns;
-        - of a language model: $N$ its parameters, $D$ the tokens that it is trained on, $G$ the
-          GPUs, and $T$ the tokens of a context, here `128`, with all pairs of tokens counted in
-          attention.
+        | letters | of | are |
+        |---|---|---|
+        | $L$, $d$, $P$, $B$ | the small model | hidden layers, their width, all parameters, rows of a batch |
+        | $m$, $k$, $n$ | a matmul | rows, inner axis, columns |
+        | $N$, $D$, $G$ | a training run | parameters of the model, tokens that it is trained on, GPUs |
+        | $T$ | attention | tokens of a context, here `128`; all pairs of them are counted |
+
+        MFU is the share of the peak that a run reaches.
 
         Parameters, bytes and FLOPs of the examples agree with what was counted. The share of the
         peak and the last two rows are computed by their formulas alone.
 
         | what | formula | example | shown in |
         |---|---|---|---|
-        | bytes of a tensor | elements × bytes of each | {w.nbytes:,} B | [a new tensor](#a_fresh_tensor_costs_count_times_width) |
+        | bytes of a tensor | elements × bytes of each | {w.nbytes:,} B for `64 * 64` weights | [a new tensor](#a_fresh_tensor_costs_count_times_width) |
         | FLOPs of a matmul | $2mkn$ | {product:,} | [@eq:product] |
         | FLOPs per byte of it | $2mkn / (4(mk+kn+mn))$ | {per_byte:.1f} | [the roofline](#the_roofline_tells_waiting_from_working) |
         | its share of the peak | $\min(1, \mathrm{{intensity}} / \mathrm{{ridge}})$ | {reached:.1%} on an H100 | [@eq:roof] |
@@ -125,7 +131,7 @@ def the_formulas_and_where_they_were_shown() -> None:
 def temporaries(
     weights: list[Tensor], foreach: bool = False, fused: bool = False
 ) -> int:
-    """The most bytes that AdamW's step holds at once beside what it keeps."""
+    """The most bytes that AdamW's step needs at once in addition to what it keeps."""
     optimizer = torch.optim.AdamW(weights, foreach=foreach, fused=fused)
     for w in weights:
         w.grad = torch.randn_like(w)

@@ -31,18 +31,19 @@ def tensors_on_a_gpu() -> None:
 
 
 def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
-    """A matmul must be very large before it pays to copy its matrices to the GPU for it."""
+    """Copying matrices to a GPU takes longer than multiplying them there, unless they are very large."""
     note(r"""
         A program makes two matrices and wants the GPU to multiply them. A GPU computes with its own
         memory, and a new tensor is in the memory of the CPU, so the matrices have to be copied
-        first. Does the fast matmul pay for the copy?
+        first. Which takes longer, the copies or the matmul?
 
         First by hand. A matmul of two $n \times n$ matrices does `2` FLOPs (a multiplication and an
         addition) for each of $n \times n \times n$ terms. Three matrices cross the link between CPU
         and GPU, two on the way there and the result on the way back, with `2` bytes for each
         `bfloat16` element. With $n = 1000$ that is `2 * 1000**3` FLOPs and `3 * 1000**2 * 2` bytes.
         An H100 does `989.5e12` FLOP/s, and its PCIe link carries `64e9` bytes per second in each
-        direction [@nvidia-h100]. So the arithmetic takes `2` µs, and the copies `94` µs.
+        direction [@nvidia-h100]. So the arithmetic takes `2e9 / 989.5e12` s, about `2` µs, and the
+        copies `6e6 / 64e9` s, `94` µs.
     """)
     x = torch.zeros(4, 8)  # @hide
     assert x.device == torch.device("cpu"), "A new tensor is on the CPU."  # @hide
@@ -50,7 +51,8 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
     refused = message_of(lambda: torch.cuda.get_device_properties(count))  # @hide
     silence = ""  # @hide
     assert refused != silence, "Asking for a missing GPU is an error."  # @hide
-    link, rate = 128e9 / 2, dense_peak("H100 SXM", "bfloat16")
+    link = 128e9 / 2  # the datasheet's 128 GB/s are both directions together
+    rate = dense_peak("H100 SXM", "bfloat16")
 
     def arithmetic(n: float) -> float:
         return 2 * n * n * n / rate
@@ -87,11 +89,11 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
         steeply; the line of the arithmetic crosses it near {even:,.0f} rows.
     """)
     note(rf"""
-        Matrices of that size need `4` GB each, and no layer has them. The copies dominate because
-        the GPU does {per_byte:,.0f} FLOPs in the time in which one byte crosses the link. So a
-        training program copies the weights *once*, and leaves everything on the GPU that is
-        computed from them: activations, gradients, the optimizer's state. In each step only the
-        tokens are copied, a few bytes for each.
+        A matrix of that size has `46400**2 * 2` bytes, {2 * even**2 / 1e9:.1f} GB, and no layer has
+        one. The copies take longer because the GPU does `989.5e12 / 64e9`, {per_byte:,.0f} FLOPs,
+        in the time in which one byte crosses the link. So a training program copies the weights
+        *once*, and leaves everything on the GPU that is computed from them: activations, gradients,
+        the optimizer's state. In each step only the tokens are copied, a few bytes for each.
 
         In code: `device = "cuda" if torch.cuda.is_available() else "cpu"` at the start,
         `.to(device)` once for the model and once for each batch. `.to` copies nothing if the tensor
@@ -101,7 +103,8 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
     question(r"""
         A step uses `8` sequences of `8192` token ids, `8` bytes each, and a model of `8` billion
         `bfloat16` weights. Suppose that a program copied the weights to the GPU in every step, as
-        it does with the tokens. How many times as many bytes would cross the link?
+        it does with the tokens. How many times as many bytes would cross the link as with the
+        tokens alone?
     """, answer=(8 * 8192 * 8 + 2 * 8 * 10**9) / (8 * 8192 * 8),
         check=1 + 16e9 / 2**19, unit="times", within=0.01,
         wrong={

@@ -47,8 +47,8 @@ def backward_fills_the_leaves() -> None:
         A backward pass computes the gradient of the loss by each weight: how the loss changes when
         the weight changes a little. Where does PyTorch leave these gradients, and which others does
         it keep in memory? Take three inputs `x` times three weights `w`, added up. The target is
-        `5`, and the loss is half of the squared *error*, which is prediction less target. Only the
-        weights ask for a gradient, by `requires_grad=True`:
+        `5`. The *error* is the prediction minus the target, and the loss is half of its square.
+        Only the weights ask for a gradient, by `requires_grad=True`:
     """)
     x: Float[Tensor, "inner"] = torch.tensor([1.0, 2.0, 3.0])
     w: Float[Tensor, "inner"] = torch.ones(3, requires_grad=True)
@@ -61,20 +61,21 @@ def backward_fills_the_leaves() -> None:
     assert w.grad.tolist() == [1.0, 2.0, 3.0], \
         "The gradient of each weight is the error, 1, times its input."
     note(r"""
-        The weights now have a gradient in `.grad`: the error times the input that the weight was
-        multiplied by, `1 * (1, 2, 3)`. The other tensors have none, because PyTorch keeps a
-        gradient only for a *leaf*, a tensor that was not computed from others, and only if it
-        asked. `x` is a leaf, but did not ask. Prediction and loss were computed: their gradients
-        were used on the way, and dropped.
+        The weights now have a gradient in `.grad`: the error times the input, `1 * (1, 2, 3)`. The
+        reason: if a weight grows a little, the prediction grows by its input times as much, and the
+        loss $\frac12 \mathrm{error}^2$ by the error times that.
+
+        The other tensors have none, because PyTorch keeps a gradient only for a *leaf*, a tensor
+        that was not computed from others, and only if it asked. `x` is a leaf, but did not ask.
+        Prediction and loss were computed: their gradients were used on the way, and dropped.
     """)
-    leaf = x.is_leaf, x.requires_grad, x.grad
+    leaf = x.is_leaf, x.requires_grad, x.grad  # @inspect leaf
     assert leaf == (True, False, None), \
         "The input is a leaf, did not ask, and has no gradient."
     with warnings.catch_warnings(record=True) as caught:  # @hide
         warnings.simplefilter("always")
         dropped = prediction.grad, loss.grad
-    # dropped is (prediction.grad, loss.grad):
-    assert dropped == (None, None), "Prediction and loss keep no gradient."
+    assert dropped == (None, None), "Prediction and loss keep no gradient."  # @hide
     assert prediction.is_leaf is False, "The prediction is no leaf."  # @hide
     assert len(caught) == 2, "PyTorch warns whoever looks for them."  # @hide
     model = nn.Linear(4, 1)  # @hide
@@ -131,25 +132,30 @@ def a_gradient_is_two_more_products() -> None:
         $g$. `y.backward(g)` starts from there. (`whole_numbers` draws small whole numbers, so that
         sums are exact.)
     """)
-    b, d, k = 64, 32, 16
-    h: Float[Tensor, "row inner"] = whole_numbers(b, d).requires_grad_()
-    w: Float[Tensor, "inner col"] = whole_numbers(d, k).requires_grad_()
+    rows, inner, cols = 64, 32, 16
+    h: Float[Tensor, "row inner"] = whole_numbers(rows, inner).requires_grad_()
+    w: Float[Tensor, "inner col"] = whole_numbers(inner, cols).requires_grad_()
     y: Float[Tensor, "row col"] = h @ w
-    g: Float[Tensor, "row col"] = whole_numbers(b, k)  # @inspect g
+    g: Float[Tensor, "row col"] = whole_numbers(rows, cols)
     y.backward(g)
     sizes = *h.shape, w.size(1)  # @hide
     assert sizes == (64, 32, 16), \
         "The layer has 64 rows, 32 inputs and 16 outputs."  # @hide
     note(r"""
-        Which gradients must come out? An entry of $y$ is $y_{ik} = \sum_j h_{ij}\, w_{jk}$. So
-        changing the weight $w_{jk}$ changes $y_{ik}$ by $h_{ij}$ as much, in every row $i$. The
-        chain rule adds up these effects on the loss $L$. The same goes for an input $h_{ij}$, which
-        acts on every column $k$ of its row:
+        Which gradients must come out? An entry of $y$ is $y_{ik} = \sum_j h_{ij}\, w_{jk}$. If the
+        weight $w_{jk}$ grows by a little, $\varepsilon$, then $y_{ik}$ grows by
+        $h_{ij}\,\varepsilon$, in every row $i$. The gradient of the loss $L$ by $y_{ik}$ is
+        $g_{ik}$, so through row $i$ the loss grows by $h_{ij}\,\varepsilon\,g_{ik}$. Add that up
+        over all rows. In the same way an input $h_{ij}$ acts on every column $k$ of its row, so
+        there one adds up over the columns:
 
         $$\frac{\partial L}{\partial w_{jk}} = \sum_i h_{ij}\, g_{ik} \qquad \frac{\partial L}{\partial h_{ij}} = \sum_k w_{jk}\, g_{ik}$$
 
-        Each sum is a matmul. `einsum` writes it down by its letters: it multiplies, and sums over
-        the letter that the result does not have.
+        Each sum is a matmul. The first sums over $i$, the rows of both $h$ and $g$. A matmul sums
+        over the columns of its left matrix, so $h$ has to be transposed: `h.T @ g`. The second sums
+        over $k$, the columns of both, so $w$ has to be transposed: `g @ w.T`. `einsum` computes the
+        two sums by their letters: it multiplies, and sums over the letter that the result does not
+        have.
     """)
     for_w: Float[Tensor, "inner col"] = einsum(h, g, "i j, i k -> j k")
     for_h: Float[Tensor, "row inner"] = einsum(w, g, "j k, i k -> i j")
@@ -171,7 +177,7 @@ def a_gradient_is_two_more_products() -> None:
     forward = flops(lambda: h @ w)  # @inspect forward as FLOP
     weights = flops(lambda: h.t() @ g)  # @inspect weights as FLOP
     inputs = flops(lambda: g @ w.t())  # @inspect inputs as FLOP
-    assert forward == 2 * b * d * k, "The forward matmul takes 2bdk FLOPs."  # @hide
+    assert forward == 2 * rows * inner * cols, "The forward matmul takes 2 * 64 * 32 * 16 FLOPs."  # @hide
     assert weights == inputs == forward, \
         "Each of the two backward matmuls costs the same number of FLOPs as the forward one."
     tally: list[str] = []  # @hide
@@ -332,8 +338,9 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
 
         The rule is too high for the first layer of a model, because nobody uses the gradient of the
         data: the third matmul is missing there, which leaves `4`. Count a model of two layers on
-        `b` rows of data. Its first layer has `d * d` weights, four fifths of all, and its second
-        `d * k`. `two_layers` returns the FLOPs of its forward and of its backward pass:
+        `b` rows of data. Its first layer has `d * d` weights and its second `d * k`. Since `k` is a
+        quarter of `d`, the first has four fifths of all. `two_layers` returns the FLOPs of its
+        forward and of its backward pass:
     """)
     b, d, k = 16384, 32768, 8192  # @unnoticed: 16384: any batch
     forward, backward = two_layers(b, d, k)
@@ -343,17 +350,18 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
     assert ratio == 1.2, \
         "Here the backward pass costs 1.2 times the forward pass."
     misbelief("The backward pass costs twice the forward pass.", rf"""
-        Not here: it costs {ratio} times the forward pass. The first layer, with four fifths of the
-        weights, has one backward matmul, and the second, with one fifth, has two: `4/5 + 2/5`. The
-        rule holds where every layer has two, as nearly all of a language model.
+        Not here: it costs {ratio} times the forward pass. In units of the forward pass, the first
+        layer, `4/5` of the weights, has one backward matmul, and the second, `1/5`, has two:
+        `1 * 4/5 + 2 * 1/5 = 1.2`. The rule holds where every layer has two, as nearly all layers of
+        a language model have.
     """)
     coefficient = (forward + backward) / (b * params)  # @inspect coefficient
     assert coefficient == 4.4, \
         "A step takes 4.4 FLOPs per parameter and row."
     misbelief("A training step costs `6` FLOPs per parameter and token.", rf"""
         Not here: it costs {coefficient}. Four fifths of the weights are in the first layer, at `4`
-        FLOPs, and one fifth in the second, at `6`. The rule also leaves out matmuls without
-        weights, as in attention.
+        FLOPs, and one fifth in the second, at `6`: `4/5 * 4 + 1/5 * 6 = 4.4`. The rule also leaves
+        out matmuls without weights, as in attention.
     """)
     two = {"forward": 2.0, "gradient of the weights": 2.0}  # @hide
     layers = {"first layer": two, "second layer": {**two, "gradient of the input": 2.0}}  # @hide
@@ -476,7 +484,7 @@ def tanh_layers(x: Tensor, *weights: Tensor) -> Tensor:
 
 
 def in_segments(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:
-    """The output of all layers; the backward pass recomputes them segment by segment (0: none)."""
+    """The output of all layers; the backward pass recomputes them segment by segment (0 segments: nothing is recomputed)."""
     for i in range(0, len(weights), segment or len(weights)):
         part = weights[i : i + (segment or len(weights))]
         if segment:
@@ -493,7 +501,7 @@ def in_segments(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:
 def train_in_segments(
     layers: int, segment: int, rows: int, width: int
 ) -> tuple[int, int, Tensor]:
-    """Bytes kept, FLOPs, and the first gradient of a step that recomputes by segments (0: none)."""
+    """Bytes kept, FLOPs, and the first gradient of a step that recomputes by segments (0 segments: nothing)."""
     drawn = torch.Generator().manual_seed(2)
     stack = torch.randn(layers, width, width, generator=drawn) / width**0.5
     weights = [w.clone().requires_grad_() for w in stack]
@@ -519,7 +527,7 @@ def most_alive(layers: int, segment: int) -> float:  # @stepover
 
 
 def moment_of(layers: int, segment: int, moment: int) -> dict[str, Any]:  # @stepover
-    """What a step does at one moment, and which layer outputs are in memory then."""
+    """For one time of a step: which layer it computes, forward or backward, and which layer outputs are in memory."""
     kept, again, time = {0}, 0, -1
     starts = range(0, layers, segment)
 
@@ -645,7 +653,7 @@ def checkpointing_trades_flops_for_memory() -> None:
 
 
 def deep_gradient(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:  # @stepover
-    """The first gradient of a step that recomputes its layers by segments (0: none)."""
+    """The first gradient of a step that recomputes its layers by segments (0 segments: nothing)."""
     for w in weights:
         w.grad = None
     in_segments(weights, x, segment).sum().backward()

@@ -34,13 +34,14 @@ def the_task_has_a_known_answer() -> None:
         How can one tell that a training loop works? Give it a task whose answer is known. Draw
         random inputs $x_0, x_1, \ldots$ with mean `0` and variance `1`. The *target* is
         $0 \cdot x_0 + 1 \cdot x_1 + 2 \cdot x_2 + \ldots$, so the right weights are `0`, `1`, `2`
-        and so on. The loss is the mean squared *error*, prediction less target.
+        and so on. The loss is the *mean squared error*: the mean of
+        $(\mathrm{prediction} - \mathrm{target})^2$.
 
-        Which loss does a model begin with that always predicts zero? Its error is the whole target,
-        so its loss is the mean square of the target. The term $i \cdot x_i$ has a mean square of
-        $i^2$, since $x_i$ has variance `1`. The terms are independent and have a mean of zero, so
-        their mean squares add up: the loss is $\sum_i i^2$. `linear_batch` draws inputs and
-        targets, here for `16` weights:
+        What is the first loss of a model that always predicts zero? Its error is minus the whole
+        target, so its loss is the mean square of the target. The term $i \cdot x_i$ has a mean
+        square of $i^2$, since $x_i$ has variance `1`. The terms are independent and have a mean of
+        zero, so their mean squares add up: the loss is $\sum_i i^2$. `linear_batch` draws inputs
+        and targets, here for `16` weights:
     """)
     x, y = linear_batch(16, 100_000)  # @unnoticed: 100_000: more draws come nearer
     predicted = sum(i**2 for i in range(16))  # @inspect predicted
@@ -48,6 +49,10 @@ def the_task_has_a_known_answer() -> None:
     measured = y.square().mean().item()  # @inspect measured
     assert 0.97 < measured / predicted < 1.03, \
         "The measured mean square of the targets is within 3 % of 1240."
+    note(r"""
+        So if a loop on this task starts with a loss far from that number, its data or its loss are
+        wrong. (A model with random weights starts near it, and not exactly at it.)
+    """)
     solved = torch.linalg.lstsq(x[:16].double(), y[:16].double()).solution  # @hide
     assert solved.round().tolist() == list(range(16)), \
         "Solved as equations, 16 examples give the weights."  # @hide
@@ -103,9 +108,10 @@ def the_loop_finds_it() -> None:
     """A training loop repeats five lines, and finds the weights."""
     note(r"""
         A training loop repeats five lines. It gets a batch; computes the loss, which says how far
-        the predictions are from the targets; `backward()` computes for each weight in which
-        direction the loss grows, the gradient; `step()` moves each weight a little the other way;
-        `zero_grad()` drops the gradients, so that the next batch does not add to them.
+        the predictions are from the targets; `backward()` computes the gradient, which says for
+        each weight in which direction the loss grows and how fast; `step()` moves each weight a
+        little the other way; `zero_grad()` clears the gradients, so that the next batch does not
+        add to them.
 
         Does the loop find the weights that made its data? In the data of `linear_batch` each target
         is a sum of `16` inputs, multiplied by the weights `0`, `1`, `2` and so on. The model is
@@ -122,9 +128,10 @@ def the_loop_finds_it() -> None:
         optimizer.step()
         optimizer.zero_grad()
     note(r"""
-        Has it found them? The losses above are each of another batch, so they cannot be compared.
-        `train` runs the same loop, and after each step measures the loss on a batch that stays the
-        same:
+        Has it found them? Each loss above is from a different batch, and `4` examples are a small
+        sample, so they cannot be compared. `train` runs the same loop, and after each step measures
+        the loss on a batch that stays the same. It can come to zero, because the data have no
+        noise: the right weights predict every target exactly.
     """)
     run = train(lr=0.05, steps=200)
     learned = run.model.weights[0]
@@ -132,7 +139,7 @@ def the_loop_finds_it() -> None:
         "The function finds the same weights as the loop above."  # @hide
     assert len(run.losses) == 200, "There is a loss for each step."  # @hide
     final = round(run.losses[-1], 6)  # @inspect final
-    assert final == 0.0, "At the end the loss is zero, to six digits."  # @zero: the loss comes to its least
+    assert final == 0.0, "At the end the loss is zero, to six decimals."  # @zero: the loss comes to its least
     w = learned.flatten().tolist()
     found = [round(value, 3) for value in w]  # @inspect found
     assert found == list(range(16)), "The loop has found the weights 0 to 15."
@@ -145,7 +152,7 @@ def the_loop_finds_it() -> None:
     """, alt="A line that falls over more than ten powers of ten, with small bumps.")
     question(rf"""
         Solved as equations, `16` examples would be enough to find `16` weights. The loop takes
-        `200` steps with `{batch}` examples each. How many times as many examples has it seen?
+        `200` steps with `{batch}` examples each. How many times `16` examples has it seen?
     """, answer=len(run.losses) * batch // len(w),
         wrong={
             "That is all examples; compare them with 16.": 800,

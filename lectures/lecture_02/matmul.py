@@ -87,17 +87,18 @@ def a_batched_product_is_one_folded_product() -> None:
         many small matmuls for that, or one large matmul? That matters, because a GPU is fast only
         with large ones.
 
-        Take a tensor `x` of `4 * 8` sheets, each a matrix of `16 * 32` elements. `x @ w` multiplies
-        each sheet by `w`, with the result of a loop over the sheets. (`whole_numbers` draws small
-        whole numbers, so that sums are exact.)
+        Take a tensor `x` with two leading axes of `4` and `8`. That makes `4 * 8 = 32` sheets, each
+        a matrix of `16` rows and `32` columns. `x @ w` multiplies each sheet by `w`. A loop over
+        the sheets gives the same result. (`whole_numbers` draws small whole numbers, so that sums
+        are exact.)
     """)
-    batch, seq, rows, inner, out = 4, 8, 16, 32, 2
-    x = whole_numbers(batch, seq, rows, inner)
+    first, second, rows, inner, out = 4, 8, 16, 32, 2
+    x = whole_numbers(first, second, rows, inner)
     w: Float[Tensor, "inner out"] = whole_numbers(inner, out)
-    y: Float[Tensor, "b s row out"] = x @ w  # @inspect y.shape
-    looped = torch.zeros(batch, seq, rows, out)
-    for b, s in np.ndindex(batch, seq):
-        looped[b, s] = x[b, s] @ w
+    y: Float[Tensor, "first second row out"] = x @ w  # @inspect y.shape
+    looped = torch.zeros(first, second, rows, out)
+    for i, j in np.ndindex(first, second):
+        looped[i, j] = x[i, j] @ w
     assert tuple(y.shape) == (4, 8, 16, 2), "The leading axes stay."  # @hide
     assert torch.equal(y, looped), \
         "The loop over the sheets gives the same result."
@@ -107,19 +108,21 @@ def a_batched_product_is_one_folded_product() -> None:
         the same `w`. So PyTorch stacks the rows of all sheets into one tall matrix of
         `4 * 8 * 16 = 512` rows, and multiplies it once. (Only the last axis is *contracted*, which
         means summed over; the leading axes only say where a row belongs.) `flops_by_operation`
-        returns the FLOPs of each operation that ran. It shows a single `mm`, a matmul of two
-        matrices:
+        lists each operation that ran with its *FLOPs*, its multiplications and additions. The tall
+        result has `512 * 2` entries, each a sum of `32` terms, with a multiplication and an
+        addition for each term: `2 * 512 * 32 * 2` FLOPs. The list has a single `aten.mm`, PyTorch's
+        name for a matmul of two matrices:
     """)
-    folded = (x.reshape(-1, inner) @ w).view(batch, seq, rows, out)
+    folded = (x.reshape(512, 32) @ w).view(4, 8, 16, 2)  # @inspect folded.shape
     reported = flops_by_operation(lambda: x @ w)  # @inspect reported as FLOP
-    tall = batch * seq * rows  # @inspect tall
+    tall = first * second * rows  # @inspect tall
     by_hand = 2 * tall * inner * out  # @inspect by_hand as FLOP
     assert torch.equal(y, folded), \
         "Stacked, multiplied and cut again, the result is the same."
     assert reported == {"aten.mm": by_hand}, \
         "PyTorch ran one matmul, with the FLOPs that we counted by hand."
     assert by_hand == 65536, "That is 2 times 512 rows times 32 times 2."  # @hide
-    figure(plot_folding(batch, seq, rows, inner, out), caption=r"""
+    figure(plot_folding(first, second, rows, inner, out), caption=r"""
         The same matmul, as written (above) and as run (below). Every sheet of the batch becomes a
         band of the tall matrix, drawn flatter than it is.
     """, alt=r"""
@@ -138,8 +141,9 @@ def a_batched_product_is_one_folded_product() -> None:
         check=2 * (2 * 5 * 6) * 10 * 3,
         hint="How many rows are left when all leading axes are stacked?",
         why=r"""
-            The tall matrix has `2 * 5 * 6 = 60` rows of `10` elements, and `w` has `3` columns:
-            `2 * 60 * 10 * 3` FLOPs.
+            The tall matrix has `2 * 5 * 6 = 60` rows of `10` elements, and `w` has `3` columns. So
+            there are `60 * 3` entries of `10` terms, and `2` FLOPs for each term:
+            `2 * 60 * 10 * 3 = 3600`.
         """, unit="FLOP")
 
 

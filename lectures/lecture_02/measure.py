@@ -25,7 +25,7 @@ E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2  # the two formats of one by
 
 
 def same_storage(x: Tensor, y: Tensor) -> bool:
-    """True if two tensors read the same memory."""
+    """True if two tensors are views of the same storage, be it of different parts of it."""
     return x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr()
 
 
@@ -57,7 +57,7 @@ def deterministic() -> Iterator[None]:
 
 @contextmanager
 def float32_products(precision: str = "highest") -> Iterator[None]:
-    """Inside this block products of float32 have this precision; `high` allows TF32."""
+    """Inside this block matmuls of float32 have this precision; `high` allows TF32, which rounds their inputs to ten bits of fraction."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(precision)
     try:
@@ -121,7 +121,7 @@ def free_bytes() -> int:
 
 
 def scaled(size: int, needed: Callable[[int], int]) -> int:
-    """A size, halved until the bytes that it needs fit into the GPU's free memory."""
+    """Halves a size until the bytes that it needs fit into the GPU's free memory, and returns it."""
     free = free_bytes()
     while size > 1 and needed(size) > free:
         size //= 2
@@ -129,7 +129,7 @@ def scaled(size: int, needed: Callable[[int], int]) -> int:
 
 
 def shrunk(size: int, asked: int) -> str:
-    """A sentence that says so where a GPU was too small for the size asked for; else empty."""
+    """A sentence that says that a size was reduced because the GPU has too little memory; else empty."""
     if size == asked:
         return ""
     return f" This GPU has room for `{size}` only, not for `{asked}`."
@@ -190,14 +190,14 @@ def dense_peak(card: str, dtype: str) -> float:
 
 
 def utilization(
-    work: float, seconds: float, rate: float | None
+    work: float, seconds: float, peak_rate: float | None
 ) -> float | None:
-    """FLOPs per second as a share of a rate in FLOP/s; None where there is no rate."""
-    return None if rate is None else work / seconds / rate
+    """FLOPs per second as a share of a peak in FLOP/s; None where no peak is known."""
+    return None if peak_rate is None else work / seconds / peak_rate
 
 
 def as_percent(share: float | None) -> str:
-    """A share as text in percent; `not available` for None."""
+    """A share as text in percent, or the text `not available` for None."""
     return "not available" if share is None else f"{share:.1%}"
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 def whole_numbers(*shape: int) -> Tensor:
-    """A tensor of random whole numbers in float32, whose sums and products are exact."""
+    """A float32 tensor of random whole numbers from -9 to 9, so small that sums and products are exact."""
     return torch.randint(-9, 10, shape).float()
 
 

@@ -57,7 +57,7 @@ class Descent:
 def walk(
     kind: Callable[..., Any], gradients: Tensor, **settings: Any
 ) -> Tensor:
-    """The places of a parameter that starts at one and meets these gradients, step by step."""
+    """The values of parameters that start at one, and after each step of an optimizer with the given gradients, (step, parameter)."""
     p = torch.ones_like(gradients[0]).requires_grad_()
     optimizer = kind([p], **settings)
     places = [p.detach().clone()]
@@ -69,7 +69,7 @@ def walk(
 
 
 def lengths_of(places: Tensor, digits: int) -> list[float]:
-    """How far down each step of a walk went, rounded to so many digits."""
+    """By how much each step of a walk lowered the parameter, rounded to `digits` decimals."""
     steps = places.diff(dim=0).neg().flatten().tolist()
     return [round(step, digits) for step in steps]
 
@@ -83,8 +83,9 @@ def plain_sgd_remembers_nothing() -> None:
     """Plain SGD subtracts the gradient times the learning rate and remembers nothing."""
     note(r"""
         An *optimizer* turns the gradient of a parameter into a step. The simplest one is
-        *stochastic gradient descent*, SGD. It multiplies the gradient $g$ by a factor $\eta$, the
-        *learning rate*, and subtracts that from the parameter $p$:
+        *stochastic gradient descent*, SGD. (Stochastic means random: each gradient comes from a
+        random batch.) It multiplies the gradient $g$ by a factor $\eta$, the *learning rate*, and
+        subtracts that from the parameter $p$:
 
         $$p \leftarrow p - \eta\,g$$
 
@@ -92,8 +93,9 @@ def plain_sgd_remembers_nothing() -> None:
         kept for the next step, so SGD needs no memory of its own.
 
         `Descent` is an optimizer written for this book, with `sgd` as its rule. `walk` starts `5`
-        parameters at one, gives an optimizer `20` random gradients in turn, and returns all values
-        on the way. Compare it with PyTorch's:
+        parameters at one, gives the optimizer `20` random gradients of `5` numbers in turn, and
+        returns all values on the way: the start and `20` steps, so `21` rows. Compare it with
+        PyTorch's:
     """)
     gradients = torch.randn(20, 5, dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: any format
     ours = walk(Descent, gradients, rule=sgd(lr=0.1))  # @inspect ours
@@ -105,7 +107,8 @@ def plain_sgd_remembers_nothing() -> None:
     note(r"""
         A parameter that took no part in the loss has no gradient: its `grad` is `None`, and to
         multiply `None` by the learning rate is a `TypeError`. `Descent` skips such a parameter, and
-        it stays as it was:
+        it stays as it was. Here the loss is a sum, so the gradient of each weight in it is `1`, and
+        a weight goes from `1` to `1 - 0.5 * 1`:
     """)
     used, unused = (torch.ones(2, requires_grad=True) for _ in range(2))
     used.sum().backward()
@@ -185,14 +188,15 @@ def momentum_is_a_decayed_sum() -> None:
     note(r"""
         How long do the steps get? Let the gradient always be `1` and the learning rate `1`. The sum
         is `1` after the first step, `0.9 + 1 = 1.9` after the second, `0.9 * 1.9 + 1 = 2.71` after
-        the third. It stops growing where a step changes nothing: $s = \beta s + g$, so
+        the third. The sum stops growing when a step leaves $s$ as it was: $s = \beta s + g$. Solved
+        for $s$:
 
         $$
         s = \frac{g}{1-\beta}
         $$
 
         With $\beta$ = `0.9` that is `10` times the gradient. `lengths_of` gives the length of each
-        step:
+        step, rounded to `2` decimals:
     """)
     ones = torch.ones(200, 1, dtype=torch.float64)  # @unnoticed: 200 -> 201, 200 -> 400, dtype= dropped, float64: long enough, exact enough
     summed = walk(torch.optim.SGD, ones, lr=1, momentum=0.9)
@@ -204,8 +208,14 @@ def momentum_is_a_decayed_sum() -> None:
     note(r"""
         So while gradients keep their direction, momentum takes steps as long as plain SGD with `10`
         times the learning rate. Where gradients change direction from step to step, they cancel in
-        the sum:
+        the sum. Let the gradient be `1` and `-1` in turn. In the long run $s$ then only changes its
+        sign: $s = -\beta s + 1$, so $s = 1 / 1.9$, and steps are half as long as those of plain
+        SGD:
     """)
+    turning = ones * (-1) ** torch.arange(200)[:, None]  # 1, -1, 1, -1, ...
+    turned = lengths_of(walk(torch.optim.SGD, turning, lr=1, momentum=0.9), 2)
+    assert turned[-2:] == [0.53, -0.53], \
+        "In the long run the steps go 0.53 down and 0.53 up."
     straight = down_a_bowl(0.04, 0.0)  # @hide
     assert torch.allclose(straight[-1], (1 - 0.04 * CURVES) ** 30), \
         "Without momentum, a step leaves 1 minus rate times curvature."  # @hide
@@ -221,9 +231,9 @@ def momentum_is_a_decayed_sum() -> None:
             along the flat axis much sooner; with too much it swings past the lowest point again and
             again.
         """, caption=rf"""
-            Thirty steps of SGD in a bowl, a dot for each. The lines are those of equal loss; the
-            loss is {CURVES[1] / CURVES[0]:.0f} times as curved along the upright axis. The cross is
-            the lowest point.
+            Thirty steps of SGD in a bowl, a dot for each. Each line joins points of equal loss. The
+            loss curves {CURVES[1] / CURVES[0]:.0f} times as strongly along the vertical axis. The
+            cross is the lowest point.
         """, alt=r"""
             Oval level lines around a cross, and a path that swings across them and past the cross
             before it comes near.
@@ -381,9 +391,9 @@ def adam_corrects_for_its_start() -> None:
         Adam divides $m$ by the root of $v$, so a weight with small gradients takes steps as long as
         a weight with large ones.
 
-        Both averages begin at zero, so at first they are too small: after $t$ steps with the same
-        gradient, an average has reached only the share $1 - \beta^t$ of it. Adam divides each
-        average by this share [@kingma2015]:
+        Both averages begin at zero, so at first they are too small. With the same gradient $g$ in
+        every step, the average is $(1-\beta)\,g$ after one step, $(1-\beta^2)\,g$ after two, and
+        $(1-\beta^t)\,g$ after $t$. So Adam divides each average by $1-\beta^t$ [@kingma2015]:
 
         $$m \leftarrow \beta_1 m + (1-\beta_1)\,g$$
 
@@ -401,13 +411,24 @@ def adam_corrects_for_its_start() -> None:
     assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
     assert torch.allclose(ours, theirs), \
         "Our Adam and PyTorch's take the same steps."
+    moved = (ours[1] - ours[0]).abs()
+    assert torch.allclose(moved, torch.full_like(moved, 0.1)), \
+        "In the first step each of the five weights moves by 0.1."
 
     note(r"""
-        Take the first step, with a gradient of `7`, a learning rate of `1`, and the usual $\beta_1$
-        = `0.9` and $\beta_2$ = `0.999`. Without a correction, $m$ is `0.1 * 7`, and the root of $v$
-        is $\sqrt{0.001} \cdot 7$. The step is $0.1 / \sqrt{0.001}$, and the `7` has cancelled. With
-        the correction, $m$ becomes `7` and the root of $v$ becomes `7`, so the step is `7 / 7 = 1`
-        times the learning rate. `lengths_of` gives the length of the step, to three digits:
+        Look at the second row, after the first step: with five different gradients, each weight has
+        moved by `0.1`, the learning rate.
+
+        Why? Take a gradient of `7`, a learning rate of `1`, and the usual $\beta_1$ = `0.9` and
+        $\beta_2$ = `0.999`. After one step $m$ is `0.1 * 7 = 0.7`, and $v$ is
+        `0.001 * 7**2 = 0.049`. With the correction, $m$ becomes `0.7 / 0.1 = 7`, $v$ becomes
+        `0.049 / 0.001 = 49`, and its root is `7`. So the step is `7 / 7 = 1` times the learning
+        rate, and the gradient has cancelled.
+
+        Without the correction the step is too *long*, although both averages are too small. The
+        reason is that the divisor is smaller still: $m$ is `0.1` of the gradient, and the root of
+        $v$ only $\sqrt{0.001}$ of it, about a thirtieth. The step is $0.1 / \sqrt{0.001}$.
+        `lengths_of` gives the length of the step, to three decimals:
     """)
     seven = torch.tensor([[7.0]], dtype=torch.float64)  # @unnoticed: 7.0, dtype= dropped, float64: any gradient
     first = lengths_of(walk(torch.optim.Adam, seven, lr=1), 3)  # @inspect first
@@ -419,8 +440,9 @@ def adam_corrects_for_its_start() -> None:
     assert uncorrected == [round(ratio, 3)] == [3.162], \
         "Without the correction, the first step is 3.162 times as long."
     misbelief("Adam is RMSProp plus momentum.", rf"""
-        That leaves out the correction: neither RMSProp nor momentum divides by $1 - \beta^t$, which
-        makes the first step {uncorrected[0]} times shorter.
+        That leaves out the correction: neither momentum nor RMSProp (which divides the gradient by
+        the root of $v$) divides by $1 - \beta^t$. Without that the first step would be
+        {uncorrected[0]} times as long.
     """)
     question(r"""
         With $\beta_1$ = `0.9` and $\beta_2$ = `0.96`, how long is Adam's first step at a learning
@@ -441,7 +463,7 @@ def adam_corrects_for_its_start() -> None:
 
 
 def adamw(lr: float, decay: float = 0.01) -> Rule:
-    """AdamW's rule: Adam's step, and a small share of the parameter itself."""
+    """AdamW's rule: subtracts Adam's step, and a small share of the parameter itself."""
     step = adam(lr)
     return lambda p, g, state: lr * decay * p + step(p, g, state)
 

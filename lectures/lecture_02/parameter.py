@@ -87,7 +87,7 @@ def a_parameter_is_a_tensor_that_is_registered() -> None:
 
 
 def outputs(n: int, scale: float) -> Float[Tensor, "draws col"]:
-    """Outputs of a layer with `n` inputs for many random draws; its weights have size `scale`."""
+    """The outputs of a layer with `n` inputs, for 192 random rows of inputs; its random weights have the standard deviation `scale`."""
     return torch.randn(192, n) @ (torch.randn(n, 64) * scale)
 
 
@@ -100,9 +100,10 @@ def dividing_by_the_root_keeps_the_scale() -> None:
 
         First by hand. Let `4` inputs and `4` weights each be `1` or `-1`. Each term is then `1` or
         `-1`, and the output is a sum of four of them. The terms partly cancel: of the `2**4 = 16`
-        possible rows of signs, `2` give a sum of size `4`, `8` one of size `2`, and `6` give zero.
-        The mean of the squared sums is $(2 \cdot 16 + 8 \cdot 4) / 16 = 4$, so the sums have a
-        typical size of $\sqrt 4 = 2$:
+        possible rows of signs, `2` have all signs equal and give `4` or `-4`. In `8`, one sign
+        differs, and the sum is `2` or `-2`. In `6`, there are two of each, and the sum is `0`. The
+        mean of the squared sums is $(2 \cdot 16 + 8 \cdot 4) / 16 = 4$, so the sums have a typical
+        size of $\sqrt 4 = 2$:
     """)
     sums = [sum(signs) for signs in itertools.product((1, -1), repeat=4)]
     mean_square = sum(s * s for s in sums) / len(sums)  # @inspect mean_square
@@ -110,12 +111,15 @@ def dividing_by_the_root_keeps_the_scale() -> None:
         "Over all rows of four signs, the mean squared sum is 4."
     note(r"""
         For $n$ terms the mean squared sum is $n$. Square the sum: that gives the squares of the
-        terms, and products of two different terms. The terms are independent, so these products are
-        positive as often as negative, and cancel on average. Only the $n$ squares remain, each `1`
-        on average. So inputs and weights of variance `1` give outputs of variance $n$, and of
-        *standard deviation*, the root of the variance, $\sqrt n$. To keep outputs as large as
-        inputs, divide the weights by $\sqrt n$. `outputs` multiplies random inputs by random
-        weights of a given standard deviation:
+        terms, and products of two different terms. The terms are independent, and each is positive
+        as often as negative. So these products are positive as often as negative as well, and
+        cancel on average. Only the $n$ squares remain, each `1` on average.
+
+        The *variance* of numbers with mean zero is the mean of their squares, and the *standard
+        deviation* is its root. So inputs and weights of variance `1` give outputs of variance $n$,
+        and of standard deviation $\sqrt n$. To keep outputs as large as inputs, divide the weights
+        by $\sqrt n$. `outputs` multiplies random inputs by random weights of a given standard
+        deviation:
     """)
     widths = [256, 1024, 4096, 16384]
     spread = [outputs(n, 1.0).std().item() for n in widths]  # @inspect spread
@@ -129,7 +133,7 @@ def dividing_by_the_root_keeps_the_scale() -> None:
         "The outputs that CS336 prints in five editions are of that size as well."  # @hide
     measured = [s / r for s, r in zip(spread, roots)]  # @hide
     assert [round(s / r, 1) for s, r in zip(spread, roots)] == [1.0] * 4, \
-        "With unit weights, the outputs' standard deviation is the root of the number of inputs."
+        "With weights of standard deviation 1, the outputs' standard deviation is the root of the number of inputs."
     assert 0.95 < min(measured), \
         "The outputs' standard deviation is less than 5 % below the root."  # @hide
     assert max(measured) < 1.05, \

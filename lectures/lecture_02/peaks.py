@@ -43,10 +43,11 @@ def every_peak_belongs_to_a_format() -> None:
     note(r"""
         How many FLOPs can a GPU do in a second? That depends on the number format, because
         different units of the chip do the work. Ordinary units compute in `float32`. *Tensor cores*
-        multiply small blocks of matrices, much faster, and the faster the fewer bits the elements
-        have. `tf32` is a `float32` that the tensor cores [round](#tf32_saves_no_bytes) before they
-        multiply it. `dense_peak` looks up the peak of a GPU for ordinary, dense matrices. In
-        TFLOP/s, which are `10**12` FLOPs in a second:
+        multiply small blocks of matrices, much faster, and the faster the fewer bits of an element
+        they use. `tf32` is a `float32` in memory that the tensor cores
+        [round](#tf32_saves_no_bytes) before they multiply it. `dense_peak` looks up the peak of a
+        GPU for *dense* matrices, those without a fixed pattern of zeros. In TFLOP/s, which are
+        `10**12` FLOPs in a second:
     """)
     formats = "float32", "tf32", "bfloat16"
     a100 = [dense_peak("A100 SXM 80GB", f) / TERA for f in formats]
@@ -60,12 +61,13 @@ def every_peak_belongs_to_a_format() -> None:
         GPU has many equal parts, its *multiprocessors*. The peak is their number, times the FLOPs
         that each does in a tick of the clock, times the ticks in a second. An A100 has `108`
         multiprocessors, and its clock ticks `1.41e9` times a second. In a tick each does `128`
-        FLOPs in `float32`, or `2048` in `bfloat16` [@nvidia-ampere]:
+        FLOPs in `float32`, or `2048` in `bfloat16` [@nvidia-ampere]. (The clock is a rounded
+        number, so the products are not exactly the peaks.)
     """)
-    ampere = [108 * 128 * 1.41e9, 108 * 2048 * 1.41e9]  # A100: the same two
-    rebuilt = [round(rate / TERA, 1) for rate in ampere]  # @inspect rebuilt
+    products = [108 * 128 * 1.41e9, 108 * 2048 * 1.41e9]  # float32, bfloat16
+    rebuilt = [round(rate / TERA, 1) for rate in products]  # @inspect rebuilt
     assert rebuilt == [19.5, 311.9], \
-        "The products are 19.5 and 311.9 TFLOP/s, the peaks of the datasheet."
+        "The products are 19.5 and 311.9 TFLOP/s: up to rounding, the peaks above."
     hopper = 132 * 256 * 1.98e9, 132 * 4096 * 1.83e9  # an H100 [@nvidia-hopper]  # @hide
     newer = [round(rate / TERA, 1) for rate in hopper]  # @hide
     assert newer == [66.9, 989.4], \
@@ -279,19 +281,21 @@ def mfu_counts_what_the_model_needs() -> None:
         $$
 
         Why "that the model needs"? Because a GPU can do FLOPs that bring training no further. A
-        training step needs `6` FLOPs per parameter and token, `2` of them in the forward pass. To
-        save memory, some steps do
+        training step needs `6` FLOPs per parameter and token, `2` in the forward pass and `2 + 2`
+        in the [backward pass](#a_gradient_is_two_more_products). To save memory, some steps do
         [their forward pass twice](#checkpointing_trades_flops_for_memory). Then the GPU does `8`,
         and the model still needs `6`.
 
         Take such a step with `10**9` parameters and `500_000` tokens, in `8` s on an H100 with its
-        peak of `989.5 * 10**12` FLOP/s. `utilization` divides FLOPs by seconds and by the peak:
+        `bfloat16` peak of `989.5 * 10**12` FLOP/s. The model needs `6 * 10**9 * 500_000 = 3e15`
+        FLOPs. At its peak the GPU could do `8 * 989.5e12 = 7.9e15`. So the MFU is `3 / 7.9 = 0.38`.
+        `utilization` divides FLOPs by seconds and by the peak:
     """)
     params, tokens, seconds = 10**9, 500_000, 8.0
-    rate = dense_peak("H100 SXM", "bfloat16")
+    peak_rate = dense_peak("H100 SXM", "bfloat16")
     needed, done = 6 * params * tokens, 8 * params * tokens
-    mfu = utilization(needed, seconds, rate)  # @inspect mfu
-    hardware = utilization(done, seconds, rate)  # @inspect hardware
+    mfu = utilization(needed, seconds, peak_rate)  # @inspect mfu
+    hardware = utilization(done, seconds, peak_rate)  # @inspect hardware
     assert mfu is not None, "The peak is known."  # @hide
     assert hardware is not None, "The peak is known for both."  # @hide
     assert 0.37 < mfu < 0.38, \
@@ -303,7 +307,7 @@ def mfu_counts_what_the_model_needs() -> None:
         again [@palm], and is {mfu:.1%}.
     """)
     note("Let the step take `2` s more, in which the GPU waits for other machines. The FLOPs stay the same, and the seconds grow from `8` to `10`:")
-    stalled = utilization(needed, seconds + 2.0, rate)  # @inspect stalled
+    stalled = utilization(needed, seconds + 2.0, peak_rate)  # @inspect stalled
     assert stalled is not None, "The peak is known here as well."  # @hide
     assert 0.79 < stalled / mfu < 0.81, \
         "With the waiting, MFU is 8 / 10 of what it was."  # @hide
@@ -379,13 +383,13 @@ def the_denominator_decides() -> None:
 
 
 def rate_of(n: int) -> float:  # @stepover
-    """The FLOP/s of a matmul of two n × n matrices in float32, on one core."""
+    """The rate in FLOP/s of a matmul of two n × n matrices in float32, on one core."""
     a, b = torch.randn(n, n), torch.randn(n, n)
     return 2 * n**3 / quickest(lambda: a @ b, 10)
 
 
 def the_peak_of_this_cpu_is_measured() -> None:
-    """The peak of a CPU is its clock times its FLOPs per tick, and both have to be measured."""
+    """The peak of a CPU has to be measured with multiply-adds, because its clock changes."""
     note(r"""
         How fast can this machine multiply at best? Data sheets of GPUs print a peak. Those of CPUs
         do not, so it has to be put together. First by hand. A core of a CPU of today has two units
@@ -395,22 +399,26 @@ def the_peak_of_this_cpu_is_measured() -> None:
         three billion ticks per second that is `3e9 * 32 = 96e9` FLOP/s for one core. Some CPUs have
         registers of `16` elements, and do up to `2 * 16 * 2 = 64` FLOPs per tick.
 
-        The clock is the difficulty: it rises when the chip is cool, and falls when wide registers
-        work, and what a system states is often the rated clock and not the present one. So measure
-        both. `measure_core` runs two loops of machine code on one core. In one, each multiplication
-        waits for the result of the one before, which takes `3` ticks: that gives the clock. In the
-        other, many fused multiply-adds do not depend on each other, so that both units are always
-        busy: that gives the peak, because no program can do more in a tick. The least time of many
-        tries counts, since other programs can only make a loop slower:
+        The clock is the difficulty. It rises when the chip is cool, and falls when wide registers
+        work, and the clock that a system states is often another one. So measure the peak itself.
+        `measure_core` runs a loop of fused multiply-adds that do not depend on each other, so that
+        both units are always busy. That gives the peak. A second loop gives a clock: each of its
+        multiplications of whole numbers needs the result of the one before and takes `3` ticks, so
+        the time of many tells how long a tick is. The least time of many tries counts, since other
+        programs can only make a loop slower.
+
+        Peak divided by clock says how many FLOPs a tick really brings. It can be less than two
+        units could do, because the clock was measured with whole numbers, and may be lower while
+        wide registers work:
     """)
     stated = stated_clock()  # @measure stated as Hz
     core = measure_core()
     clock = core.clock if core else None  # @measure clock as Hz
-    top = core.peak if core else None  # @measure top as FLOP/s
+    highest = core.peak if core else None  # @measure highest as FLOP/s
     per_tick = core.per_tick if core else None  # @measure per_tick as FLOP
-    part = per_tick / core.most_per_tick if core and per_tick else None  # @measure part as %
+    part = per_tick / core.most_per_tick if core and per_tick else None  # @measure part as %  # @hide
     assert part is None or 1 / 8 < part < 1.05, \
-        "The FLOPs per tick are between an eighth of what two units do and all of it."
+        "A tick brings between an eighth of what two units do and all of it."  # @hide
     assert all(ticks is None or 5e8 < ticks < 1e10 for ticks in (stated, clock)), \
         "Both clocks, where known, are between half a GHz and ten."  # @hide
     here = "Here that could be measured." if core else (
@@ -422,8 +430,8 @@ def the_peak_of_this_cpu_is_measured() -> None:
         two matrices of $n \times n$, on the same core. `utilization` divides it by the peak, and
         returns `None` where no peak is known:
     """)
-    rates = {n: rate_of(n) for n in (16, 64, 256, 512)}  # @measure rates as FLOP/s
-    shares = {n: utilization(r, 1.0, top) for n, r in rates.items()}
+    rates = {n: rate_of(n) for n in (16, 64, 512)}  # @measure rates as FLOP/s
+    shares = {n: utilization(r, 1.0, highest) for n, r in rates.items()}
     reached = {n: as_percent(share) for n, share in shares.items()}  # @measure reached
     assert rates[16] < rates[512] / 2, \
         "A matmul of 16 rows and columns has less than half of the rate of one of 512."
@@ -434,19 +442,21 @@ def the_peak_of_this_cpu_is_measured() -> None:
         "A share is shown where the peak is known."  # @hide
     note(r"""
         A large matmul comes near the peak, because each element that is loaded into a register is
-        used many times. A small one does not, because calling it takes about a microsecond, in
-        which the core could do tens of thousands of FLOPs.
+        used many times. A small one does not, because the call itself takes longer than the
+        arithmetic: `16` rows and columns make `2 * 16**3 = 8192` FLOPs, and at a rate of a hundred
+        billion in a second they would take `8192 / 1e11` s, less than a tenth of a microsecond. A
+        call takes a microsecond or more.
 
-        Where no peak is known, no share can be given. A program that divides by some other number
-        prints nonsense: the trace of CS336 has `mfu = 11739062719` [@cs336]. It ran on a CPU, knew
-        no peak, and divided by `1` FLOP/s:
+        Where no peak is known, `utilization` returns `None`. A program that divides by some other
+        number prints nonsense: the trace of CS336 has `mfu = 11739062719` [@cs336]. It ran on a
+        CPU, knew no peak, and divided by `1` FLOP/s.
     """)
     absurd = utilization(11_739_062_719, 1.0, 1.0)  # @hide
     assert absurd == 11_739_062_719, \
         "Divided by 1 FLOP/s, the rate comes out unchanged."  # @hide
-    nowhere = utilization(1e10, 1.0, peak(find("a laptop"), "bfloat16"))
+    nowhere = utilization(1e10, 1.0, peak(find("a laptop"), "bfloat16"))  # @hide
     assert as_percent(nowhere) == "not available", \
-        "Without a peak, a share is shown as not available."
+        "Without a peak, a share is shown as not available."  # @hide
     question(r"""
         A core has two units for fused multiply-adds on registers of `16` `float32` elements. When
         they work, its clock falls from `3.1e9` to `2.4e9` ticks per second. A program measures the
@@ -504,46 +514,52 @@ def kept_by_a_step(config: Config) -> int:  # @stepover
 def mfu_rises_with_the_width_of_a_model() -> None:
     """The MFU of a training step rises with the model dimension, because matmuls take a larger share of it."""
     note(r"""
-        What is the MFU of a training step, measured here and now? Take the Transformer that the
-        next lecture builds and trains, with two layers, at model dimensions of `128`, `256` and
-        `512`, and `256` tokens per step. `time_of_a_step` is the least time of a step of forward
-        pass, backward pass and AdamW, on one core. The FLOPs that the model needs are those of its
-        forward pass, which `forward_flops` counts, and twice that for the backward pass. The peak
-        was [measured above](#the_peak_of_this_cpu_is_measured):
+        What is the MFU of a training step, measured here and now? Take a small language model, the
+        *Transformer* that the next lecture builds, with two layers, at model dimensions of `128`,
+        `256` and `512`, and `256` tokens per step. `time_of_a_step` is the least time of a step on
+        one core: forward pass, backward pass, and the update of the weights by AdamW. The FLOPs
+        that the model needs are those of its forward pass, which `forward_flops` counts, and twice
+        that for the backward pass. The peak was
+        [measured above](#the_peak_of_this_cpu_is_measured):
     """)
     core = measure_core()
     models = {width: step_model(width) for width in (128, 256, 512)}
-    work = {w: 3 * forward_flops(model, 256, 64) for w, model in models.items()}  # @inspect work as FLOP
+    work = {w: 3 * forward_flops(model, 256, 64) for w, model in models.items()}  # 256 tokens, in sequences of 64  # @inspect work as FLOP
     seconds = {w: time_of_a_step(model) for w, model in models.items()}  # @measure seconds as s
-    top = core.peak if core else None
-    mfu = {w: utilization(work[w], seconds[w], top) for w in models}
+    highest = core.peak if core else None
+    mfu = {w: utilization(work[w], seconds[w], highest) for w in models}
     shown = {w: as_percent(share) for w, share in mfu.items()}  # @measure shown
     rates = {w: work[w] / seconds[w] for w in models}  # @measure rates as FLOP/s
     assert rates[128] < rates[512], \
         "The widest model does more FLOPs per second than the narrowest."
     assert all(share is None or 0 < share <= 1 for share in mfu.values()), \
         "Each MFU is a share of the peak, between 0 and 1."
-    assert (shown[512] == as_percent(None)) == (top is None), \
+    assert (shown[512] == as_percent(None)) == (highest is None), \
         "An MFU is shown where the peak is known."  # @hide
     note(r"""
-        Why does it rise? The FLOPs of a token grow with the *square* of the model dimension,
-        because each matrix has more rows and more columns. The tensors between the matmuls grow
-        only in proportion: a token of twice the dimension has twice as many elements to normalize,
-        add and multiply one by one, and that work waits for memory and counts as nothing in an MFU.
-        The number of operations, each with its call of a microsecond or more, does not grow at all.
-        So the matmuls' share of the time rises. Count the FLOPs of a step for each byte that its
-        forward pass keeps:
+        Why does it rise? With twice the model dimension each matrix has twice the rows and twice
+        the columns, so the FLOPs of a token grow nearly with the *square*: above, nearly fourfold
+        each time. (Nearly, because the scores of attention and the last layer grow only in
+        proportion.)
+
+        Between the matmuls are tensors with a row for each token. At twice the dimension they have
+        only twice the elements. The work on them is done element by element and waits for memory,
+        and an MFU does not count it. So the share of the time that goes into matmuls rises, and the
+        MFU with it.
+
+        How many FLOPs does a step do for each byte of these tensors? The forward pass keeps most of
+        them for the backward pass, so divide by the bytes that it keeps:
     """)
     kept = {w: kept_by_a_step(model) for w, model in models.items()}
     per_byte = {w: work[w] / kept[w] for w in models}  # @inspect per_byte as FLOP/B
-    growth = per_byte[256] / per_byte[128], per_byte[512] / per_byte[256]
+    growth = per_byte[256] / per_byte[128], per_byte[512] / per_byte[256]  # @inspect growth as times
     assert [round(g, 1) for g in growth] == [1.9, 2.0], \
         "With every doubling of the width, a step does nearly twice the FLOPs for each byte kept."
     question(r"""
         Two models do the same number of FLOPs per token: one has `8` layers of model dimension
         `1024`, the other `32` layers of `512`. Nearly all of their FLOPs are in matrices of
         $12 d^2$ weights per layer. How many times as many elements does a token have between the
-        matmuls of the second, and which of the two has the higher MFU?
+        matmuls in the second model as in the first? And which of the two models has the higher MFU?
     """, answer=(32 * 512) / (8 * 1024),
         check=math.prod([32 / 8, 512 / 1024]), unit="times",
         wrong={

@@ -28,9 +28,9 @@ def elementwise_operations_make_a_new_tensor() -> None:
     """An elementwise operation takes new memory, unless its name ends in an underscore."""
     note(r"""
         An *elementwise* operation, such as `x + 1`, computes each number of its result from the
-        element at the same position of its input. It takes as much memory as its result, because
-        the result is a new tensor, even when no value changes. (`same_storage` says whether two
-        tensors use the same memory.)
+        element at the same position of its input. The result is a new tensor in new memory, even
+        when no value changes. Here it takes `2 * 3 * 4 = 24` bytes more. (`same_storage` says
+        whether two tensors use the same memory.)
     """)
     x = torch.ones(2, 3)  # @unnoticed: 2: any number of rows
     same_values = x * 1  # @inspect same_values
@@ -65,13 +65,13 @@ def elementwise_operations_make_a_new_tensor() -> None:
 
 
 def attention_weights(x: Tensor, keep: Tensor) -> Tensor:
-    """How much each query looks at each key, (query, key): a softmax where `keep` is true."""
+    """The weights of each query for all keys, (query, key): the softmax of the scores where `keep` is true, and zero elsewhere."""
     scores = x @ x.t() / math.sqrt(x.shape[-1])
     return scores.masked_fill(~keep, -math.inf).softmax(dim=-1)
 
 
 def the_causal_mask_keeps_the_lower_triangle() -> None:
-    """The causal mask keeps the lower triangle, the tokens that are there already."""
+    """The causal mask keeps the lower triangle: each token and those before it."""
     note(r"""
         A language model must not look ahead: each token may use only itself and earlier tokens. How
         is that done? In *attention*, tokens look at each other. Each token has two rows of
@@ -80,11 +80,14 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
         row for each query and a column for each key. The softmax turns each row into weights that
         add up to one [@vaswani2017].
 
-        A *causal mask* removes the scores of later tokens before the softmax, so that their weights
-        are zero. In row `i`, the later tokens are the columns to the right of column `i`. So what
-        stays is the lower triangle of the matrix, with its diagonal, in PyTorch `tril`; the upper
-        one is `triu`. `attention_weights` computes the weights with a mask, here for `4` tokens,
-        whose rows in `x` serve as queries and as keys:
+        A *causal mask* sets the scores of later tokens to minus infinity before the softmax, so
+        that their weights are zero. In row `i`, the later tokens are the columns to the right of
+        column `i`. So the lower triangle of the matrix stays, with its diagonal. PyTorch calls it
+        `tril`, and the upper triangle `triu`.
+
+        `attention_weights` computes the weights with a mask, here for `4` tokens of `8` elements
+        each (the axis `channel`). The same rows of `x` serve as queries and as keys. Above the
+        diagonal there are `3 + 2 + 1 = 6` positions:
     """)
     n = 4
     x: Float[Tensor, "query channel"] = torch.randn(n, 8)
@@ -92,14 +95,14 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
     causal = attention_weights(x, keep.tril())  # @inspect causal
     leaking = attention_weights(x, keep.triu())  # @inspect leaking
     future = keep.triu(diagonal=1)  # above the diagonal: later tokens
-    last = leaking[-1].tolist()
+
     above = torch.ones(3, 3).triu().tolist()  # @hide
     assert above == [[1, 1, 1], [0, 1, 1], [0, 0, 1]], "triu keeps the diagonal and what is above it."  # @hide
     assert causal[future].tolist() == [0, 0, 0, 0, 0, 0], \
         "With tril, no weight is on a later token."
     assert leaking[future].count_nonzero() == 6, \
         "With triu, all 6 positions of later tokens have weight."
-    assert last == [0, 0, 0, 1], \
+    assert leaking[-1].tolist() == [0, 0, 0, 1], \
         "With triu, the last token looks at itself alone."
     misbelief("The causal attention mask is `triu`.", rf"""
         It is `tril`. With queries as rows, `triu` puts {int(leaking[future].count_nonzero())}
@@ -173,4 +176,4 @@ def a_leak_shows_when_the_future_changes() -> None:
             "The tokens before it do not see it.": 10,
         },
         hint="Which tokens may look at the third one?",
-        why="The third token and all after it look at the third token. These are `8` of the `10`.")
+        why="Only the third token and those after it may look at the third token. Of `10` tokens, `2` come before it, so `8` outputs change.")

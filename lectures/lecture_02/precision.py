@@ -353,40 +353,45 @@ def codes_of_one_byte(dtype: torch.dtype) -> Tensor:
     return values[(values > 0) & values.isfinite()]
 
 
-def through(x: Tensor, dtype: torch.dtype, stretch: bool = True) -> Tensor:
-    """A tensor after a round trip through a one-byte format, scaled to fill its range or not."""
-    scale = torch.finfo(dtype).max / x.abs().max() if stretch else 1.0
+def through(x: Tensor, dtype: torch.dtype, scaled_up: bool = True) -> Tensor:
+    """A tensor rounded to a one-byte format and back, with a scale that takes its largest element to the largest of the format, or without."""
+    scale = torch.finfo(dtype).max / x.abs().max() if scaled_up else 1.0
     return (x * scale).to(dtype).float() / scale
 
 
 def one_byte_needs_a_scale() -> None:
     """In one byte a tensor needs a scale, or its small values become zero."""
     note(r"""
-        Can a matmul be computed from elements of a single byte? By hand first. The format `E4M3`
-        holds values from `448` down to $2^{-9}$, the smallest that is not zero. A layer has three
-        weights, `0.0004`, `-0.0001` and `0.0002`. In `E4M3` all three become zero, and the layer
-        computes nothing. Now multiply them by a *scale* of `448 / 0.0004 = 1,120,000`. They become
-        `448`, `-112` and `224`, and `E4M3` holds each exactly. After the matmul, divide the result
-        by the scale.
+        Can the weights of a layer be kept in a single byte each? By hand first. The format `E4M3`
+        has `1 + 4 + 3` bits of sign, exponent and fraction, so from one power of two to the next
+        there are $2^3 = 8$ equal steps. It holds values from `448` down to $2^{-9}$, the smallest
+        that is not zero. A layer has three weights, `0.0004`, `-0.0001` and `0.0002`. In `E4M3` all
+        three become zero, because they are below half of the smallest value, `2**-10 = 0.00098`.
+        All outputs of the layer are then zero.
+
+        Now multiply them by a *scale* of `448 / 0.0004 = 1,120,000`. They become `448`, `-112` and
+        `224`, and `E4M3` holds each exactly. After the matmul, divide the result by the scale.
 
         That gives the same result because a factor can be taken out of a sum of products:
-        $\sum_j x_j (s\,w_j) = s \sum_j x_j w_j$. So a scale costs one multiplication for each
-        output, and moves the weights to where the format has values.
+        $\sum_j x_j (s\,w_j) = s \sum_j x_j w_j$. So a scale costs one division for each output, and
+        moves the weights to where the format has values.
     """)
     weights = torch.tensor([4e-4, -1e-4, 2e-4])
     smallest = codes_of_one_byte(E4M3).min().item()  # @inspect smallest
     scale = torch.finfo(E4M3).max / weights.abs().max()  # @inspect scale
     assert smallest == 2**-9, "The smallest positive value of E4M3 is 2**-9."  # @hide
-    unscaled = weights.to(E4M3).float().tolist()  # @inspect unscaled
-    stretched = (weights * scale).to(E4M3).float().tolist()  # @inspect stretched
-    assert [abs(w) for w in unscaled] == [0, 0, 0], \
+    without = weights.to(E4M3).float().tolist()  # @inspect without
+    with_scale = (weights * scale).to(E4M3).float().tolist()  # @inspect with_scale
+    assert [abs(w) for w in without] == [0, 0, 0], \
         "Without a scale, all three weights become zero."  # @zero: they underflow
-    assert stretched == [448, -112, 224], \
+    assert with_scale == [448, -112, 224], \
         "With a scale, the format holds all three."
     note(r"""
-        Now a layer of `256 * 256` random weights of size `1e-4`. `through` rounds a tensor to a
-        format of one byte and back, with or without a scale, and `error_of` compares the matmul
-        with the exact one. The format `E5M2` has one bit less of fraction than `E4M3`:
+        Now a layer of `256 * 256` random weights with the standard deviation `1e-4`. `through`
+        rounds a tensor to a one-byte format and back, with or without a scale, and `error_of`
+        compares the matmul with these weights with the exact one. (Only the weights are rounded;
+        the matmul itself is computed in `float32`.) The format `E5M2` has one fraction bit less
+        than `E4M3`, so its steps are twice as wide:
     """)
     with warnings.catch_warnings(record=True) as caught:  # @hide
         warnings.simplefilter("always")
@@ -398,7 +403,7 @@ def one_byte_needs_a_scale() -> None:
     assert product.dtype == torch.float32, "The matmul is then float32."  # @hide
     x, w = torch.randn(64, 256), torch.randn(256, 256) * 1e-4  # @unnoticed: 64, 256, 1e-4: any size, any small weights
     exact = x @ w
-    lost = error_of(x @ through(w, E4M3, stretch=False), exact)  # @inspect lost as %
+    lost = error_of(x @ through(w, E4M3, scaled_up=False), exact)  # @inspect lost as %
     assert lost == 1.0, \
         "Without a scale, all weights are zero, and the error is 100 %."
     errors = [error_of(x @ through(w, d), exact) for d in (E4M3, E5M2)]  # @inspect errors as %  # @unnoticed: arguments swapped: hardly another length to divide by
@@ -407,7 +412,7 @@ def one_byte_needs_a_scale() -> None:
     assert 0.049 < errors[1] < 0.057, \
         "With a scale, the error in E5M2 is about 5 %."
     ratio = errors[1] / errors[0]  # @hide
-    assert 1.9 < ratio < 2.15, "One bit less of the fraction doubles the error."
+    assert 1.9 < ratio < 2.15, "One fraction bit less doubles the error."
     factor = (torch.finfo(E4M3).max / w.abs().max()).item()  # @hide
     figure(plot_scale(w.flatten(), factor, (smallest, torch.finfo(E4M3).max)), caption=r"""
         How the weights are distributed over the powers of two, before and after they are multiplied
@@ -418,9 +423,9 @@ def one_byte_needs_a_scale() -> None:
         it, with its right end at the largest value.
     """)
     question(r"""
-        In the layer above, one of the `65536` weights is changed to `1`. The scale of the tensor
-        then follows that weight. What becomes of a weight of `1e-6`, and what of one of `1e-4`?
-        Give the values after the round trip, divided by the values before.
+        In the layer above, one of the `65536` weights is changed to `1`, so the scale becomes
+        `448 / 1 = 448`. What happens to a weight of `1e-6` and to one of `1e-4`? Give for each the
+        value after the round trip, divided by the value before.
     """, answer=[
         round(through(torch.tensor([1.0, value]), E4M3)[1].item() / value, 2) for value in (1e-6, 1e-4)
     ],
@@ -428,8 +433,9 @@ def one_byte_needs_a_scale() -> None:
         hint="The largest weight decides the scale. What are the two weights times that scale, and what are the nearest values of E4M3?",
         why=r"""
             The scale is `448`. `1e-6` becomes `0.000448`, less than half of the smallest value, and
-            is lost. `1e-4` becomes `0.0448`, which E4M3 rounds to `11` steps of `2**-8`, off by `4`
-            %. One outlier costs the smallest weights; many scales, one for each
+            is lost. `1e-4` becomes `0.0448`, between `2**-5` and `2**-4`, where the `8` steps are
+            `2**-8` wide. That is `0.0448 * 2**8 = 11.5` steps, and E4M3 has `11`: off by `4` %. One
+            outlier costs the smallest weights; many scales, one for each
             [block](#an_outlier_ruins_its_own_block_only), limit the harm.
         """)
 
@@ -479,7 +485,7 @@ def what_supports_one_byte_training() -> None:
 def quantize(
     w: Float[Tensor, "inner out"], size: int
 ) -> tuple[Tensor, Tensor]:
-    """The weights as integers of `size` bits, and one scale for each column."""
+    """Rounds weights to integers of `size` bits; returns the integers and one scale for each column."""
     top = 2 ** (size - 1) - 1
     scale = w.abs().amax(dim=0) / top
     return (w / scale).round().to(torch.int8), scale

@@ -129,7 +129,7 @@ def boards_draw_half_of_the_power() -> None:
 
 
 class Fit(NamedTuple):
-    """A formula for the loss of a model by its size N and its tokens D: E + A / N^alpha + B / D^beta."""
+    """A formula for the loss of a model with N parameters and D tokens, E + A / N^alpha + B / D^beta, with its five fitted constants."""
 
     floor: float
     a: float
@@ -213,9 +213,12 @@ def near_the_best_size_the_loss_is_flat() -> None:
     assert [round(d, 1) for d in dearer] == [1.7, 3.5], \
         "Each generated token costs 1.7 or 3.5 times as many FLOPs."
     note(r"""
-        Near its lowest point the loss hardly changes, so the two fits can disagree so much about
-        where it is. But the cost of using the model grows in proportion to its size. So who means
-        to use a model much trains a smaller one on more tokens.
+        So the `70e9` parameters of this run were a good choice, although both fits call a larger
+        model the best: the larger model would have a loss that is hardly lower, and each token that
+        it generates would cost `1.7` or `3.5` times as much. The reason is that near its lowest
+        point the loss hardly changes with the size, while the cost of using the model grows in
+        proportion to it. (For the same reason the two fits can disagree so much about where the
+        lowest point is.) Who means to use a model much trains a smaller one on more tokens.
     """)
     question(r"""
         A model of `1` billion parameters is trained on `20` tokens per parameter. How many FLOPs is

@@ -10,7 +10,7 @@ from litbook import aside, note, question
 
 
 class Moved(Watching):
-    """While it is active, it adds up the bytes that operations read and write."""
+    """Used in a `with`, it adds up the bytes that the operations inside read and write."""
 
     def __init__(self) -> None:
         super().__init__()

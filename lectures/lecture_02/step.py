@@ -47,9 +47,9 @@ def parameters_follow_from_the_shapes() -> None:
     """The number of parameters follows from the shapes of the matrices."""
     note(r"""
         This part adds up the memory of a training step, on a small model called `Stack`. How many
-        parameters has it? Its input is a row of $d$ elements; $d$ is the *width*. Then come $L$
-        hidden layers, each a matrix of $d \times d$ weights and nothing else. The *head*, the last
-        layer, turns $d$ elements into a single output, with $d$ weights. Together that makes
+        parameters does it have? Its input is a row of $d$ elements; $d$ is the *width*. Then come
+        $L$ hidden layers, each a matrix of $d \times d$ weights and nothing else. The *head*, the
+        last layer, turns $d$ elements into a single output, with $d$ weights. Together that makes
 
         [@eq:weights]: $$
         P = L\,d^2 + d
@@ -66,7 +66,7 @@ def parameters_follow_from_the_shapes() -> None:
         "Width 4 and 2 hidden layers make 36 parameters."
     assert counts[1] == 64 * 64 * 2 + 64 == 8256, \
         "Width 64 and 2 hidden layers make 8256 parameters."
-    question("A `Stack` of width `10` has `410` parameters. How many hidden layers has it?",
+    question("A `Stack` of width `10` has `410` parameters. How many hidden layers does it have?",
              answer=next(
                  n for n in range(99) if sum(p.numel() for p in Stack(10, n).parameters()) == 410
              ),
@@ -74,7 +74,7 @@ def parameters_follow_from_the_shapes() -> None:
             "The head is not a hidden layer.": 5,
         },
         check=(410 - 10) // 10**2,
-        hint="How many weights has the head, and how many each hidden layer?", unit="layers",
+        hint="How many weights does the head have, and how many does each hidden layer have?", unit="layers",
              why=r"""
                  The head has `10` weights, so `400` are left for the hidden layers. Each has
                  `10 * 10 = 100`.
@@ -87,16 +87,21 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
         Which tensors does autograd, the part of PyTorch that computes gradients, keep for the
         backward pass? Take a model of $L$ hidden layers of width $d$ and a head, and a batch of $B$
         rows. To compute the gradient of a layer's weights, the backward pass needs the layer's
-        input again. So autograd keeps $L + 1$ inputs of $B \times d$ elements. The loss compares
-        $B$ predictions with $B$ targets, and needs both again. Together autograd keeps
+        input again. So autograd keeps $L + 1$ inputs of $B \times d$ elements. One is the input of
+        the model. The other $L$ are the outputs of the hidden layers, since the output of a layer
+        is the input of the next. The loss is the mean of
+        $(\mathrm{prediction} - \mathrm{target})^2$. Its gradient contains the difference of the
+        two, so autograd also keeps $B$ predictions and $B$ targets. All these kept values are
+        called *activations*. Together they have
 
         [@eq:kept]: $$
         Bd\,(L+1) + 2B
         $$
 
         elements. With a batch of `2`, width `4` and `2` hidden layers these are
-        `2 * 4 * 3 + 2 * 2 = 28`. Measure it: `linear_batch` draws a batch, `mse_loss` is the loss,
-        and `saved_bytes_of` adds up the bytes that autograd keeps in addition to the weights. Three
+        `2 * 4 * 3 + 2 * 2 = 28`. Of these `2 * 4 * 2 = 16` are outputs of hidden layers,
+        `16 / 28 = 57%`. Measure it: `linear_batch` draws a batch, `mse_loss` is the loss, and
+        `saved_bytes_of` adds up the bytes that autograd keeps in addition to the weights. Three
         models, as (batch, width, hidden layers):
     """)
 
@@ -108,12 +113,12 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
     sizes = (2, 4, 2), (8, 64, 2), (8, 64, 10)
     measured = [kept(*size) for size in sizes]  # @inspect measured
     assert measured == [28, 1552, 5648], "For the three models, autograd keeps 28, 1552 and 5648 numbers."  # @hide
-    exact = [b * d * (n + 1) + 2 * b for b, d, n in sizes]
+    exact = [b * d * (n + 1) + 2 * b for b, d, n in sizes]  # @inspect exact
     assert measured == exact, "The formula gives the same three numbers."
     hidden = [b * d * n for b, d, n in sizes]
     shares = [round(h / m, 2) for h, m in zip(hidden, measured)]  # @inspect shares
     assert shares == [0.57, 0.66, 0.91], \
-        "The hidden outputs alone are 57, 66 and 91 % of what is kept."
+        "The outputs of the hidden layers are 57, 66 and 91 % of what is kept."
     misbelief("The activations are batch times width times layers.", rf"""
         Those are the outputs of the hidden layers alone. Autograd also keeps the input, the
         prediction and the target. In the smallest model here, the hidden outputs are only
@@ -288,9 +293,10 @@ def the_bill_in_bytes() -> None:
         optimizer (what it remembers from step to step), and activations. How many bytes is that
         together? Take the model of width `4` with two hidden layers, which has `36` parameters, a
         batch of `2` rows, and the optimizer AdaGrad, which remembers one number for each parameter.
-        In `float32`, parameters, gradients and state then need `4 * 36` bytes each. Of activations
-        autograd keeps [`2 * 4 * 3 + 2 * 2` elements](#autograd_keeps_more_than_the_hidden_layers),
-        `4 * 28` bytes. `bill` takes one step and measures each of the four:
+        In `float32`, parameters, gradients and state then need `4 * 36` bytes each. Autograd keeps
+        [`2 * 4 * 3 + 2 * 2 = 28`](#autograd_keeps_more_than_the_hidden_layers) activations, the
+        inputs of three layers, predictions and targets: `4 * 28` bytes. `bill` takes one step and
+        measures each of the four:
     """)
     small = bill("AdaGrad", width=4, layers=2, batch=2)  # @inspect small as B
     assert list(small.values()) == [144, 144, 144, 112], \
@@ -313,9 +319,11 @@ def the_bill_in_bytes() -> None:
         "For a model of width 64, it is too low as well."  # @hide
 
     note(rf"""
-        So the step keeps {total} bytes: `144 + 144 + 144 + 112`. (The formula in the box is that of
-        CS336 [@cs336].) The optimizer decides only about its own state. The picture shows six
-        optimizers on a model of width `64` with `8256` parameters:
+        So the step keeps `144 + 144 + 144 + 112`, {total} bytes. This is the sum of the four kinds;
+        they are [not all in memory at the same time](#the_batch_decides_where_memory_peaks). (The
+        formula in the box is that of CS336 [@cs336].) Another optimizer changes only the optimizer
+        state. The picture shows six optimizers on a model of width `64` with `8256` parameters,
+        where each value more per parameter adds `4 * 8256` bytes, `4 * 8256 / 1024 = 32` KiB:
     """)
     batch = 64  # @hide
     bills = {name: bill(name, 64, 2, batch) for name in OPTIMIZERS}  # @hide
@@ -334,12 +342,12 @@ def the_bill_in_bytes() -> None:
              answer=sum(bill("Adam", width=4, layers=2, batch=2).values()),
         wrong={
             "That is with AdaGrad.": total,
-            "Adam remembers one number more than AdaGrad, not two.": total + 2 * 144,
+            "Adam remembers one more number than AdaGrad, not two.": total + 2 * 144,
         },
         check=total + 4 * 36,
         hint="Only the optimizer's state grows. By how many bytes for each parameter?",
         why=r"""
-            Adam remembers one number more for each of the `36` parameters, `4` bytes each: `144`
+            Adam remembers one more number for each of the `36` parameters, `4` bytes each: `144`
             bytes more. All else stays as it was.
         """, unit="B")
 
@@ -429,7 +437,7 @@ def the_bill_is_measured_on_the_card() -> None:
 
 
 class Written(Watching):
-    """While it is active, it counts the numbers that operations return."""
+    """Used in a `with`, it counts the elements that the operations inside return."""
 
     def __init__(self) -> None:
         super().__init__()

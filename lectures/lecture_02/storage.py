@@ -50,8 +50,8 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
     """)
     x: Float[Tensor, "row col"] = torch.arange(1.0, 7.0).view(2, 3)  # @inspect x
     middle = x[:, 1]  # @inspect middle
-    whole = x.storage_offset(), x.stride()
-    part = middle.storage_offset(), middle.stride()
+    whole = x.storage_offset(), x.stride()  # @inspect whole
+    part = middle.storage_offset(), middle.stride()  # @inspect part
     assert whole == (0, (3, 1)), \
         "The matrix begins at 0; a row is 3 steps, a column 1."
     assert part == (1, (3,)), \
@@ -68,8 +68,10 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
         "The column begins one element later in memory."  # @hide
 
     note(r"""
-        The dtype also only says how to read. `view(torch.int32)` reads the bytes of the same floats
-        as integers. In binary, the first one shows the bits of the float `1.0`:
+        The dtype also only says how to read. Given a shape, as above, `view` reads the same memory
+        in that shape; given a dtype, it reads the same memory in that dtype. `view(torch.int32)`
+        reads the bytes of the floats as integers. The first one, written in binary digits, shows
+        the bits of the float `1.0`:
     """)
     integers: Int[Tensor, "row col"] = x.view(torch.int32)
     one = f"{integers[0, 0].item():032b}"  # @inspect one
@@ -219,16 +221,17 @@ def a_transpose_swaps_strides() -> None:
     assert x.stride() == (3, 1), \
         "In the matrix, the next row is 3 elements on, the next column 1."
     assert y.stride() == (1, 3), \
-        "In the transpose, the next row is 1 element on, the next column 3."
+        "In the transpose, the next row is 1 element on, the next column 3: its rows are the columns of the matrix."
     assert same_storage(x, y), "Matrix and transpose use the same storage."
 
-    note("Both read the same elements. So writing into the matrix changes its transpose as well:")
-    x[0][0] = 100  # @inspect x, y
-    assert y[0][0] == 100, "The transpose has the new number."
+    note("Both read the same elements. So writing into row `0` and column `1` of the matrix changes row `1` and column `0` of its transpose:")
+    x[0][1] = 100  # @inspect x, y
+    assert y[1][0] == 100, "The transpose has the new number, at the swapped position."
 
     note(r"""
-        Reading the transpose row by row jumps back and forth in memory. A tensor that is read row
-        by row in the order of memory is *contiguous*; the transpose is *non-contiguous*:
+        Reading the transpose row by row jumps back and forth in memory: it reads the cells
+        `0, 3, 1, 4, 2, 5`. A tensor that is read row by row in the order of memory is *contiguous*;
+        the transpose is *non-contiguous*:
     """)
     assert x.is_contiguous() is True, "The matrix is contiguous."
     assert y.is_contiguous() is False, "The transpose is not contiguous."

@@ -131,7 +131,7 @@ def a_tensor_can_be_weighed_without_memory() -> None:
         How much memory does one matrix of GPT-3, a large language model, take? Its largest have
         `4 * 12288` rows of `12288` elements [@gpt3]. You need not allocate one to find out: a
         tensor on the device `meta` has a shape and a dtype, but no data. Its `nbytes` is still
-        right, `4 * 12288 * 12288 * 4`:
+        right: `4 * 12288` rows, times `12288` elements in each, times `4` bytes for each `float32`:
     """)
     d = 12288
     w: Float[Tensor, "up width"] = torch.empty(4 * d, d, device="meta")  # @inspect w
@@ -160,9 +160,9 @@ def a_tensor_can_be_weighed_without_memory() -> None:
         "An H100, sold as 80 GB, reports nearly 80 GiB."  # @hide
     assert 1.06 < reported / (80 * GB) < 1.07, "What an H100 reports is more than 80 GB."  # @hide
     question(rf"""
-        To train this matrix takes `9` GiB. A GPU, the L40S, is sold with `48` GB [@nvidia-l40s],
-        and its driver reports {(CARDS['L40S'].reported or 0) // MiB:,} MiB [@seen-modal]. If
-        nothing else needed memory, how many such matrices could it train?
+        To train this matrix takes `9` GiB. A GPU, the L40S, reports
+        {(CARDS['L40S'].reported or 0) // MiB:,} MiB of memory [@seen-modal]. If nothing else needed
+        memory, how many such matrices could it train?
     """, answer=(CARDS["L40S"].reported or 0) // training,
         wrong={
             "That is the matrix alone, without gradient and moments.": (CARDS["L40S"].reported or 0) // size,
@@ -182,8 +182,9 @@ def a_view_can_hold_more_or_less_than_it_reports() -> None:
         Keep one column of a matrix, delete the matrix, and no memory is freed. Why? The column is a
         *view*: a second tensor over the same *storage*, the memory in which the elements are. A
         storage is freed only when no tensor uses it any more, so the column keeps the whole matrix
-        in memory. `nbytes` does not show that, because it counts only the elements that the column
-        *shows*:
+        in memory. To free it, copy the column first, by `clone`, and keep the copy. `nbytes` does
+        not show the difference, because it counts only the elements that the column *shows*. (Its
+        *stride* is the step in the storage from one element to the next, here a whole row.)
     """)
     matrix = torch.zeros(1000, 1000)
     column = matrix[:, 0]  # @inspect column.stride()
@@ -191,13 +192,12 @@ def a_view_can_hold_more_or_less_than_it_reports() -> None:
     assert column.nbytes == 4000, "The column reports 4000 bytes."
     assert column.untyped_storage().nbytes() == 4_000_000, \
         "The column keeps 4,000,000 bytes in memory."
-    copy = column.clone()
+    copy = column.clone()  # @inspect copy.stride()
     assert copy.untyped_storage().nbytes() == 4000, \
         "A copy of the column keeps 4000 bytes."
     note(r"""
         A view can also hold less than it reports. `expand` shows one number as a vector of `1000`.
-        Its *stride*, the step in the storage from one element to the next, is zero, so it reads the
-        same number again and again:
+        Its stride is zero, so it reads the same number again and again:
     """)
     wide = torch.ones(1).expand(1000)  # @inspect wide.stride()
     assert wide.nbytes == 4000, "The expanded vector reports 4000 bytes."

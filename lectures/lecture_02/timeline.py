@@ -18,7 +18,7 @@ KINDS = "parameters", "moments", "gradients", "activations", "temporaries"
 
 
 class Moment(NamedTuple):
-    """What is in memory after one operation of a step: bytes by kind."""
+    """The bytes in memory after one operation of a step, by kind."""
 
     phase: str
     held: dict[str, int]  # bytes of each kind
@@ -104,27 +104,30 @@ def memory_over_a_step(  # @stepover
 def the_batch_decides_where_memory_peaks() -> None:
     """A large batch makes memory peak in the backward pass, a small one in the update."""
     note(r"""
-        Whether a training step fits into memory is decided at its fullest moment, the *peak*. When
-        is that? The forward pass makes activations. The backward pass frees the activations of a
-        layer as soon as it has made the gradient of its weights. The update changes the weights. So
-        when all activations are there, most gradients are not yet, and when all gradients are
-        there, the activations are gone. Either moment can be the peak.
+        Whether a training step fits into memory is decided at its fullest point in time, the
+        *peak*. When is that? The forward pass makes activations. The backward pass frees the
+        activations of a layer as soon as it has made the gradient of its weights. The update
+        changes the weights. So when all activations are there, most gradients are not yet, and when
+        all gradients are there, the activations are gone. Either point can be the peak.
 
-        Count the values in memory at both, for a model of $P$ parameters in $L$ hidden layers of
-        width $d$ and a head, a batch of $B$ rows, and the optimizer AdamW. Parameters and AdamW's
-        two moments, $3P$ elements, are there all the time.
+        Count the values in memory at both points, for a model of $P$ parameters in $L$ hidden
+        layers of width $d$ and a head, a batch of $B$ rows, and the optimizer AdamW. Parameters and
+        AdamW's two moments, $3P$ elements, are there all the time.
     """)
     note(r"""
         **Early in the backward pass**, when the last hidden layer is at work, there are also $L$
-        kept activations, $BdL$ elements; the gradients of two activations, which live only for a
-        moment, $2Bd$; and the weight gradients of that layer and of the head, $d^2 + d$. Together:
+        kept activations, $BdL$ elements (of the $L + 1$ inputs of layers, that of the head is freed
+        already); two gradients of $Bd$ elements, that of the layer's output, which has come in, and
+        that of its input, which is being computed; and the weight gradients of that layer and of
+        the head, $d^2 + d$. Together:
 
         [@eq:backward-peak]: $$
         \mathrm{backward} = 3P + Bd\,(L+2) + d^2 + d
         $$
 
         **In the update**, there are all weight gradients, $P$; of the batch only the input, $Bd$;
-        and three temporary matrices, in which AdamW computes the new weights of a layer, $3d^2$:
+        and three temporary matrices, in which AdamW computes the new weights of a layer, $3d^2$
+        (three is what the measurement below finds):
 
         [@eq:update-peak]: $$
         \mathrm{update} = 4P + Bd + 3d^2
@@ -139,13 +142,13 @@ def the_batch_decides_where_memory_peaks() -> None:
     """)
     width, layers, large, small = 64, 4, 512, 16
     weights = width**2 * layers + width
-    matrix, state = width**2, 3 * weights
+    matrix, always = width**2, 3 * weights  # always: parameters, two moments
     # The formula, times 4 bytes for each number:
-    backward = 4 * (state + large * width * (layers + 2) + matrix + width)  # @inspect backward as B
+    backward = 4 * (always + large * width * (layers + 2) + matrix + width)  # @inspect backward as B
     assert backward == 1_000_448, \
         "The formula for the backward pass gives 1,000,448 bytes."  # @hide
     wide = memory_over_a_step(width, layers, large)
-    fullest = max(wide, key=lambda moment: moment.total)  # @inspect fullest.held as B
+    fullest = max(wide, key=lambda at: at.total)  # @inspect fullest.held as B
     assert fullest.phase == "backward", \
         "With the large batch, the peak is in the backward pass."
     gradients = fullest.held["gradients"]  # @hide
@@ -155,14 +158,14 @@ def the_batch_decides_where_memory_peaks() -> None:
     assert round(share, 2) == 1.0, \
         "The measured peak is the formula's, to one percent."  # @hide
     note(rf"""
-        The peak is in the backward pass, and is what the formula says, {backward:,} bytes, to one
-        percent. Then with a batch of `16`. The activations are small, and the peak is in the
-        update:
+        The peak is in the backward pass, and agrees with the formula, {backward:,} bytes, to within
+        one percent. (The rest are values of one number per row, such as predictions.) Then with a
+        batch of `16`. The activations are small, and the peak is in the update:
     """)
     update = 4 * (4 * weights + small * width + 3 * matrix)  # @inspect update as B
     assert update == 316_416, "The formula for the update gives 316,416 bytes."  # @hide
     narrow = memory_over_a_step(width, layers, small)
-    fullest = max(narrow, key=lambda moment: moment.total)  # @inspect fullest.held as B
+    fullest = max(narrow, key=lambda at: at.total)  # @inspect fullest.held as B
     assert fullest.phase == "update", \
         "With the small batch, the peak is in the update."
     assert fullest.held["temporaries"] // 4 // matrix == 3, \
@@ -201,10 +204,11 @@ def the_batch_decides_where_memory_peaks() -> None:
     assert peaks == ["update"] * 4 + ["backward"] * 4, \
         "For batches of 8 to 64 the peak is in the update, for 128 to 1024 in the backward pass."  # @hide
     note(r"""
-        So before you save memory, find out where the peak is. For this model it is in the update
-        for batches of up to `64`, and in the backward pass for twice that and more. A smaller batch
-        or [checkpointing](#checkpointing_trades_flops_for_memory) lowers the peak of the backward
-        pass and not that of the update. An optimizer with less state lowers both.
+        So before you save memory, find out where the peak is. For this model, measured with batches
+        that are powers of two, it is in the update up to `64`, and in the backward pass from twice
+        that on. A smaller batch lowers the peak of the backward pass and not that of the update,
+        and so does [activation checkpointing](#checkpointing_trades_flops_for_memory), which keeps
+        fewer activations and computes the others again. An optimizer with less state lowers both.
     """)
     question(r"""
         The model of this section has $L=4$, $d=64$ and $P=16448$. From which batch $B$ on is
@@ -215,7 +219,7 @@ def the_batch_decides_where_memory_peaks() -> None:
         },
         check=next(
             b for b in range(1, 999)
-            if state + b * width * (layers + 2) + matrix + width > 4 * weights + b * width + 3 * matrix
+            if always + b * width * (layers + 2) + matrix + width > 4 * weights + b * width + 3 * matrix
         ),
         hint="Subtract one formula from the other. What is left with $B$, and what without?",
         why=r"""
