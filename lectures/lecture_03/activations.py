@@ -652,9 +652,10 @@ def checkpointing_lets_a_large_model_fit() -> None:
         """, caption=r"""
             What one GPU holds in data parallelism: its slice of the state, `16` bytes for each
             parameter, the activations of one sequence, and the softmax
-            [of its logits](#logits_weigh_as_much_as_layers); the dashed tenth is kept free.
-            Training is on `15e12` tokens, at `40 %` of the peak, with
-            [attention](#training_costs_six_per_weight_and_twelve_per_pair) and what is recomputed.
+            [of its logits](#logits_weigh_as_much_as_layers); the dashed tenth is kept free. It
+            begins with `1024` GPUs and without checkpointing. Training is on `15e12` tokens, at
+            `40 %` of the peak, with [attention](#training_costs_six_per_weight_and_twelve_per_pair)
+            and what is recomputed.
         """, alt=r"""
             It does not fit. A frame, the memory of one H100, and a bar that runs far out of it: a
             sliver of state, activations, and the softmax of the logits.

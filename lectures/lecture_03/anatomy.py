@@ -140,7 +140,7 @@ def a_block_is_seven_matrices() -> None:
     note(rf"""
         In Llama-3-8B, $d$ is `4096`, $d_{{kv}}$ is `1024` and $h$ is `14336`. So the feed-forward
         part has `3 * 14336` of `3 * 14336 + 2 * 4096 + 2 * 1024`, or {of_eight:.0%} of a block's
-        weights. In Llama-2-7B, Mistral-7B and the smallest Qwen2.5 it has {least:.0%} or more.
+        weights. In Llama-2-7B, Mistral-7B and the smallest Qwen2.5 it has {least:.1%} or more.
     """)
     question(r"""
         In another block $d$ is `128`, $d_{kv}$ is `128` as well, and $h$ is `640`. How many weights
@@ -399,9 +399,8 @@ def heads_of_queries_share_keys() -> None:
         Attention works in *heads*. In its plain form, each head has its own query, key and value
         for every token. But a query can be multiplied by any key of the same length: nothing in the
         computation needs both to come from the same head. So in *grouped-query attention* [@gqa],
-        several query heads use the same keys and values. If $4$ query heads share one head of keys
-        and values, a quarter has to be kept. The heads of keys and values that are left are called
-        *KV heads*.
+        several query heads use the same keys and values. If $4$ query heads share one key and one
+        value, a quarter has to be kept. Such a key and value belong to a *KV head*.
 
         Here `8` query heads share `2` KV heads. There are `2` sequences of `6` tokens, and a head
         has `16` elements for each token. `few` has the shape of the keys and of the values, and
@@ -640,9 +639,9 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         queries by keys, and the softmax's weights by values. In each of these two matmuls, each of
         $T$ tokens is combined with all $T$ tokens. (Also with later ones: a plain matmul computes
         all pairs, and the causal mask hides those afterwards.) A pair costs a multiplication and an
-        addition for each element of a query. All `32` heads together have `32 * 128 = 4096` of
-        them, and that is the width $d$. That is $2\,T^2 d$ FLOPs. Here $T$ is `2048`, and $d$ is
-        `4096`:
+        addition for each element of a query. All `32` heads together have `32 * 128 = 4096`
+        elements, and that is the width $d$. So each of the two matmuls costs $2\,T^2 d$ FLOPs. Here
+        $T$ is `2048`, and $d$ is `4096`:
     """)
     rest = total - sum(by_formula.values())  # @inspect total as FLOP, rest as FLOP
     assert rest == 2 * (2 * 2048**2 * 4096), \

@@ -151,10 +151,10 @@ def a_token_leaves_its_keys_and_values() -> None:
     note(r"""
         When a model generates a sequence, it keeps the keys and values of all tokens so far, in its
         *KV cache*. How much memory does that need? In every layer, each token adds one row of keys
-        and one row of values. In Llama-3-8B,
-        [several query heads share](#heads_of_queries_share_keys) one head of keys and values, a *KV
-        head*. A row has `128` elements for each KV head. With $L$ layers, $d_{kv}$ elements in a
-        row and $w$ bytes for an element, $T$ tokens need
+        and one row of values. In Llama-3-8B, [`4` query heads share](#heads_of_queries_share_keys)
+        one key and one value, those of a *KV head*. So a row has `128` elements for each KV head,
+        and not for each query head. With $L$ layers, $d_{kv}$ elements in a row and $w$ bytes for
+        an element, $T$ tokens need
 
         [@eq:cache]: $$
         \text{bytes of the KV cache} = 2\,L\,d_{kv}\,T\,w
@@ -306,7 +306,7 @@ def reading_is_work_and_writing_is_waiting() -> None:
         processed at once, so it should be near {ridge:.0f} tokens:
     """)
 
-    at_once = {n: forward_flops(LLAMA_3_8B, n, 2048) / moved for n in (256, 512)}
+    at_once = {n: forward_flops(LLAMA_3_8B, n, 2048) / moved for n in (256, 512)}  # @inspect at_once as FLOP/B
     assert at_once[256] < ridge < at_once[512], \
         "With 512 tokens at once, the FLOPs for each byte are above the ridge, and with 256 below it."
     question(r"""
@@ -502,8 +502,8 @@ def a_batch_shares_the_weights() -> None:
         bytes of weights takes `4.48` ms. Reading the cache of a long sequence of `8192` tokens,
         `2**30` bytes, takes `0.32` ms; that of a short sequence of `128` tokens takes a `64`th of
         this, `0.005` ms. The FLOPs of `48` sequences with the weights take `0.73` ms, less than
-        reading the weights, so the first term counts in the maximum. (That stays so up to `295`
-        sequences.) `pace_of` divides the tokens of a step, one for each sequence, by its time:
+        reading the weights. So in the maximum the reading counts, and it does up to `295`
+        sequences. `pace_of` divides the tokens of a step, one for each sequence, by its time:
     """)
     weights = 1e3 * 2 * 7504658432 / BANDWIDTH  # @hide
     one_cache = 1e3 * GiB / BANDWIDTH  # @hide
@@ -623,10 +623,10 @@ def memory_limits_the_batch() -> None:
 
         rounded down. With $10$ GB of memory, $4$ GB of weights and caches of $2$ GB,
         $(10 - 4) / 2 = 3$ sequences fit. Take Llama-3-8B on an {H100.name}. It has `8030261248`
-        parameters of `2` bytes. (These are all parameters. A step reads only `7504658432` of them,
-        without the gains of the norms and without the embedding, of which it looks up a few rows;
-        but the whole embedding is in memory.) For each of `8192` tokens, a full sequence's cache
-        needs
+        parameters of `2` bytes. (These are all parameters. A step reads `7504658432` of them, those
+        of the matrices. The others are the embedding, of which it looks up only a few rows, and the
+        few gains of the norms; but all of them are in memory.) For each of `8192` tokens, a full
+        sequence's cache needs
         [`2` (key and value) × `32` layers × `8` KV heads × `128` elements × `2` bytes](#a_token_leaves_its_keys_and_values),
         in all one GiB. The GPU is sold with `80` GB, and a tenth is
         [kept free](#checkpointing_lets_a_large_model_fit), for buffers and temporary results. So

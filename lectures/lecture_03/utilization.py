@@ -258,11 +258,12 @@ def a_causal_mask_needs_half_the_pairs() -> None:
     note(rf"""
         In one piece, attention has `64 * 64` pairs. Its two matmuls cost a multiplication and an
         addition for each pair and each of `2 * 8` elements: `2 * 2 * 64 * 64 * 16`, which is
-        {full:,} FLOPs. In groups fewer pairs are computed, at the same cost for each. A *fused
-        kernel*, a program that computes all of attention in one call, works in such groups. So it
-        computes about half of the scores. Codebases differ in this: some count all pairs, others
-        only the pairs that the mask leaves. Those that count all pairs get twice as many FLOPs for
-        attention.
+        {full:,} FLOPs. In groups fewer pairs are computed, at the same cost for each.
+
+        A *fused kernel*, a program that computes all of attention in one call, works in such
+        groups. So it computes about half of the scores. Codebases differ in this: some count all
+        pairs, others only the pairs that the mask leaves. Those that count all pairs get twice as
+        many FLOPs for attention.
     """)
     tiles = {
         f"{m} groups": [
