@@ -511,7 +511,7 @@ def checkpointing_keeps_the_input_alone() -> None:
         counts:
     """)
     with torch.device("meta"):
-        large = Block(LLAMA_3_8B, "written")
+        large = Block(LLAMA_3_8B, "written")  # @unnoticed: 'written': on `meta` a fused call is counted by its matmuls
         tokens = torch.empty(1, 4096, 4096)
         angles = turns(LLAMA_3_8B.head, 4096)
     forward = flops(lambda: large(tokens, angles))  # @inspect forward as FLOP
@@ -607,8 +607,8 @@ def checkpointing_lets_a_large_model_fit() -> None:
     logits = 2 * config.vocabulary * tokens * 2 / GB  # logits and softmax in bfloat16  # @hide
     assert 4 < logits < 4.3, \
         "The logits and their softmax, which the table leaves out, add 4 GB in bfloat16."  # @hide
-    assert needs[32] + logits < 72 < activations, \
-        "With 32 GPUs they fit as well."  # @hide
+    assert round(needs[32] + logits, 1) == 52.9, \
+        "With 32 GPUs and the logits, a GPU holds 52.9 GB."  # @hide
     without = state / 1024, activations  # @hide
     assert round(without[0], 1) == 1.1, \
         "With 1024 GPUs, a slice of the state is 1.1 GB."  # @hide
@@ -674,14 +674,12 @@ def checkpointing_lets_a_large_model_fit() -> None:
     """)
     share = activations / 8  # @inspect round(share, 1) as GB
     slice_of_state = state / 64  # @inspect round(slice_of_state, 1) as GB
-    assert share + slice_of_state < 72, \
-        "If eight of 64 GPUs share each sequence, state and activations fit into 72 GB, without checkpointing."
     assert round(share + slice_of_state, 1) == 44.8, \
-        "They are 44.8 GB together."  # @hide
+        "If eight of 64 GPUs share each sequence, a GPU holds 44.8 GB of state and activations, without checkpointing."
     note(rf"""
         So each GPU holds {slice_of_state:.1f} GB of state and {share:.1f} GB of activations,
-        {share + slice_of_state:.1f} GB in all. Llama 3's largest model was trained like that on
-        sequences of `8192` tokens, without checkpointing [@llama3].
+        {share + slice_of_state:.1f} GB in all, which is less than `72`. Llama 3's largest model was
+        trained like that on sequences of `8192` tokens, without checkpointing [@llama3].
     """)
     question(r"""
         A model has `2e9` parameters, and its state has `16` bytes for each. It is sharded over `8`
