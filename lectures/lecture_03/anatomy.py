@@ -393,14 +393,15 @@ def a_mask_alone_hints_at_the_order() -> None:
 def heads_of_queries_share_keys() -> None:
     """Grouped-query attention keeps fewer keys and values, but compares the same pairs of tokens."""
     note(r"""
-        A model that generates a sequence keeps the *keys* and *values* of all tokens so far, its
-        *KV cache*, because attention lets later tokens look at them. How can it keep fewer?
+        A model that generates a sequence keeps the *keys* and *values* of all tokens so far,
+        because attention lets later tokens look at them. How can it keep fewer?
 
         Attention works in *heads*. In its plain form, each head has its own query, key and value
         for every token. But a query can be multiplied by any key of the same length: nothing in the
         computation needs both to come from the same head. So in *grouped-query attention* [@gqa],
         several query heads use the same keys and values. If $4$ query heads share one key and one
-        value, a quarter has to be kept. Such a key and value belong to a *KV head*.
+        value, a quarter has to be kept. The heads that are left on the side of keys and values are
+        called *KV heads*.
 
         Here `8` query heads share `2` KV heads. There are `2` sequences of `6` tokens, and a head
         has `16` elements for each token. `few` has the shape of the keys and of the values, and
