@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 
 def flops_by_operation(call: Callable[[], object]) -> dict[str, int]:
-    """Runs a call and returns the FLOPs that PyTorch counted, by name of the operation."""
+    """Runs a function without arguments; returns the FLOPs that PyTorch's counter saw, for each kind of operation."""
     with FlopCounterMode(display=False) as counter:
         call()
     counts = counter.get_flop_counts().get("Global", {})
@@ -25,7 +25,7 @@ def flops_by_operation(call: Callable[[], object]) -> dict[str, int]:
 
 
 def flops(call: Callable[[], object]) -> int:
-    """Runs a call and returns the FLOPs that PyTorch's own counter saw in it."""
+    """Runs a function without arguments; returns all FLOPs that PyTorch's counter saw in it."""
     return sum(flops_by_operation(call).values())
 
 
@@ -70,7 +70,7 @@ class Watching(TorchDispatchMode):
 
 
 class Alive(Watching):
-    """Used in a `with`, it counts the bytes of new tensors; its attribute `most` is the largest number held at once."""
+    """While it is active, its attribute `most` is the peak of the bytes that new tensors held at once."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -125,7 +125,7 @@ def time_call(  # @stepover
 
 
 def quickest(call: Callable[[], object], rounds: int = 20) -> float:  # @stepover
-    """The fewest seconds of computing that a call took in `rounds` tries, on one thread.
+    """Runs a call in `rounds` rounds, on one thread; returns the fewest seconds of computing that one call needed.
 
     What other programs run beside it does not count, while this one waits for its turn; what they do to caches and
     clocks only adds, which is why the least is taken. A brief call is made many times in a round.
@@ -147,7 +147,7 @@ def quickest(call: Callable[[], object], rounds: int = 20) -> float:  # @stepove
 def time_graph(  # @stepover
     call: Callable[..., object], inputs: Inputs = ((),), repeats: int = 20
 ) -> Timing:
-    """The median time of a call on the GPU, without the time to launch it.
+    """Runs a call on the GPU as a CUDA graph; returns its median time, without the time to launch it.
 
     The calls take the sets of `inputs` in turn; each set is used as often as any other. What comes back
     is the time of a replay, divided by the calls in it.
@@ -175,7 +175,7 @@ def beyond_cache(
     device: str | torch.device = "cpu",
     least: int = 1,
 ) -> list[Sequence[torch.Tensor]]:
-    """A list of sets of tensors, so many that together they do not fit into the cache."""
+    """Makes sets of tensors, so many that together they do not fit into the device's last cache."""
     sets = [make()]
     each = max(1, sum(t.nbytes for t in sets[0]))
     wanted = min(MOST, max(least, math.ceil(ROOM * cache_bytes(device) / each)))
@@ -183,7 +183,7 @@ def beyond_cache(
 
 
 def cache_bytes(device: str | torch.device) -> int:
-    """The bytes of a device's last cache before main memory."""
+    """Size of a device's last cache before its main memory, in bytes."""
     where = torch.device(device)
     if where.type == "cuda":
         card = torch.cuda.get_device_properties(where)

@@ -81,9 +81,11 @@ def a_block_is_seven_matrices() -> None:
         vector of $d$ elements, and each matrix turns a vector into another. A matrix that turns $r$
         elements into $c$ elements has $r \cdot c$ weights.
 
-        - *Attention* has four matrices. Query and output turn $d$ elements into $d$. Key and value
-          turn $d$ elements into $d_{kv}$: into $d$, or fewer where
-          [several heads share keys and values](#heads_of_queries_share_keys).
+        - *Attention* lets a token take in something from other tokens. It has four matrices. Query,
+          key and value turn a token into what it looks for, what it is found by, and what it hands
+          on. Output turns the result into a vector of $d$ elements again. Query and output turn $d$
+          elements into $d$. Key and value turn $d$ elements into $d_{kv}$, which is $d$
+          [or less](#heads_of_queries_share_keys).
         - The *feed-forward part* has three matrices. Gate and up turn $d$ elements into $h$, and
           down turns $h$ into $d$. The inner width $h$ is larger than $d$.
         - Each of the two parts is preceded by a *norm*. It has $d$ *gains*, factors that it learns.
@@ -97,7 +99,8 @@ def a_block_is_seven_matrices() -> None:
         $$
 
         Check it on a small block with $d = 64$, $d_{kv} = 16$ and $h = 160$. `SMALL` holds these
-        sizes, `Block` builds the block, and PyTorch lists its parameters by name:
+        sizes, `Block` builds the block, and PyTorch lists its parameters by name; `out` is the
+        output matrix. What the formula does not count as weights must be the gains:
     """)
     block = Block(SMALL)
     by_name = {name: p.numel() for name, p in block.named_parameters()}  # @inspect by_name
@@ -131,17 +134,25 @@ def a_block_is_seven_matrices() -> None:
     least = min(3 * c.width * c.hidden / block_weights(c) for c in models)  # @hide
     assert 0.66 < least < 0.67, \
         "In each of four published models, two thirds or more of a block's weights are in the feed-forward part."  # @hide
-    note("In Llama-2-7B, Llama-3-8B, Mistral-7B and the smallest Qwen2.5, the feed-forward part has two thirds of a block's weights or more.")
+    of_eight = 3 * 14336 / (3 * 14336 + 2 * 4096 + 2 * 1024)  # @hide
+    assert of_eight == 3 * LLAMA_3_8B.width * LLAMA_3_8B.hidden / block_weights(LLAMA_3_8B), \
+        "With d of 4096, d_kv of 1024 and h of 14336, this is the feed-forward part's share in Llama-3-8B."  # @hide
+    note(rf"""
+        In Llama-3-8B, $d$ is `4096`, $d_{{kv}}$ is `1024` and $h$ is `14336`. So the feed-forward
+        part has `3 * 14336` of `3 * 14336 + 2 * 4096 + 2 * 1024`, or {of_eight:.0%} of a block's
+        weights. In Llama-2-7B, Mistral-7B and the smallest Qwen2.5 it has {least:.1%} or more.
+    """)
     question(r"""
-        In another block $d$ is `128`, $d_{kv}$ is `128` as well, and $h$ is `512`. How many weights
+        In another block $d$ is `128`, $d_{kv}$ is `128` as well, and $h$ is `640`. How many weights
         are in its seven matrices?
-    """, answer=4 * 128 * 128 + 3 * 128 * 512, check=block_weights(Config(1, 128, 8, 8, 512, 100, 32)), unit="weights",
+    """, answer=4 * 128 * 128 + 3 * 128 * 640, check=block_weights(Config(1, 128, 8, 8, 640, 100, 32)), unit="weights",
         wrong={
-            "The feed-forward part has three matrices, not two.": 4 * 128 * 128 + 2 * 128 * 512,
-            "Attention has four matrices: do not forget the output.": 3 * 128 * 128 + 3 * 128 * 512,
+            "The feed-forward part has three matrices, not two.": 4 * 128 * 128 + 2 * 128 * 640,
+            "Attention has four matrices: do not forget the output.": 3 * 128 * 128 + 3 * 128 * 640,
+            "The matrices of attention count too.": 3 * 128 * 640,
         }, why=r"""
             Attention has four matrices of `128 * 128`, since $d_{kv}$ is as large as $d$. The
-            feed-forward part has three matrices of `128 * 512`.
+            feed-forward part has three matrices of `128 * 640`.
         """, hint="Put the three numbers into the formula, without its last term.")
 
 
@@ -380,15 +391,17 @@ def a_mask_alone_hints_at_the_order() -> None:
 
 
 def heads_of_queries_share_keys() -> None:
-    """Grouped-query attention saves memory, but no FLOPs of scores and weighted sums."""
+    """Grouped-query attention keeps fewer keys and values, but compares the same pairs of tokens."""
     note(r"""
         A model that generates a sequence keeps the *keys* and *values* of all tokens so far,
         because attention lets later tokens look at them. How can it keep fewer?
 
-        Attention works in *heads*, each with a query for every token. A key says nothing about
-        which head asks. So in *grouped-query attention* [@gqa], several query heads use the same
-        keys and values. If $4$ query heads share one key, a quarter has to be kept. The heads that
-        are left are then called *KV heads*.
+        Attention works in *heads*. In its plain form, each head has its own query, key and value
+        for every token. But a query can be multiplied by any key of the same length: nothing in the
+        computation needs both to come from the same head. So in *grouped-query attention* [@gqa],
+        several query heads use the same keys and values. If $4$ query heads share one key and one
+        value, a quarter has to be kept. The heads that are left on the side of keys and values are
+        called *KV heads*.
 
         Here `8` query heads share `2` KV heads. There are `2` sequences of `6` tokens, and a head
         has `16` elements for each token. `few` has the shape of the keys and of the values, and
@@ -418,13 +431,17 @@ def heads_of_queries_share_keys() -> None:
     caches = [Cache(c, 1, q).memory.nbytes for c in (SMALL, alone)]  # @hide
     assert caches[1] / caches[0] == 4.0, \
         "In a model with 8 query heads, 2 KV heads are a quarter of the bytes to keep."  # @hide
-    note(r"""
-        With sharing a quarter is kept, because there are `2` KV heads instead of `8`. Does
-        attention also compute less? It has two matmuls. Queries times keys give the *scores*, and
-        softmax weights times values give the *weighted sums*. In each, every one of `b * t` tokens
-        is combined with `t` tokens in each head, at `2` FLOPs for each of `c` elements:
-        `2 * b * t * t * heads * c` FLOPs. `written_attention` computes attention, and `flops` is
-        PyTorch's counter:
+    note(rf"""
+        `few` has `2 * 6 * 2 * 16` elements of `4` bytes, {few.nbytes:,} bytes. Keys and values
+        together need twice that, {kept:,}. Without sharing it is `4` times as much, because there
+        are `8` heads to keep instead of `2`.
+
+        Does attention also compute less? It has two matmuls. Queries times keys give the *scores*.
+        The softmax makes *softmax weights* of them, which are no parameters but computed anew for
+        each pair of tokens, and softmax weights times values give the *weighted sums*. In each,
+        every one of `b * t` tokens is combined with `t` tokens in each head, at `2` FLOPs for each
+        of `c` elements: `2 * b * t * t * heads * c` FLOPs. `written_attention` computes attention,
+        and `flops` is PyTorch's counter:
     """)
     grouped = flops(lambda: written_attention(q, few, few))  # @inspect grouped as FLOP
     separate = flops(lambda: written_attention(q, many, many))  # @inspect separate as FLOP
@@ -467,8 +484,8 @@ def heads_of_queries_share_keys() -> None:
     assert 0.89 < left < 0.9, \
         "With 8 KV heads instead of 32, nine tenths of the block's weights are left."  # @hide
     lost = thirty_two["weights"] - eight["weights"]  # @hide
-    assert lost == 2 * 3 / 4 * 4096**2, \
-        "The two matrices of keys and values lose three quarters of 4096 * 4096 weights each."  # @hide
+    assert lost == 2 * 4096 * 3072, \
+        "The two matrices of keys and values lose 4096 * 3072 weights each."  # @hide
     alone = replace(LLAMA_3_8B, kv_heads=1)  # @hide
     names = "query", "key", "value", "out"  # @hide
     single = sum(math.prod(matrices(alone)[m]) for m in names)  # @hide
@@ -494,8 +511,9 @@ def heads_of_queries_share_keys() -> None:
     note(rf"""
         So with `8` KV heads instead of `32`, Llama-3-8B keeps {part:.0%} of the keys and values.
         Scores and weighted sums cost the same FLOPs. The matrices of keys and values shrink to a
-        quarter, by {lost / 1e6:.0f} of the block's {thirty_two["weights"] / 1e6:.0f} million
-        weights together, so {left:.0%} are left.
+        quarter too: each loses `4096 * 3072` weights, both together {lost / 1e6:.0f} million. The
+        block had {thirty_two["weights"] / 1e6:.0f} million weights, and
+        {eight["weights"] / 1e6:.0f} million are left, {left:.0%}.
     """)
     with torch.device("meta"):  # @hide
         layer = Attention(LLAMA_3_8B, "fused")  # @hide
@@ -580,7 +598,7 @@ def a_gate_costs_a_third_matrix() -> None:
                  "That is rounded down: round up to the next multiple.": 53 * 256,
                  "That is four times the width, as with two matrices.": 4 * 5120,
              }, hint="How often does `256` go into eight thirds of `5120`?",
-             why="Eight thirds of `5120` are `13653` and a third. That is more than `53 * 256`, so the next multiple is `54 * 256`.")
+             why="Eight thirds of `5120` are `13653` and a third. `53 * 256` is `13568`, which is less, so the next multiple is `54 * 256`.")
 
 
 def each_matrix_costs_two_flops_per_weight() -> None:
@@ -591,19 +609,20 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         and the result is added to an output. So a matrix costs `2` FLOPs per weight and token.
 
         Test this on a block of Llama-3-8B that reads `2048` tokens. `Block` builds it on the device
-        `meta`, where a tensor has a shape and no data. PyTorch's `FlopCounterMode` does not know
-        our rule: it looks at the shapes of every matmul that runs. `by_counter` holds what it
-        counts for each of the seven matrices, and `matrices` gives their rows and columns:
+        `meta`, where a tensor has a shape and no data. With `"written"`, attention runs as plain
+        matmuls that a counter can see. PyTorch's `FlopCounterMode` does not know our rule: it looks
+        at the shapes of every matmul that runs. `by_counter` holds what it counts for each part of
+        the block, and `matrices` gives the rows and columns of the seven matrices:
     """)
     tokens = 2048
     with torch.device("meta"):
         block = Block(LLAMA_3_8B, "written")
         x = torch.empty(1, tokens, LLAMA_3_8B.width)
-        turn = turns(LLAMA_3_8B.head, tokens)  # angles of the positions
+        turn = turns(LLAMA_3_8B.head, tokens)  # a block needs the angles of the positions
     with FlopCounterMode(display=False) as counter:
         block(x, turn)
-    counts = counter.get_flop_counts()  # of each part, by its name  # @hide
-    by_counter = {n.split(".")[-1]: sum(counts[n].values()) for n in counts}  # @hide
+    counts = counter.get_flop_counts()  # by the full name of a part, as Block.feed_forward.gate
+    by_counter = {name.split(".")[-1]: sum(counts[name].values()) for name in counts}
 
     total = counter.get_total_flops()
     shapes = matrices(LLAMA_3_8B)  # @inspect shapes
@@ -619,13 +638,17 @@ def each_matrix_costs_two_flops_per_weight() -> None:
 
         But the counter's total is larger. The rest belongs to no matrix: attention also multiplies
         queries by keys, and the softmax's weights by values. In each of these two matmuls, each of
-        $T$ tokens is combined with all $T$ tokens. A pair costs $d$ multiplications and $d$
-        additions. That is $2\,T^2 d$ FLOPs. Here $T$ is `2048`, and $d$, the width of the model, is
-        `4096`:
+        $T$ tokens is combined with all $T$ tokens. (Also with later ones: a plain matmul computes
+        all pairs, and the causal mask hides those afterwards.) A pair costs a multiplication and an
+        addition for each element of a query. All `32` heads together have `32 * 128 = 4096`
+        elements, and that is the width $d$. So each of the two matmuls costs $2\,T^2 d$ FLOPs. Here
+        $T$ is `2048`, and $d$ is `4096`:
     """)
     rest = total - sum(by_formula.values())  # @inspect total as FLOP, rest as FLOP
     assert rest == 2 * (2 * 2048**2 * 4096), \
         "The rest is 2 * 2048**2 * 4096 FLOPs for each of the two matmuls."
+    assert LLAMA_3_8B.query_width == 32 * 128 == LLAMA_3_8B.width, \
+        "The heads of a query have 32 * 128 elements together, and that is the width."  # @hide
     assert total == by_counter["Global"], \
         "The total is what the counter says for the whole block."  # @hide
     share = rest / total  # @inspect share as %

@@ -23,7 +23,7 @@ Turns = Float[Tensor, "2 t half"]  # cosines and sines
 
 
 class RMSNorm(nn.Module):
-    """Each token's numbers divided by their root mean square, times a learned gain."""
+    """A norm: divides each token's elements by their root mean square, and multiplies each by its learned gain."""
 
     def __init__(self, width: int, eps: float = 1e-5) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ def turns(
     head: int, tokens: int, start: int = 0, base: float = 10_000.0,
     like: Tensor | None = None,
 ) -> Turns:
-    """The angles of rotary embedding for `tokens` positions from `start` on, as cosines and sines.
+    """Cosines and sines of the angles of rotary embedding, for as many positions as `tokens` says, the first being `start`.
 
     Device and dtype are those of `like`; the angles themselves are float32.
     """
@@ -53,7 +53,7 @@ def turns(
 def rotate(
     x: Float[Tensor, "b t h c"], turn: Turns
 ) -> Float[Tensor, "b t h c"]:
-    """Queries or keys `x`, each turned by the angles of its position; the shape stays.
+    """Turns each query or key in `x` by the angles of its position; the result has the shape of `x`.
 
     The first half of each head are x axes, and the second half y axes.
     """
@@ -64,7 +64,7 @@ def rotate(
 
 
 class Cache:
-    """The KV cache of one layer: keys and values, with room for `context` tokens of each text."""
+    """The KV cache of one layer: the keys and values of all tokens so far, with room for those of a full sequence."""
 
     def __init__(self, config: Config, batch: int, like: Tensor) -> None:
         shape = 2, batch, config.context, config.kv_heads, config.head
@@ -85,9 +85,9 @@ def written_attention(
     v: Float[Tensor, "b s g c"],
     window: int = ALL,
 ) -> Float[Tensor, "b t h c"]:
-    """Causal attention in separate operations: for each query, a weighted sum of the values.
+    """Unfused causal attention, in separate operations: for each query, the weighted sum of the values that it may look at.
 
-    The last query may look at the last `window` keys, the one before it at those one place earlier, and so on.
+    The last query may look at the last `window` keys, the one before it at those one position earlier, and so on.
     """
     t, s, g = q.shape[1], k.shape[1], k.shape[2]
     q = rearrange(q, "b t (g r) c -> b g r t c", g=g)
@@ -107,7 +107,7 @@ def fused_attention(
     v: Float[Tensor, "b s g c"],
     window: int = ALL,
 ) -> Float[Tensor, "b t h c"]:
-    """Causal attention in one call, which never holds all scores: for each query, the same sum."""
+    """Fused causal attention, in one call that never stores all scores; the result is that of `written_attention`."""
     t, s, shared = q.shape[1], k.shape[1], q.shape[2] > k.shape[2]
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))
     causal, seen = t == s > 1, None
@@ -121,7 +121,7 @@ def fused_attention(
 
 
 class Attention(nn.Module):
-    """The attention of a block: rows of d numbers in and out; query heads share KV heads."""
+    """Attention of one block: the matrices of queries, keys, values and output, and between them scores and weighted sums."""
 
     def __init__(self, config: Config, how: How) -> None:
         super().__init__()
@@ -153,7 +153,7 @@ class Attention(nn.Module):
 
 
 class SwiGLU(nn.Module):
-    """The feed-forward part of a block, with a gate: rows of d numbers in and out."""
+    """The feed-forward part of one block: multiplies SiLU of gate by up, and turns the product back into d elements."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -167,7 +167,7 @@ class SwiGLU(nn.Module):
 
 
 class Experts(nn.Module):
-    """Several feed-forward parts; each token goes through the few that a router picks for it."""
+    """Several feed-forward parts; each token goes only through the few that a router chooses for it."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -189,7 +189,7 @@ class Experts(nn.Module):
 
 
 class Block(nn.Module):
-    """One block of a Transformer, attention and feed-forward part: rows of d numbers in and out."""
+    """One block of a Transformer: adds attention and then the feed-forward part to its input, of d elements a token."""
 
     def __init__(self, config: Config, how: How = "fused") -> None:
         super().__init__()
@@ -208,7 +208,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """A language model: tokens in, logits out, one score for each token of the vocabulary."""
+    """A language model: for each token of a sequence, a logit for each token of the vocabulary."""
 
     def __init__(self, config: Config, how: How = "fused") -> None:
         super().__init__()
@@ -225,7 +225,7 @@ class Transformer(nn.Module):
             self.head.weight = self.embedding.weight
 
     def caches(self, batch: int) -> list[Cache]:
-        """An empty KV cache for each layer, with room for `batch` texts."""
+        """An empty KV cache for each layer, with room for `batch` sequences."""
         like = self.embedding.weight
         return [Cache(self.config, batch, like) for _ in self.blocks]
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-ALL = 10**9  # tokens: no text is as long, so such a window hides nothing
+ALL = 10**9  # tokens: no sequence is as long, so such a window hides nothing
 
 
 @dataclass(frozen=True)
 class Config:
-    """The sizes of a model: layers, width, heads, KV heads, inner width, vocabulary, context."""
+    """The sizes of a model: number of layers, width, query heads, KV heads, inner width, vocabulary, context."""
 
     layers: int
     width: int
@@ -60,7 +60,7 @@ class Config:
 
 
 def matrices(config: Config) -> dict[str, tuple[int, int]]:
-    """Rows and columns of each of the seven matrices of one block, by name.
+    """Rows and columns of the seven matrices of one block, by the name of the matrix.
 
     With experts, those of one expert. A token's numbers go in by the rows.
     """
@@ -73,9 +73,9 @@ def matrices(config: Config) -> dict[str, tuple[int, int]]:
 
 
 def block_weights(config: Config) -> int:
-    """Weights in the matrices of one block that a token meets.
+    """Weights of one block that a token is multiplied by: those of its seven matrices.
 
-    With experts, these are the router's and those of the active experts.
+    With experts, those of attention, of the router and of the active experts.
     """
     dense = sum(rows * cols for rows, cols in matrices(config).values())
     more = (config.active - 1) * expert_weights(config)
@@ -84,18 +84,18 @@ def block_weights(config: Config) -> int:
 
 
 def expert_weights(config: Config) -> int:
-    """Weights of one feed-forward part: its matrices gate, up and down."""
+    """Weights of one expert, or of a block's only feed-forward part: its matrices gate, up and down."""
     return 3 * config.width * config.hidden
 
 
 def idle_weights(config: Config) -> int:
-    """Weights of the experts, in all layers, that a token does not go through."""
+    """Weights, in all layers, of the experts that a token does not go through."""
     idle = config.experts - config.active
     return config.layers * idle * expert_weights(config)
 
 
 def parameter_count(config: Config) -> int:
-    """All parameters of a model: its blocks, its last norm, the embedding and the head."""
+    """Number of parameters of a model: those of its blocks, its last norm, the embedding and the head."""
     d = config.width
     biases = (config.query_width + 2 * config.kv_width) * config.bias
     gains = 2 * d + 2 * config.head * config.normed
@@ -105,16 +105,16 @@ def parameter_count(config: Config) -> int:
 
 
 def attention_flops(config: Config, tokens: int, context: int) -> int:
-    """FLOPs of scores and weighted sums in all layers, where each token looks at `context` tokens.
+    """FLOPs of scores and weighted sums in all layers; `tokens`: how many are computed, `context`: how many each looks at.
 
-    Of these it looks at no more than the window.
+    A token looks at no more than the window.
     """
     seen = min(context, config.window)
     return config.layers * 2 * (2 * tokens * seen * config.query_width)
 
 
 def forward_flops(config: Config, tokens: int, context: int) -> int:
-    """FLOPs of a forward pass over `tokens` tokens, each of which looks at `context` tokens.
+    """FLOPs of a forward pass; `tokens`: how many are computed, `context`: how many each of them looks at.
 
     Two for each weight and token, the head included, and those of attention.
     """
@@ -127,7 +127,7 @@ def forward_flops(config: Config, tokens: int, context: int) -> int:
 def activation_bytes(
     config: Config, context: int, *, fused: bool = True, norm: int = 2
 ) -> int:
-    """Bytes that one block keeps for the backward pass, for each token, in bfloat16.
+    """Bytes for each token that one block keeps for the backward pass, in bfloat16.
 
     Each norm keeps its input, `norm` bytes a number, and one float32 a token: 2 bytes in a kernel of its own, 8 where
     PyTorch writes it out in float32. Fused attention keeps a float32 for each head, unfused attention a weight
@@ -149,9 +149,9 @@ def activation_bytes(
 
 
 def cache_bytes(config: Config, tokens: int, width: int = 2) -> int:
-    """Bytes of the KV cache for `tokens` tokens of one text, in all layers.
+    """Bytes of the KV cache of one sequence, in all layers; `tokens`: how many are in it, `width`: bytes of an element.
 
-    Of them no more are kept than a token looks at.
+    Only the tokens of the window are kept.
     """
     kept = min(tokens, config.window)
     return 2 * config.layers * config.kv_width * kept * width

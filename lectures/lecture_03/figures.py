@@ -67,7 +67,7 @@ def plot_lanes(launch: float, operation: float, times: Mapping[str, Sequence[flo
     fig, axes = blank(6.4, 1.9)
     for handed, start, color in zip(times["handed"], times["starts"], (BLUE, GREEN) * 4):
         axes.barh((1, 0), (launch, operation), left=(handed - launch, start), height=0.6, color=color + "99")
-    axes.set_yticks([0, 1], ["card", "program"])
+    axes.set_yticks([0, 1], ["GPU", "program"])
     axes.set(xlabel="µs", xlim=(0, None))
     return fig
 

@@ -46,7 +46,7 @@ def generating() -> None:
 
 
 def one_by_one(model: Transformer, tokens: Tensor) -> Tensor:
-    """The model's logits for tokens that it is fed one at a time, with a KV cache."""
+    """Feeds the model the tokens one at a time, with a KV cache; returns the logits for all of them."""
     caches = model.caches(len(tokens))
     singles = tokens.split(1, dim=1)
     return torch.cat([model(token, caches) for token in singles], dim=1)
@@ -61,17 +61,17 @@ def a_cache_gives_the_same_answer_for_less() -> None:
         this token and on those before it, because no token looks ahead. So a new token does not
         change them, and a *KV cache* keeps them.
 
-        Check that the result is the same. A small model, with unfused attention, processes a
-        sequence of `8` tokens at once. Then `one_by_one` feeds it the same tokens one at a time,
-        with a cache:
+        Check that the *logits* are the same, the scores that the model gives to the possible next
+        tokens. A small model, with unfused attention, processes a sequence of `8` tokens at once.
+        Then `one_by_one` feeds it the same tokens one at a time, with a cache:
     """)
     model = Transformer(SMALL, "written").double()
     tokens = torch.randint(SMALL.vocabulary, (1, 8))
     with torch.no_grad():
-        scores: Float[Tensor, "batch seq vocab"] = model(tokens)
+        logits: Float[Tensor, "batch seq vocab"] = model(tokens)
         from_cache: Float[Tensor, "batch seq vocab"] = one_by_one(model, tokens)
-    assert torch.allclose(scores, from_cache), \
-        "Both methods give the same scores for the next token."
+    assert torch.allclose(logits, from_cache), \
+        "Both methods give the same logits."
     note(r"""
         How much work does the cache save? Without it, the model runs over all $n$ tokens so far to
         generate token $n + 1$. With it, the model runs over the last token alone. In `3` steps that
@@ -79,11 +79,11 @@ def a_cache_gives_the_same_answer_for_less() -> None:
         Now `8` steps. `flops` counts their FLOPs, without a cache and with one:
     """)
     with torch.no_grad():
-        passes = [partial(model, tokens[:, :n]) for n in range(1, 9)]
-        without_cache = sum(flops(one_pass) for one_pass in passes)  # @inspect without_cache as FLOP
+        runs = [partial(model, tokens[:, :n]) for n in range(1, 9)]
+        without_cache = sum(flops(run) for run in runs)  # @inspect without_cache as FLOP
         with_cache = flops(lambda: one_by_one(model, tokens))  # @inspect with_cache as FLOP
     with torch.no_grad():  # @hide
-        first = flops(passes[0])
+        first = flops(runs[0])
     formula = (sum(forward_flops(SMALL, n, n) for n in range(2, 9)),
                sum(forward_flops(SMALL, 1, n) for n in range(2, 9)))  # @hide
     assert (without_cache - first, with_cache - first) == formula, \
@@ -99,15 +99,17 @@ def a_cache_gives_the_same_answer_for_less() -> None:
         `(1 + 8) / 2`, which is {(1 + 8) / 2}; with a cache it is `1`. So the matmuls with weights
         cost {(1 + 8) / 2} times the FLOPs. The longer the sequence, the more a cache saves.
 
-        Counted are {saved:.2f} times, because attention saves more: it combines pairs of tokens.
-        Without a cache, a step over $n$ tokens combines all $n^2$ pairs, together
-        `1 + 4 + ... + 64`, which is {pairs_without}. With a cache, the new token is combined with
-        $n$ tokens, together {pairs_with} pairs. That is {pairs_without / pairs_with:.2f} times.
+        The count is {saved:.2f} and not {(1 + 8) / 2}, because attention saves more than the
+        matmuls with weights: it works on pairs of tokens. Without a cache, a step over $n$ tokens
+        combines all $n^2$ pairs (unfused attention also computes those that the mask hides),
+        together `1 + 4 + ... + 64`, which is {pairs_without}. With a cache, step $n$ combines the
+        new token with $n$ tokens: `1 + 2 + ... + 8`, which is {pairs_with} pairs. For attention
+        alone that is {pairs_without} / {pairs_with} = {pairs_without / pairs_with:.2f} times the
+        FLOPs.
     """)
-    weights, pairs = 2 * 7504658432, 4 * 32 * 4096  # @hide
-    ones, squares = 500500, 333833500  # sums of n and of its square, to 1000  # @hide
-    again = weights * ones + pairs * squares  # @hide
-    once = weights * 1000 + pairs * ones  # @hide
+    sums = sum(range(1, 1001)), sum(n * n for n in range(1, 1001))  # @hide
+    assert sums == (500500, 333833500), \
+        "The numbers from 1 to 1000 add up to 500500, and their squares to 333833500."  # @hide
     steps = range(1, 9)  # @hide
     grids = {
         "without a cache": [[1 if at <= step else 0 for at in steps] for step in steps],
@@ -125,19 +127,20 @@ def a_cache_gives_the_same_answer_for_less() -> None:
                      through the model, in the right one only its diagonal; what is below it is
                      kept.
                  """)
-    question("Llama-3-8B runs `1000` steps, for `1000` tokens. About how many times as much work is it without a cache?",
-        answer=again / once, check=sum(forward_flops(LLAMA_3_8B, n, n) for n in range(1, 1001))
+    question("Llama-3-8B starts from one token and runs `1000` steps, each of which generates a token. About how many times as many FLOPs is that without a cache?",
+        answer=(2 * 7504658432 * 500500 + 4 * 32 * 4096 * 333833500) / (2 * 7504658432 * 1000 + 4 * 32 * 4096 * 500500), check=sum(forward_flops(LLAMA_3_8B, n, n) for n in range(1, 1001))
         / sum(forward_flops(LLAMA_3_8B, 1, n) for n in range(1, 1001)),
         unit="times", hint="Over how many tokens does a step without a cache run, on average?", within=0.1,
         wrong={"That is the last step; the earlier ones run over fewer tokens.": 1000}, why=r"""
-            Without a cache, step $n$ runs over $n$ tokens. From `1` to `1000` that is `500.5` on
-            average; with a cache it is one. Attention saves a little more, because without a cache
-            a step combines all pairs of its tokens.
+            Without a cache, step $n$ runs over $n$ tokens. From `1` to `1000` these are `500500`,
+            on average `500.5`; with a cache a step runs over one. Attention saves a little more,
+            because without a cache a step combines all $n^2$ pairs of its tokens, `333833500` in
+            all steps.
         """)
 
 
 def weighed_cache(config: Config, batch: int = 1) -> int:
-    """Bytes of the KV cache of `batch` full sequences, from its tensors, in bfloat16."""
+    """Bytes of the KV cache of full sequences, added up from its tensors in bfloat16; `batch`: how many sequences."""
     with torch.device("meta"):
         like = torch.empty((), dtype=torch.bfloat16)
         return config.layers * Cache(config, batch, like).memory.nbytes
@@ -148,9 +151,10 @@ def a_token_leaves_its_keys_and_values() -> None:
     note(r"""
         When a model generates a sequence, it keeps the keys and values of all tokens so far, in its
         *KV cache*. How much memory does that need? In every layer, each token adds one row of keys
-        and one row of values. A row has, say, `128` elements for each *KV head*, a head of keys and
-        of values. With $L$ layers, $d_{kv}$ elements in a row and $w$ bytes for an element, $T$
-        tokens need
+        and one row of values. In Llama-3-8B, [`4` query heads share](#heads_of_queries_share_keys)
+        one key and one value, those of a *KV head*. So a row has `128` elements for each KV head,
+        and not for each query head. With $L$ layers, $d_{kv}$ elements in a row and $w$ bytes for
+        an element, $T$ tokens need
 
         [@eq:cache]: $$
         \text{bytes of the KV cache} = 2\,L\,d_{kv}\,T\,w
@@ -176,7 +180,8 @@ def a_token_leaves_its_keys_and_values() -> None:
         "A token of Llama-2-7B needs 4 times as many bytes."  # @hide
     note(rf"""
         So a token needs `2` (key and value) × `32` layers × `8` KV heads × `128` elements × `2`
-        bytes, which is {token // KiB} KiB. A sequence of `8192` tokens needs exactly one GiB.
+        bytes, which is {token // KiB} KiB. A sequence of `8192` tokens needs `8192` times that,
+        exactly one GiB.
     """)
     three = LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B  # @hide
     keys = {(c.kv_heads, c.head) for c in three}  # @hide
@@ -195,12 +200,12 @@ def a_token_leaves_its_keys_and_values() -> None:
     misbelief("The cache of a larger model is larger in proportion.", rf"""
         The cache grows with the layers and the KV heads, and not with the parameters. Llama-3-405B
         has {sizes:.0f} times the parameters of Llama-3-8B. But it has the same number of KV heads,
-        and `126` layers instead of `32` [@llama3]. So its cache for a token is only {caches:.1f}
-        times as large.
+        and `126` layers instead of `32` [@llama3]. So its cache for a token is only `126 / 32`, or
+        {caches:.1f}, times as large.
     """)
     question(r"""
-        GPT-3 has `96` layers and `96` heads of `128` elements, none shared [@gpt3]. How many bytes
-        does one token add to its KV cache in `bfloat16`?
+        GPT-3 has `96` layers and `96` heads of `128` elements, each with keys and values of its own
+        [@gpt3]. How many bytes does one token add to its KV cache in `bfloat16`?
     """, answer=2 * 96 * (96 * 128) * 2, check=weighed_cache(GPT_3) // GPT_3.context, unit="B", within=0.05, wrong={
             "A token adds keys and values: two rows in each layer.": 96 * 96 * 128 * 2,
             "An element in bfloat16 needs two bytes.": 2 * 96 * 96 * 128,
@@ -209,14 +214,14 @@ def a_token_leaves_its_keys_and_values() -> None:
 
 
 def decoding_bytes(config: Config, batch: int, context: int) -> int:
-    """Bytes read to generate one token of each of `batch` sequences: the weights once, every cache once."""
+    """Bytes read in one decoding step: the weights once, and for each of `batch` sequences the cache of `context` tokens."""
     head = config.vocabulary * config.width
     weights = config.layers * block_weights(config) + head
     return 2 * weights + batch * cache_bytes(config, context)
 
 
 def full_caches(model: Transformer, batch: int, tokens: int) -> list[Cache]:
-    """A KV cache for each layer that already holds `tokens` tokens of each sequence, with any values."""
+    """A KV cache for each layer, filled with any values; `batch`: how many sequences, `tokens`: how many positions are filled."""
     caches = model.caches(batch)
     for cache in caches:
         cache.length = tokens
@@ -256,19 +261,19 @@ def reading_is_work_and_writing_is_waiting() -> None:
         Now a real model. Llama-3-8B has `7504658432` weights of `2` bytes in its matrices. Beside
         them a GPU moves the KV cache, the keys and values of all tokens so far, `131072` bytes per
         token. Compare generating one token after `2048` others with prefill of `2048` tokens. Both
-        move the weights once, and a cache of `2048` tokens.
+        read the weights once. Prefill writes a cache of `2048` tokens, and decoding reads it.
         `forward_flops(config, tokens, context)` gives the FLOPs of a forward pass over `tokens`
-        tokens that look at `context` tokens: `2` per weight and token, and those of attention. The
-        [ridge](#every_operation_has_an_intensity) of an H100 is its peak divided by its bandwidth,
-        the FLOPs that it can do while one byte arrives:
+        tokens that look at `context` tokens: `2` per weight and token, and those of attention for
+        all pairs, also the masked ones. The [ridge](#every_operation_has_an_intensity) of an H100
+        is its peak divided by its bandwidth, the FLOPs that it can do while one byte arrives:
     """)
     weights, cache = 2 * 7504658432, 131072 * 2048
     moved = weights + cache
-    decoding = forward_flops(LLAMA_3_8B, 1, 2048) / moved  # @inspect round(decoding, 1) as FLOP/B
+    decoding = forward_flops(LLAMA_3_8B, 1, 2048) / moved  # @inspect round(decoding, 2) as FLOP/B
     prefill = forward_flops(LLAMA_3_8B, 2048, 2048) / moved  # @inspect round(prefill) as FLOP/B
     assert moved == decoding_bytes(LLAMA_3_8B, 1, 2048), \
         "These are the bytes of the weights and of the cache."  # @hide
-    assert round(decoding, 1) == 1.1, \
+    assert round(decoding, 2) == 1.05, \
         "Decoding does about one FLOP with each byte."
     assert 2100 < prefill < 2200, \
         "Prefill of 2048 tokens does about 2000 times as many FLOPs with each byte."  # @hide
@@ -282,26 +287,39 @@ def reading_is_work_and_writing_is_waiting() -> None:
     extra = counted / decoding_bytes(MODEST, 1, full + 1)  # @hide
     assert 1 < extra < 1.06, \
         "In a small model, weights and cache are nearly all bytes that its operations move when it generates."  # @hide
+    with_tokens = 2048 * 4096 * 14336 / (2048 * 4096 + 4096 * 14336 + 2048 * 14336)  # @hide
+    assert ridge < round(with_tokens) == 1247 < prefill, \
+        "With the bytes of 2048 tokens, the gate does 1247 FLOPs with each byte, less than without them and more than the ridge."  # @hide
     note(rf"""
         An H100 can do {ridge:.0f} FLOPs while one byte arrives from its memory. Prefill does
         {prefill:,.0f} FLOPs with each byte, more than the ridge, so the GPU is busy with
-        arithmetic. Decoding does {decoding:.1f}, so the GPU waits for its memory nearly all the
-        time.
+        arithmetic. Decoding does {forward_flops(LLAMA_3_8B, 1, 2048) / 1e9:.1f} billion FLOPs with
+        {moved / 1e9:.1f} billion bytes, {decoding:.2f} with each, so the GPU waits for its memory
+        nearly all the time.
+
+        Left out is what the matmuls read and write for the tokens themselves. In prefill that is
+        not little: [with it](#every_operation_has_an_intensity), the gate of a block does
+        {with_tokens:,.0f} FLOPs with each byte for `2048` tokens. That is still far above the
+        ridge, so the conclusion stays.
+
+        Where is the border? The FLOPs for each byte are about the number of tokens that are
+        processed at once, so it should be near {ridge:.0f} tokens:
     """)
 
-    at_once = {n: forward_flops(LLAMA_3_8B, n, 2048) / moved for n in (256, 512)}  # @hide
+    at_once = {n: forward_flops(LLAMA_3_8B, n, 2048) / moved for n in (256, 512)}  # @inspect at_once as FLOP/B
     assert at_once[256] < ridge < at_once[512], \
         "With 512 tokens at once, the FLOPs for each byte are above the ridge, and with 256 below it."
     question(r"""
-        Llama-3-8B processes a short prompt of `100` tokens. Is the GPU busy with arithmetic? To
-        tell, estimate how many FLOPs it does with each byte that it reads.
+        Llama-3-8B processes a short prompt of `100` tokens. About how many FLOPs does the GPU do
+        with each byte that it moves?
     """, answer=100 * (2 * 7504658432 + 4 * 32 * 4096 * 100) / (2 * 7504658432 + 131072 * 100),
         check=forward_flops(LLAMA_3_8B, 100, 100) / decoding_bytes(LLAMA_3_8B, 1, 100),
         unit="FLOP/B", within=0.1, wrong={
             "That is for generating one token; here the weights serve 100 tokens.": 1,
         }, hint="How often is a weight used in this pass, and how often is it read?", why=r"""
             A weight of `2` bytes is read once and used for each of the `100` tokens, with `2` FLOPs
-            each time. That is about `100` FLOPs for each byte, still less than the ridge.
+            each time. That is about `100` FLOPs for each byte, still less than the ridge: the GPU
+            waits for memory.
         """)
 
 
@@ -315,16 +333,17 @@ def bandwidth_sets_the_pace() -> None:
         A model generates a single sequence, one token in each pass through the model. How fast can
         a GPU do that at best? In each pass it reads all weights from its memory. That takes far
         longer than the arithmetic for a single token, so the reading sets the time. With weights of
-        $10$ GB and a bandwidth of $1000$ GB/s, it can be done $1000 / 10 = 100$ times a second. In
-        general the tokens per second are at most
+        $10$ GB and a bandwidth of $1000$ GB/s, the weights can be read $1000 / 10 = 100$ times a
+        second. In general the tokens per second are at most
 
         $$
         \frac{\text{bandwidth}}{\text{bytes that a pass reads}}.
         $$
 
         For a token, Llama-3-8B reads `7504658432` weights of `2` bytes, those of its blocks and its
-        head. `CARDS` holds the datasheets of GPUs. Divide the bandwidths of four of them by these
-        bytes:
+        output matrix. (It reads the KV cache too. In a short sequence this is little beside the
+        weights, so it is left out, and the result is an upper bound.) `CARDS` holds the datasheets
+        of GPUs. Divide the bandwidths of four of them by these bytes:
     """)
     size = 2 * 7504658432  # bytes
     counted = decoding_bytes(LLAMA_3_8B, 1, 0)  # @hide
@@ -337,26 +356,28 @@ def bandwidth_sets_the_pace() -> None:
     assert 223 < h100 < 224, \
         "An H100 generates no more than 223 tokens a second."  # @hide
     faster = pace["H200"] / h100  # @inspect round(faster, 2) as times
-    assert math.isclose(faster, 4.8 / 3.35), \
+    assert round(faster, 3) == round(4.8 / 3.35, 3), \
         "An H200 decodes 4.8 / 3.35 times as fast as an H100, as its bandwidth says."
     sources = "; ".join(f"@{CARDS[name].source}" for name in cards)  # @hide
     note(rf"""
         An H100 has `3.35` TB/s, so it generates at most `3.35e12 / {size}` tokens a second, which
         is {h100:.0f} [{sources}]. Would its arithmetic allow more? A token costs `2` FLOPs per
-        weight, so divide the GPU's peak by these:
+        weight, so divide the GPU's peak by `2 * 7504658432`:
     """)
     by_arithmetic = PEAK / (2 * 7504658432)  # @inspect round(by_arithmetic) as tokens/s
     assert 65_000 < by_arithmetic < 66_000, \
         "By its arithmetic alone, an H100 could generate 65,926 tokens a second."  # @hide
     assert by_arithmetic == PEAK / forward_flops(LLAMA_3_8B, 1, 0), \
         "Two FLOPs for each weight are those of the formula."  # @hide
-    unused = by_arithmetic / h100
+    unused = by_arithmetic / h100  # @inspect round(unused) as times
     assert 295 < unused < 296, \
         "That is 295 times the tokens that its memory allows."  # @hide
     misbelief("A GPU with twice the FLOP/s decodes twice as fast.", rf"""
         Only the bandwidth counts, because the arithmetic could be {unused:.0f} times as fast and
-        waits. The H200 has the same FLOP/s as the H100. It generates {4.8 / 3.35:.1f} times as
-        fast, because its bandwidth is higher by this factor [@nvidia-h200].
+        waits. (This is the GPU's [ridge](#every_operation_has_an_intensity): peak and bandwidth are
+        both divided by `2 * 7504658432`, once FLOPs and once bytes.) The H200 has the same FLOP/s
+        as the H100. It generates {4.8 / 3.35:.1f} times as fast, because its bandwidth is higher by
+        this factor [@nvidia-h200].
     """)
     question(r"""
         Llama-3-8B is stored with half a byte for each weight, on an H100 with `3.35` TB/s. It reads
@@ -425,7 +446,7 @@ def a_processor_waits_for_weights_too() -> None:
 
 
 def step_seconds(config: Config, batch: int, context: int) -> float:
-    """Seconds at best to generate one token of each of `batch` sequences on an H100."""
+    """Seconds of one decoding step on an H100 at best; `batch`: how many sequences, `context`: tokens of each."""
     weights = decoding_bytes(config, 1, 0) / BANDWIDTH
     products = max(weights, forward_flops(config, batch, 0) / PEAK)
     caches = batch * cache_bytes(config, context) / BANDWIDTH
@@ -434,7 +455,7 @@ def step_seconds(config: Config, batch: int, context: int) -> float:
 
 
 def pace_of(config: Config, batch: int, context: int) -> float:
-    """Tokens per second of `batch` sequences together on an H100, at best."""
+    """Tokens per second that an H100 decodes in total at best; `batch`: how many sequences, `context`: tokens of each."""
     return batch / step_seconds(config, batch, context)
 
 
@@ -442,10 +463,10 @@ MEMORY = int(room(H100.memory, RESERVE, 0))  # bytes: a tenth is kept free
 
 
 def room_for(
-    config: Config, context: int, cards: int = 1, memory: int = MEMORY
+    config: Config, context: int, gpus: int = 1, memory: int = MEMORY
 ) -> int:
-    """How many sequences of `context` tokens have room for their KV caches beside the weights."""
-    left = cards * memory - 2 * parameter_count(config)
+    """How many sequences fit beside the weights with their KV caches; `context`: tokens of each, `gpus`: how many GPUs."""
+    left = gpus * memory - 2 * parameter_count(config)
     return left // cache_bytes(config, context)
 
 
@@ -464,27 +485,33 @@ def a_batch_shares_the_weights() -> None:
         So a step has two parts, in turn:
 
         - *The matmuls with weights.* The GPU reads $N$ weights of $w$ bytes, once for all
-          sequences. Each of $B$ sequences costs $2N$ FLOPs. The part takes the longer of both
-          times.
-        - *Attention.* The GPU reads the KV cache of each sequence, the keys and values of its
-          tokens, $C$ bytes. In Llama-3-8B, `4` query heads each do `2` FLOPs with an element of `2`
-          bytes, so `4` FLOPs with each byte. An H100 can do `295` in the time of a byte, so
-          attention waits for memory.
+          sequences. Each of $B$ sequences costs $2N$ FLOPs. This part takes as long as the reading
+          or the computing, whichever is longer.
+        - *Attention.* The KV cache of one sequence, the keys and values of its tokens, has $C$
+          bytes, and the GPU reads $B$ of these caches. In Llama-3-8B, `4` query heads share each KV
+          head, and each of the `4` does a multiplication and an addition with an element: `4 * 2`
+          FLOPs for `2` bytes, so `4` FLOPs with each byte. An H100 can do `295` in the time of a
+          byte, so attention waits for memory.
 
         [@eq:step]: $$
         \text{step} = \max\left(\frac{N w}{\text{bandwidth}},\; \frac{2BN}{\text{peak}}\right)
         + \frac{B\,C}{\text{bandwidth}}
         $$
 
-        Take Llama-3-8B on an H100. Reading its weights takes `4.48` ms. Reading the cache of a long
-        sequence, of `8192` tokens, takes `0.32` ms; that of a short sequence, of `128` tokens,
-        takes `0.005` ms. `pace_of` divides the tokens of a step, one for each sequence, by its
-        time:
+        Take Llama-3-8B on an H100, which reads `3.35e12` bytes a second. Reading `2 * 7504658432`
+        bytes of weights takes `4.48` ms. Reading the cache of a long sequence of `8192` tokens,
+        `2**30` bytes, takes `0.32` ms; that of a short sequence of `128` tokens takes a `64`th of
+        this, `0.005` ms. The FLOPs of `48` sequences with the weights take `0.73` ms, less than
+        reading the weights. So in the maximum the reading counts, and it does up to `295`
+        sequences. `pace_of` divides the tokens of a step, one for each sequence, by its time:
     """)
     weights = 1e3 * 2 * 7504658432 / BANDWIDTH  # @hide
     one_cache = 1e3 * GiB / BANDWIDTH  # @hide
     assert (round(weights, 2), round(one_cache, 2), round(one_cache / 64, 4)) == (4.48, 0.32, 0.005), \
         "An H100 reads the weights in 4.48 ms, a cache of one GiB in 0.32 ms, and one of 128 tokens in 0.005 ms."  # @hide
+    computing = 1e3 * 2 * 48 * 7504658432 / PEAK  # @hide
+    assert round(computing, 2) == 0.73, \
+        "The FLOPs of 48 sequences with the weights take 0.73 ms."  # @hide
     assert round(PEAK / BANDWIDTH) == 295, \
         "While a byte arrives, an H100 can do 295 FLOPs."  # @hide
     assert attention_flops(LLAMA_3_8B, 1, 8192) == 4 * GiB, \
@@ -540,8 +567,9 @@ def a_batch_shares_the_weights() -> None:
         is only {long[3] / long[0]:.0f} times, because each has a cache to read: a step takes `4.48`
         ms for the weights and `48 * 0.32` ms for the caches, {1e3 * full_step:.1f} ms in all.
 
-        A single sequence gets no faster in a batch. It waits longer for its next token,
-        {waits[1]:.1f} times as long with {batches[3]} long sequences as alone.
+        A single sequence gets no faster in a batch. It waits longer for its next token: with
+        {batches[3]} long sequences {1e3 * full_step:.1f} ms instead of the `4.48 + 0.32` ms that it
+        needs alone, {waits[1]:.1f} times as long.
     """)
     more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]  # @hide
 
@@ -559,7 +587,7 @@ def a_batch_shares_the_weights() -> None:
             the others. With short sequences the total first grows nearly in proportion to their
             number. From {turn} sequences on, the FLOPs take longer than reading the weights.
         """,
-        caption=f"Tokens per second of Llama-3-8B on an {H100.name}, at best, while the caches fit beside the weights in nine tenths of its memory.",
+        caption=f"Tokens per second of Llama-3-8B on an {H100.name}, at best, for as many sequences as fit into its memory.",
         alt=r"""
             Two lines over the number of sequences: the total tokens per second, which rise, and
             those of each sequence, which fall.
@@ -595,17 +623,22 @@ def memory_limits_the_batch() -> None:
 
         rounded down. With $10$ GB of memory, $4$ GB of weights and caches of $2$ GB,
         $(10 - 4) / 2 = 3$ sequences fit. Take Llama-3-8B on an {H100.name}. It has `8030261248`
-        parameters of `2` bytes. For each of `8192` tokens, a full sequence's cache needs
+        parameters of `2` bytes. (These are all parameters. A step reads `7504658432` of them, those
+        of the matrices. The others are the embedding, of which it looks up only a few rows, and the
+        few gains of the norms; but all of them are in memory.) For each of `8192` tokens, a full
+        sequence's cache needs
         [`2` (key and value) × `32` layers × `8` KV heads × `128` elements × `2` bytes](#a_token_leaves_its_keys_and_values),
         in all one GiB. The GPU is sold with `80` GB, and a tenth is
-        [kept free](#checkpointing_lets_a_large_model_fit), for buffers and for what an operation
-        needs for a moment. So weights and caches may have `72` GB:
+        [kept free](#checkpointing_lets_a_large_model_fit), for buffers and temporary results. So
+        weights and caches may have `72` GB:
     """)
     memory = 72 * 10**9  # bytes
     assert memory == MEMORY, \
         "This is nine tenths of the memory of an H100."  # @hide
     assert 2 * 32 * (8 * 128) * 2 * 8192 == GiB == cache_bytes(LLAMA_3_8B, 8192), \
         "The cache of a full sequence needs one GiB."  # @hide
+    assert parameter_count(LLAMA_3_8B) - 128256 * 4096 - 65 * 4096 == 7504658432, \
+        "Without the embedding and the gains of 65 norms, 7504658432 parameters are left."  # @hide
     left = memory - 2 * 8030261248  # @inspect round(left / GiB, 1) as GiB
     sequences = left // GiB  # @inspect sequences
     assert sequences == 52, \
@@ -618,10 +651,16 @@ def memory_limits_the_batch() -> None:
     assert every_byte == 64, \
         "In every byte of it, 64 would fit."  # @hide
     note(rf"""
-        Beside the weights there are {left / GiB:.1f} GiB left, so {sequences} full sequences fit,
-        and {every_byte} in every byte that the driver shows [@{H100.seen}], if nothing else needed
-        memory. Shorter sequences have smaller caches, so more of them fit. The limit matters,
-        because a larger batch gives more tokens per second in total:
+        Beside the weights there are {memory / 1e9:.0f} − {2 * 8030261248 / 1e9:.2f} =
+        {left / 1e9:.2f} GB left. A GiB is `2**30` bytes, so these are {left / GiB:.1f} GiB, and
+        {sequences} full sequences fit.
+
+        Without the free tenth more would fit. The driver shows `81559` MiB [@{H100.seen}],
+        {81559 * MiB / GiB:.1f} GiB. The weights are {2 * 8030261248 / GiB:.1f} GiB of that, and the
+        rest has room for {every_byte} sequences. But then nothing else could need memory.
+
+        Shorter sequences have smaller caches, so more of them fit. The limit matters, because a
+        larger batch gives more tokens per second in total:
     """)
 
     def with_caches(sequences: int, tokens: int, kv_heads: int) -> dict[str, Any]:  # @hide
@@ -660,10 +699,11 @@ def memory_limits_the_batch() -> None:
         "With 32 KV heads, 16 sequences no longer fit."  # @hide
     question(r"""
         Llama-3-70B has `70553706496` parameters of `2` bytes. The cache of a full sequence needs
-        `2 * 80 * 1024 * 8192 * 2` bytes. Four H100 together have `4 * 80` GB, and a tenth is kept
-        free. How many full sequences fit beside the weights at most?
+        `2 * 80 * 1024 * 8192 * 2` bytes: keys and values, `80` layers, `8 * 128` elements, `8192`
+        tokens, `2` bytes. Weights and caches are split over four H100, which together have `4 * 80`
+        GB, and a tenth is kept free. How many full sequences fit beside the weights at most?
     """, answer=(4 * 72 * 10**9 - 2 * 70553706496) // (2 * 80 * 1024 * 8192 * 2),
-        check=room_for(LLAMA_3_70B, 8192, cards=4), unit="sequences", within=0.02, wrong={
+        check=room_for(LLAMA_3_70B, 8192, gpus=4), unit="sequences", within=0.02, wrong={
             "The weights need two bytes each.": (4 * 72 * 10**9 - 70553706496) // (2 * 80 * 1024 * 8192 * 2),
             "A tenth of the memory is kept free.": (4 * 80 * 10**9 - 2 * 70553706496) // (2 * 80 * 1024 * 8192 * 2),
             "The weights also have to be there.": 4 * 72 * 10**9 // (2 * 80 * 1024 * 8192 * 2),
@@ -674,7 +714,7 @@ def memory_limits_the_batch() -> None:
 
 
 def cache_intensity(heads: int, kv_heads: int, batch: int) -> float:
-    """FLOPs that attention does with each byte of the KV cache, for one new token in bfloat16."""
+    """FLOPs that attention does with each byte of the KV cache in bfloat16, for one new token of each sequence."""
     with torch.device("meta"):
         q = torch.empty(batch, 1, heads, 128, dtype=torch.bfloat16)
         k = torch.empty(batch, 1024, kv_heads, 128, dtype=torch.bfloat16)
@@ -933,7 +973,7 @@ def a_step_has_a_bound() -> None:
 
 
 def random_model(config: Config) -> Transformer:  # @stepover
-    """A model of these sizes on the GPU, in bfloat16, with random weights."""
+    """Builds a model of these sizes on the GPU, in bfloat16, with random weights."""
     with torch.device("meta"):
         model = Transformer(config).bfloat16()
     model.to_empty(device="cuda")
@@ -943,8 +983,8 @@ def random_model(config: Config) -> Transformer:  # @stepover
     return model
 
 
-def time_writing(model: Transformer, batch: int, context: int) -> Timing:  # @stepover
-    """The time to generate the last of `context` tokens of each of `batch` sequences, in one graph."""
+def time_decoding(model: Transformer, batch: int, context: int) -> Timing:  # @stepover
+    """Times one decoding step of `batch` sequences as a CUDA graph; the new token is the last of `context` tokens."""
     token = torch.zeros(batch, 1, dtype=torch.int64, device="cuda")
     caches = model.caches(batch)
     for cache in caches:
@@ -979,7 +1019,7 @@ def writing_is_timed_on_the_card() -> None:
         the GPU waits for its memory.
 
         Where there is a GPU, the code below compares its times with these bounds. `random_model`
-        builds the model, and `time_writing` times a step. `find` looks up the GPU's datasheet.
+        builds the model, and `time_decoding` times a step. `find` looks up the GPU's datasheet.
         `share` is the bytes of a step, divided by its time and by the bandwidth; at the bound it
         would be `1`. A real GPU does not quite get there: a step is a chain of short operations,
         and at the beginning and end of each its memory idles. So the code asks for a share above
@@ -998,7 +1038,7 @@ def writing_is_timed_on_the_card() -> None:
     assert [round(1e3 * b * weights / PEAK, 3) for b in batches] == [0.005, 0.037, 0.147], \
         "An H100 does 2 FLOPs for each weight and sequence in 0.005, 0.037 and 0.147 ms."  # @hide
     model = random_model(config)
-    timed = [time_writing(model, b, context) for b in batches]  # @measure timed
+    timed = [time_decoding(model, b, context) for b in batches]  # @measure timed
     paces = [b / t.seconds for b, t in zip(batches, timed)]  # @measure paces as tokens/s
     assert paces == sorted(paces), \
         "With more sequences, the total tokens per second rise."

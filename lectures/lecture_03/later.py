@@ -283,7 +283,7 @@ def a_batch_reads_most_experts() -> None:
             "Tokens may choose the same expert.": 0.75,
             "That is the share of the experts that no token chooses.": 0.75**3,
         }, hint="With what probability does none of them choose a given expert?",
-        why="A token does not choose a given expert with probability `3/4`, and none of the three does with `3/4 * 3/4 * 3/4`. The rest of the experts is read.")
+        why="A token does not choose a given expert with probability `3/4`, and none of the three does with `3/4 * 3/4 * 3/4`. All other experts are read.")
 
 
 @aside
@@ -395,7 +395,7 @@ def queries_meet_latents_directly() -> None:
             "The additions are missing.": 1000 * 8 * 16,
             "That is for one token.": 2 * 8 * 16,
         }, hint="How many weights does the matrix that makes a key have?",
-        why="The matrix has `8 * 16` weights, and each costs a multiplication and an addition for each of `1000` tokens. Multiplied by the query instead, it costs that for one row only.")
+        why="The matrix has `8 * 16` weights, and each costs a multiplication and an addition for each of `1000` tokens. Multiplied by the query instead, the matrix costs `2 * 8 * 16` FLOPs once, because there is one query.")
 
 
 @aside

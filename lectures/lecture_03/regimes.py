@@ -19,7 +19,7 @@ from plots import stacks
 from litbook import aside, explore, figure, misbelief, note, question, requires
 
 from .block import Block, RMSNorm, turns, written_attention
-from .counts import Config, block_weights, matrices
+from .counts import Config, attention_flops, block_weights, matrices
 from .figures import plot_lanes, plot_lines
 from .published import LLAMA_3_8B
 
@@ -34,7 +34,7 @@ def three_regimes() -> None:
         What limits the speed of a GPU while it runs a model? There are three answers. It computes
         all the time; we say that it waits for *arithmetic*. Its arithmetic waits for bytes from
         *memory*. Or it has nothing to do, and waits for the program to *launch* the next operation.
-        A remedy for one of these does nothing for the others. So first find out which it is, by
+        A fix for one of these does nothing for the others. So first find out which it is, by
         counting FLOPs and bytes.
     """)
     every_operation_has_an_intensity()
@@ -72,7 +72,7 @@ OVERWRITES = "copy_", "fill_", "zero_"  # operations that read nothing of the te
 
 
 class Traffic(Watching):
-    """Lists every operation that runs inside, with its FLOPs and the bytes that it moves.
+    """While it is active, lists every operation that PyTorch runs, with its FLOPs and the bytes that it moves.
 
     A view moves nothing, and neither does memory that is only reserved. An embedding reads the rows that are looked
     up, not its table. What is overwritten is not read, and nothing is read for its shape alone.
@@ -109,19 +109,19 @@ def shares_memory(given: list[Tensor], results: list[Tensor]) -> bool:
 
 
 def bytes_of(tensors: list[Tensor]) -> int:
-    """Bytes of these tensors together; of one that repeats its memory, the memory."""
+    """Bytes of these tensors in memory; an expanded tensor counts only with the memory behind it."""
     return sum(min(t.nbytes, t.untyped_storage().nbytes()) for t in tensors)
 
 
 def operations_of(call: Callable[[], object]) -> list[Operation]:  # @stepover
-    """The operations that a call runs, each with its FLOPs and the bytes read and written."""
+    """Runs a function without arguments; returns its operations, each with its FLOPs and the bytes read and written."""
     with torch.no_grad(), Traffic() as traffic:
         call()
     return traffic.operations
 
 
 def bytes_moved(call: Callable[[], object]) -> int:  # @stepover
-    """Bytes that all operations of a call read and write together."""
+    """Runs a function without arguments; returns the bytes that all its operations read and write."""
     return sum(op.moved for op in operations_of(call))
 
 
@@ -162,15 +162,16 @@ def every_operation_has_an_intensity() -> None:
         Now the intensity of a matmul. `m` tokens of `k` elements are multiplied by a matrix of `k`
         rows and `n` columns. Each weight costs a multiplication and an addition per token: $2mkn$
         FLOPs. The matmul reads $mk$ elements of tokens and $kn$ weights, and writes $mn$ elements.
-        Each has `2` bytes in `bfloat16`, so it moves $2(mk + kn + mn)$ bytes. The intensity is
+        Each has `2` bytes in `bfloat16`, so it moves $2(mk + kn + mn)$ bytes. In the intensity, the
+        `2` FLOPs and the `2` bytes cancel:
 
         $$
-        \frac{mkn}{mk + kn + mn}.
+        \frac{2mkn}{2(mk + kn + mn)} = \frac{mkn}{mk + kn + mn}.
         $$
 
-        If there are few tokens, nearly all that is moved are the $kn$ weights. Then the intensity
-        is about $mkn / kn = m$, the number of tokens, because each weight is read once, and used
-        once for each token.
+        If there are few tokens, nearly all bytes that are moved are those of the $kn$ weights. Then
+        the intensity is about $mkn / kn = m$, the number of tokens, because each weight is read
+        once, and used once for each token.
 
         Take the gate of Llama-3-8B, a matrix with $k = 4096$ and $n = 14336$, with `2048` tokens
         and with a single one. `operations_of` lists the operations that PyTorch runs, with their
@@ -188,7 +189,7 @@ def every_operation_has_an_intensity() -> None:
     assert matrix.itemsize == 2, \
         "An element has 2 bytes in bfloat16."  # @hide
     products = operations_of(lambda: (tokens @ matrix, tokens[:1] @ matrix))
-    counted = [op.flops / op.moved for op in products if op.flops]
+    counted = [op.flops / op.moved for op in products if op.flops]  # cutting out tokens[:1] does no FLOPs
     rounded = [round(each) for each in counted]  # @inspect rounded as FLOP/B
     formula = [m * k * n / (m * k + k * n + m * n) for m in (2048, 1)]  # @hide
     assert counted == formula, \
@@ -200,15 +201,20 @@ def every_operation_has_an_intensity() -> None:
         "With 2048 tokens, the intensity is more than 4 times the ridge."
     assert round(single, 3) == 1.0, \
         "With one token, the matmul does one FLOP with each byte."
+    sizes = [round(elements / 1e6, 1) for elements in (2048 * k, k * n, 2048 * n)]  # @hide
+    assert sizes == [8.4, 58.7, 29.4], \
+        "In millions, 2048 tokens have 8.4 elements, the matrix 58.7, and the results 29.4."  # @hide
     note(rf"""
-        With `2048` tokens the matmul does {many:,.0f} FLOPs with each byte, more than the ridge of
+        With `2048` tokens the intensity is less than `2048`, because the elements of tokens and
+        results are no longer few: {sizes[0]} and {sizes[2]} million, beside {sizes[1]} million
+        weights. The matmul does {many:,.0f} FLOPs with each byte, more than the ridge of
         {ridge:.0f}, and waits for arithmetic. With one token it does {single:.0f}, far less than
         the ridge, and waits for memory.
     """)
     question(rf"""
         The gate of Llama-3-8B is a matrix with $k = 4096$ and $n = 14336$, and the ridge of an H100
-        is `{ridge:.1f}` FLOPs a byte. What is the smallest number of tokens with which the matmul
-        waits for arithmetic?
+        is `{ridge:.1f}` FLOPs a byte. What is the smallest number of tokens $m$ with which the
+        matmul waits for arithmetic? (Solve $mkn/(mk + kn + mn) > {ridge:.1f}$ for $m$.)
     """, answer=math.ceil(ridge * k * n / (k * n - ridge * (k + n))), check=next(m for m in range(1, 999) if m * k * n / (m * k + k * n + m * n) > ridge), within=0.02,
              unit="tokens", hint="Set the intensity $mkn/(mk + kn + mn)$ equal to the ridge $R$. Solved for $m$, that is $Rkn/(kn - R(k + n))$.",
              wrong={"The tokens are also read, and the results written: these bytes count.": 296}, why=r"""
@@ -273,14 +279,14 @@ def the_intensity_bounds_the_utilization() -> None:
 
 
 def shares(parts: Mapping[str, float]) -> dict[str, float]:
-    """Each part divided by the sum of all parts."""
+    """Divides each part by the sum of all parts."""
     total = sum(parts.values())
     return {name: part / total for name, part in parts.items()}
 
 
 @torch.library.custom_op("lecture_03::rms_norm", mutates_args=())
 def norm_kernel(x: Tensor, gain: Tensor) -> Tensor:  # @stepover
-    """RMSNorm as one operation, as CUDA has it: it reads `x` and the gains, and writes its result."""
+    """RMSNorm as a single operation, as on a GPU: reads `x` and the gains once, and writes the result once."""
     return F.rms_norm(x, gain.shape, gain)
 
 
@@ -288,7 +294,7 @@ norm_kernel.register_fake(lambda x, gain: torch.empty_like(x))
 
 
 class KernelNorm(RMSNorm):
-    """An RMSNorm that a counter sees as one operation, on any device."""
+    """The layer that runs `norm_kernel`, so that a counter sees one operation on any device."""
 
     def forward(self, x: Tensor) -> Tensor:
         y: Tensor = norm_kernel(x, self.gain)
@@ -298,7 +304,7 @@ class KernelNorm(RMSNorm):
 def block_operations(
     tokens: int, config: Config = LLAMA_3_8B
 ) -> list[Operation]:
-    """The operations of one block that reads `tokens` tokens in bfloat16, unfused attention."""
+    """The operations of one block in bfloat16, with unfused attention; `tokens`: how many tokens it reads."""
     with torch.device("meta"):
         block = Block(config, "written")
         block.before_attention = KernelNorm(config.width)
@@ -310,7 +316,7 @@ def block_operations(
 
 
 def seconds_at_best(op: Operation) -> float:
-    """Seconds of an operation on an H100: of its FLOPs or its bytes, whichever takes longer.
+    """Seconds that an operation takes on an H100 at best: those of its FLOPs or those of its bytes, whichever are more.
 
     Nothing is taken to stay in the GPU's cache from one operation to the next.
     """
@@ -323,7 +329,7 @@ KINDS = {"mm": "matmuls with weights", "bmm": "matmuls in attention"}
 def by_kind(
     operations: Sequence[Operation], price: Callable[[Operation], float]
 ) -> dict[str, float]:
-    """FLOPs, bytes or seconds of all operations, added up for each of three kinds."""
+    """Adds up what `price` gives for each operation (FLOPs, bytes or seconds), separately for three kinds of operation."""
     sums = dict.fromkeys([*KINDS.values(), "all in between"], 0.0)
     for op in operations:
         sums[KINDS.get(op.name, "all in between")] += price(op)
@@ -415,7 +421,7 @@ def a_block_moves_more_than_it_multiplies() -> None:
 
 
 def normalized(x: Tensor, gain: Tensor) -> Tensor:
-    """RMSNorm of `x` in separate operations; same shape."""
+    """RMSNorm of `x` in separate operations; the result has the shape of `x`."""
     return x * (x.pow(2).mean(-1, keepdim=True) + 1e-5).rsqrt() * gain
 
 
@@ -432,7 +438,7 @@ def lifted(x: Tensor) -> Tensor:
 
 
 def passes(call: Callable[..., Tensor], *given: Tensor) -> tuple[float, float]:
-    """Passes over memory of a call, in sizes of its result: as PyTorch runs it, and fused."""
+    """Bytes that a function moves, divided by the bytes of its result: as PyTorch runs it, and if it were fused."""
     made = call(*given)
     least = bytes_of([*given, made])
     return bytes_moved(partial(call, *given)) / made.nbytes, least / made.nbytes
@@ -448,10 +454,10 @@ def fusion_saves_the_bytes_between_operations() -> None:
         The multiplication reads this result and `up`, and writes its own, three passes. Together
         that is `5`.
 
-        A single program can do better. For each element it reads `gate` and `up`, does both
-        operations, and writes the end result. What comes between is never written. That is `3`
-        passes. Such a joining is called *fusion*. `passes` counts the passes without and with
-        fusion, from the bytes of the tensors:
+        A single *kernel*, a program that runs on the GPU, can do better. For each element it reads
+        `gate` and `up`, does both operations, and writes the end result. What comes between is
+        never written. That is `3` passes. Joining operations like this is called *fusion*. `passes`
+        counts the passes without and with fusion, from the bytes of the tensors:
     """)
     with torch.device("meta"):  # @hide
         gate, up = torch.empty(16384, 4096), torch.empty(16384, 4096)
@@ -479,10 +485,10 @@ def fusion_saves_the_bytes_between_operations() -> None:
         Fusion saves no computation: all ten additions are still done. They can be up to
         {longest:.0f} times as fast, because the tensors in between are never written and read.
     """)
-    note("`torch.compile` finds such chains in a model, and makes a single program of each chain.")
-    separate, fused = passes(lambda a, b, c: a * b + c, gate, up, up + 1)  # @hide
+    note("`torch.compile` finds such chains in a model, and makes a single kernel of each chain.")
+    in_two, in_one = passes(lambda a, b, c: a * b + c, gate, up, up + 1)  # @hide
     question("PyTorch runs `a * b + c` as a multiplication and then an addition. All three tensors have the same size. How many times as fast can fusion make it at best?",
-        answer=separate / fused, check=6 / 4, unit="times", wrong={
+        answer=6 / 4, check=in_two / in_one, unit="times", wrong={
             "The multiplication also writes its result, and the addition reads it again.": 5 / 4,
             "Fused, three tensors are read and one is written.": 2.0,
         }, hint="Count the passes of each operation: what it reads and what it writes.",
@@ -496,7 +502,7 @@ def in_tiles(  # @stepover
     k: Float[Tensor, "n d"],
     v: Float[Tensor, "n d"],
 ) -> tuple[Float[Tensor, "n d"], int]:
-    """Causal attention of one head in tiles of `rows` tokens: its result, and elements loaded."""
+    """Causal attention of one head in tiles; `rows`: tokens of a tile. Returns the result and how many elements were loaded."""
     n, d = q.shape
     mask = torch.full((rows, rows), -torch.inf).triu(1)
     mixed, loaded = torch.empty_like(q), 0
@@ -521,7 +527,7 @@ def in_tiles(  # @stepover
 
 @one_thread()
 def most_made(call: Callable[[], object]) -> int:  # @stepover
-    """The most bytes that results of the call's operations take up at once."""
+    """Runs a function without arguments; returns the peak of the bytes of its operations' results."""
     with Alive() as watch:
         call()
     return watch.most
@@ -748,7 +754,7 @@ def even_one_number_takes_microseconds() -> None:
 
 
 class Wait(NamedTuple):
-    """Seconds of one block on an H100 at best: arithmetic, memory, and launches."""
+    """Seconds of one block on an H100 at best: of operations that wait for arithmetic, of those that wait for memory, of launches."""
 
     arithmetic: float  # of operations that wait for it longer than for memory
     memory: float      # of all others
@@ -761,14 +767,15 @@ class Wait(NamedTuple):
 
 
 def waits(tokens: int, config: Config = LLAMA_3_8B) -> Wait:
-    """Seconds of one block that reads `tokens` tokens on an H100, by what it waits for."""
+    """Adds up the seconds of one block on an H100 by what it waits for; `tokens`: how many tokens it reads."""
     done = block_operations(tokens, config)
     bound = [op for op in done if op.flops / PEAK > op.moved / BANDWIDTH]
     work, both = (sum(map(seconds_at_best, ops)) for ops in (bound, done))
     return Wait(work, both - work, LAUNCH * sum(op.moved > 0 for op in done))
 
 
-AT_THE_END, AFTER_EACH = "at the end", "after each operation"
+AT_THE_END = "at the end"
+AFTER_EACH = "after each operation"
 
 
 def in_lanes(launch: int, operation: int, the_program_waits: str) -> dict[str, Any]:  # @hide
@@ -787,8 +794,8 @@ def in_lanes(launch: int, operation: int, the_program_waits: str) -> dict[str, A
 def operations_run_in_turn() -> None:
     """A GPU runs its operations in turn, while the program launches the next ones."""
     note(rf"""
-        A program runs a chain of operations on a GPU. How long do they take at best? Two things go
-        on at the same time:
+        A Python program on the CPU runs a chain of operations on a GPU. How long do they take at
+        best? Two things go on at the same time:
 
         - The program *launches* the operations: it hands them to the GPU, one by one, and does not
           wait for their results. Assume {LAUNCH / MICRO:.0f} µs for each, however small it is.
@@ -796,8 +803,8 @@ def operations_run_in_turn() -> None:
           arrive. So an operation takes the time of its FLOPs or that of its bytes, whichever is
           longer. The times of all operations add up.
 
-        All is done when both are. With $n$ operations, of which operation $i$ does $F_i$ FLOPs and
-        moves $Q_i$ bytes, the time is at least
+        The chain is done when the last launch and the last operation are done. With $n$ operations,
+        of which operation $i$ does $F_i$ FLOPs and moves $Q_i$ bytes, the time is at least
 
         [@eq:block-time]: $$
         \text{{time}} = \max\left(n \cdot \text{{launch}},\;
@@ -805,9 +812,15 @@ def operations_run_in_turn() -> None:
         \frac{{Q_i}}{{\text{{bandwidth}}}}\right)\right)
         $$
 
-        See it with eight operations. `in_lanes` computes, in µs, when each is launched, when it
-        starts, and when all are done. Its arguments are the time of a launch and that of an
-        operation; with `AT_THE_END` the program waits for results only when all is launched:
+        Take eight operations, and {LAUNCH / MICRO:.0f} µs for a launch. If an operation takes $2$
+        µs, the formula gives $\max(8 \cdot 5, 8 \cdot 2) = 40$ µs, and if it takes $20$ µs,
+        $\max(8 \cdot 5, 8 \cdot 20) = 160$ µs. The chain should need a little more: in the first
+        case the last operation still runs after the last launch, $2$ µs, and in the second nothing
+        runs during the first launch, $5$ µs.
+
+        `in_lanes` computes, in µs, when each operation is launched, when it starts, and when all
+        are done. Its arguments are the time of a launch and that of an operation. With `AT_THE_END`
+        the program waits for results once, after the last launch:
     """)
     short, long = in_lanes(5, 2, AT_THE_END), in_lanes(5, 20, AT_THE_END)
     times = short["total"], long["total"]  # @inspect times as µs
@@ -815,7 +828,7 @@ def operations_run_in_turn() -> None:
         "Operations of 2 µs wait for their launches: 8 launches and the last operation."
     assert times[1] == 5 + 8 * 20, \
         "Operations of 20 µs wait for one launch only, the first."
-    note("So if the operations are short, the time is that of the launches, and if they are long, that of the GPU. (The last operation, or the first launch, comes on top.) Try other times:")
+    note("So if the operations are short, the time is that of the launches, and if they are long, that of the GPU. Try other times:")
     after_each = in_lanes(5, 2, AFTER_EACH)["total"]  # @hide
     assert after_each == 8 * (5 + 2), \
         "If the program waits for each, the times add up."  # @hide
@@ -850,13 +863,13 @@ def operations_run_in_turn() -> None:
 
 
 def a_block_waits_for_three_things() -> None:
-    """With few tokens a block waits for launches, with more for arithmetic, with very many for memory."""
+    """With few tokens a block waits for launches, with more for arithmetic, with very many and unfused attention for memory."""
     note(rf"""
-        What does a Transformer block wait for on a GPU? Its program *launches* its operations,
-        hands them to the GPU one by one, and the GPU may have to wait for that. While the GPU runs
-        an operation the program already launches the next, so whichever takes longer counts. On the
-        GPU, an operation waits for *arithmetic* if its FLOPs take longer than its bytes, and for
-        *memory* if its bytes take longer. The GPU runs the operations
+        What does a Transformer block wait for on a GPU? The program *launches* the block's
+        operations: it hands them to the GPU one by one. If the GPU is quicker than that, it waits.
+        While the GPU runs an operation the program already launches the next, so whichever takes
+        longer counts. On the GPU, an operation waits for *arithmetic* if its FLOPs take longer than
+        its bytes, and for *memory* if its bytes take longer. The GPU runs the operations
         [in turn](#operations_run_in_turn), so their times add up.
 
         `waits` adds them up for a block of Llama-3-8B on an H100, with unfused attention and
@@ -866,8 +879,7 @@ def a_block_waits_for_three_things() -> None:
     """)
     lengths = [1, 8, 64, 512, 4096]  # @inspect lengths  # @unnoticed: 8, 64, 512: points of the curves
     times = [waits(tokens) for tokens in lengths]
-    for_launches = [t.launches > t.gpu for t in times]
-    assert for_launches == [True] * 3 + [False] * 2, \
+    assert [t.launches > t.gpu for t in times] == [True] * 3 + [False] * 2, \
         "With 64 tokens or fewer, launching takes longer than the GPU."
     arithmetic = [t.arithmetic / t.gpu for t in times]
     assert arithmetic[:3] == [0.0] * 3, \
@@ -876,11 +888,19 @@ def a_block_waits_for_three_things() -> None:
         "With 512 tokens, 70 % of the GPU's time is arithmetic."
     assert 0.36 < arithmetic[4] < 0.38, \
         "With 4096 tokens, 37 % of the GPU's time is arithmetic, and all else is memory."
-    assert all(t.launches / 2 < t.gpu < 2 * t.launches for t in times[:3]), \
-        "With 64 tokens or fewer, the GPU takes longer than launches at half the time, and less than at twice the time."  # @hide
+    assert [round(t.gpu / t.launches, 2) for t in times[:3]] == [0.77, 0.73, 0.78], \
+        "With 1, 8 and 64 tokens, the GPU takes 0.77, 0.73 and 0.78 times as long as launching."  # @hide
     longest = ["launches" if t.launches > t.gpu else "arithmetic" if t.arithmetic > t.memory else "memory" for t in times]  # @hide
     assert longest == ["launches"] * 3 + ["arithmetic", "memory"], \
         "With more and more tokens, the block waits for launches, for arithmetic, and for memory."  # @hide
+    counts = [round(t.launches / LAUNCH) for t in times]  # @hide
+    assert counts == [34, 36, 36, 36, 36], \
+        "The block has 36 operations, and 34 with one token."  # @hide
+    unscored = between_by_hand(LLAMA_3_8B, 4096) - 2 * (6 * 32 + 4) * 4096**2  # bytes without those of scores and mask  # @hide
+    scored = attention_flops(LLAMA_3_8B, 4096, 4096) / 32  # FLOPs in one layer  # @hide
+    multiplied = (2 * 4096 * block_weights(LLAMA_3_8B) + scored) / PEAK  # @hide
+    assert 4 * unscored / BANDWIDTH < multiplied, \
+        "With 4096 tokens and without the bytes of scores, the matmuls take more than four times as long as all that is moved between them."  # @hide
     rows = "\n".join(
         f"| {tokens:,} | {t.launches / MICRO:.0f} | {t.gpu / MICRO:,.0f} | {part:.0%} | {name} |"
         for tokens, t, part, name in zip(lengths, times, arithmetic, longest))  # @hide
@@ -889,13 +909,20 @@ def a_block_waits_for_three_things() -> None:
         |---|---|---|---|---|
         {rows}
     """.replace("\n        ", "\n"))
-    note(r"""
+    note(rf"""
+        (The block has `36` operations. With one token it has two fewer, because attention then has
+        nothing to put in order: `34 * 5` µs and not `36 * 5`.)
+
         Up to `64` tokens the GPU is done before the next operation comes, and waits for launches.
-        That rests on the time of a launch, which is assumed. At half of it the GPU would be the
-        slower one even for a single token, and wait for memory. With `512` tokens the block mostly
-        waits for arithmetic, because each weight that is read is used for all of them. With `4096`
-        tokens it mostly waits for memory, because unfused attention has a score for each pair of
-        tokens, and these have to be moved.
+        That rests on the time of a launch, which is assumed. If it were {LAUNCH / MICRO / 2} µs,
+        launching would take {times[0].launches / MICRO / 2:.0f} µs for a single token, less than
+        the GPU's {times[0].gpu / MICRO:.0f}, and the block would wait for memory.
+
+        With `512` tokens the block mostly waits for arithmetic, because each weight that is read is
+        used for all of them. With `4096` tokens it mostly waits for memory, because unfused
+        attention has a score for each pair of tokens, and these have to be moved.
+        [Fused attention](#fused_attention_stores_no_scores) never moves its scores: without them,
+        the block would mostly wait for arithmetic here too.
     """)
     done = block_operations(512)  # @hide
     work_alone = sum(op.flops for op in done) / PEAK  # @hide
@@ -906,7 +933,9 @@ def a_block_waits_for_three_things() -> None:
     misbelief("A GPU computes and moves bytes at the same time, so a block takes the longer of the two totals.", rf"""
         Both overlap within an operation only. While a softmax moves its scores, no matmul runs.
         With `512` tokens all FLOPs take {work_alone / MICRO:.0f} µs and all bytes
-        {moving / MICRO:.0f} µs, but the block takes {more:.2f} times the longer total.
+        {moving / MICRO:.0f} µs. But the block takes {times[3].gpu / MICRO:.0f} µs, {more:.2f} times
+        the longer total: {times[3].arithmetic / MICRO:.0f} µs in operations that wait for
+        arithmetic, and {times[3].memory / MICRO:.0f} µs in those that wait for memory.
     """)
     listed = by_kind(block_operations(4096), seconds_at_best)  # @hide
     products = 2 * 4096 * block_weights(LLAMA_3_8B) / PEAK  # @hide
@@ -961,7 +990,7 @@ def one_change_tells_what_a_block_waits_for() -> None:
         With `64` tokens, launching the operations of a block takes `{launching[0]}` µs, and the GPU
         takes `{working[0]}` µs for them. Both go on at the same time. In a CUDA graph, launching
         takes no time. How many times as fast does it make the block at best?
-    """, answer=round(launching[0] / working[0], 2), check=round(usual.launches / usual.gpu, 2), unit="times", within=0.01,
+    """, answer=180 / 141, check=launching[0] / working[0], unit="times", within=0.01,
         wrong={
             "Launching goes on while the GPU works: the times do not add up.": (usual.launches + usual.gpu) / usual.gpu,
         }, hint="How long does the block take without a graph, and how long in it?",
@@ -969,9 +998,9 @@ def one_change_tells_what_a_block_waits_for() -> None:
 
 
 def three_ways(tokens: int) -> tuple[dict[str, Timing], dict[str, Tensor]]:  # @stepover
-    """Times of a block on the GPU: eager, compiled, in a graph, and both; and two results.
+    """Times a block on the GPU in four ways: eager, compiled, in a CUDA graph, and compiled in a graph.
 
-    What comes back are the time of each way and what the first two computed.
+    Returns the four times, and the results of the eager and of the compiled block, to be compared.
     """
     block = Block(LLAMA_3_8B).cuda().bfloat16()
     x = torch.randn(1, tokens, LLAMA_3_8B.width, device="cuda").bfloat16()
@@ -988,8 +1017,8 @@ def three_ways(tokens: int) -> tuple[dict[str, Timing], dict[str, Tensor]]:  # @
     return timed, results
 
 
-def between_on_card(tokens: int) -> float:  # @stepover
-    """The share of a block's time on the GPU that is not the time of its matmuls."""
+def between_on_gpu(tokens: int) -> float:  # @stepover
+    """The share of a block's time on the GPU that its matmuls do not need; `tokens`: how many tokens it reads."""
     block = Block(LLAMA_3_8B, "written").cuda().bfloat16()
     x = torch.randn(1, tokens, LLAMA_3_8B.width, device="cuda").bfloat16()
     turn = turns(LLAMA_3_8B.head, tokens, like=x)
@@ -1064,7 +1093,7 @@ def eager_compiled_and_in_a_graph() -> None:
         working = 2048 * weights / gpu.bfloat16 / took  # @measure working as %
         assert 0.2 < working <= gpu.boost, \
             "With 2048 tokens, the FLOPs of the matmuls are at least 0.2 of the time."  # @hide
-    between = between_on_card(2048)  # @measure between as %  # @hide
+    between = between_on_gpu(2048)  # @measure between as %  # @hide
     at_best = by_kind(block_operations(2048), seconds_at_best)  # @hide
     counted = between / shares(at_best)["all in between"]  # @measure counted as times  # @hide
     assert 0.5 < counted < 2, \

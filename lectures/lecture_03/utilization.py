@@ -43,7 +43,7 @@ def which_flops_enter_mfu() -> None:
 
 
 def training_costs_six_per_weight_and_twelve_per_pair() -> None:
-    """Training costs six FLOPs per weight and token, and more for each token of context."""
+    """Training costs six FLOPs per weight and token, and 12 d in each layer for each token of context."""
     note(r"""
         How many FLOPs does it cost to train a Transformer on one token? Some are for its weights,
         and some for attention.
@@ -59,8 +59,8 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         softmax weights times values. Take queries times keys. The token's query is multiplied by
         the keys of all $T$ tokens of its sequence. A query and a key have $d$ elements each, those
         of all heads together, so each pair costs $d$ multiplications and $d$ additions: $2\,d\,T$
-        FLOPs for the token. Later tokens are counted as well. The mask hides them, but a plain
-        matmul computes all pairs before the mask is applied.
+        FLOPs for the token. Later tokens are counted as well. A token may not look at those, and
+        the causal mask hides these products, but only after a plain matmul has computed them all.
 
         The other matmul costs the same. In the backward pass each of the two becomes two matmuls,
         one for the gradient of either factor, as with the weights: $2 \cdot 2\,d\,T$. So forward
@@ -71,16 +71,19 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         \text{training FLOPs per token} = 6N + 12\,L\,d\,T
         $$
 
-        Here $N$ is the number of weights in the matrices of the blocks and of the head. The
+        Here $N$ is the number of weights in the matrices of the blocks and in the model's last
+        matrix, the output matrix, which gives a score to each token of the vocabulary. The
         embedding is left out, because looking up a row multiplies nothing.
 
-        Check the formula on a small model with $L = 2$ layers, $d = 64$ and $N = 88320$. It reads
-        `3` sequences of $T = 32$ tokens. `step` is a training step, forward and backward, and
-        `flops` adds up what PyTorch counts for it:
+        Check the formula on a small model with $L = 2$ layers, $d = 64$ and a vocabulary of `100`
+        tokens. A block has [`40960` weights](#a_block_is_seven_matrices), and the output matrix
+        `100 * 64`, so $N = 2 \cdot 40960 + 100 \cdot 64 = 88320$. The model reads `3` sequences of
+        $T = 32$ tokens. `step` is a training step, forward and backward, and `flops` adds up what
+        PyTorch counts for it. (Only shapes matter here, so the tokens are their own targets.)
     """)
-    config, sequences, context = SMALL, 3, 32
+    sequences, context = 3, 32
     with torch.device("meta"):
-        model = Transformer(config, "written")
+        model = Transformer(SMALL, "written")
         tokens = torch.zeros(sequences, context, dtype=torch.int64)
 
     def step() -> None:
@@ -92,14 +95,14 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         p.numel() for name, p in model.named_parameters()
         if p.dim() == 2 and not name.startswith("embedding")
     )  # @hide
-    assert weights == 88320, \
-        "The matrices of blocks and head have 88,320 weights."  # @hide
+    assert weights == 2 * 40960 + 100 * 64 == 88320, \
+        "The matrices of two blocks and the output matrix have 88,320 weights."  # @hide
     per_token = 6 * 88320 + 12 * 2 * 64 * 32  # @inspect per_token as FLOP
     assert per_token == 579_072, \
         "The formula gives 579,072 FLOPs for a token."  # @hide
     assert counted == sequences * context * per_token, \
         "For 3 * 32 tokens, the counter has the FLOPs of the formula."
-    forward = forward_flops(config, sequences * context, context)  # @hide
+    forward = forward_flops(SMALL, sequences * context, context)  # @hide
     assert counted == 3 * forward, \
         "A training step costs three times the FLOPs of a forward pass."  # @hide
     too_many = model.embedding.weight.numel() / weights  # @hide
@@ -139,29 +142,32 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     assert longest == {"Llama-3-8B": 16384, "Llama-3-70B": 32768}, \
         "Up to 16384 tokens the weights cost more in Llama-3-8B, and up to 32768 in Llama-3-70B."  # @hide
     part = grid[8192, "Llama-3-8B"]  # @hide
+    assert [*part.values()] == [6 * 7504658432, 12 * 32 * 4096 * 8192], \
+        "With 8192 tokens of context, these are the two terms of Llama-3-8B."  # @hide
     note(rf"""
         In short sequences the weights cost more, and in long ones attention. With `8192` tokens of
-        context, the weights of Llama-3-8B cost {part["weights, 6N"] / 1e9:.1f} GFLOP per token, and
-        attention {part["attention, 12LdT"] / 1e9:.1f}.
+        context, the weights of Llama-3-8B cost `6 * 7504658432` FLOPs per token,
+        {part["weights, 6N"] / 1e9:.1f} GFLOP, and attention `12 * 32 * 4096 * 8192`,
+        {part["attention, 12LdT"] / 1e9:.1f} GFLOP.
     """)
     question(r"""
-        Llama-3-8B has `7504658432` weights in the matrices of its blocks and its head, `32` layers
-        and width `4096`. At how many tokens of context does attention cost the same FLOPs as all
-        these weights?
+        Llama-3-8B has `7504658432` weights in the matrices of its blocks and its output matrix,
+        `32` layers and width `4096`. At how many tokens of context does attention cost the same
+        FLOPs as all these weights?
     """, answer=6 * 7504658432 / (12 * 32 * 4096),
         check=forward_flops(LLAMA_3_8B, 1, 0) / attention_flops(LLAMA_3_8B, 1, 1), unit="tokens", within=0.05,
         wrong={"A weight costs 6 FLOPs, and attention 12 for each layer, element of the width and token of context.": 7504658432 / (32 * 4096)},
         hint="Set the two terms equal, and solve for $T$.",
-        why="The two are equal if $6N = 12LdT$, so at $T = N / (2Ld)$, with $N = 7504658432$, $L = 32$ and $d = 4096$. Contexts of today are several times as long [@llama-32].")
+        why="The two are equal if $6N = 12LdT$, so at $T = N / (2Ld)$, with $N = 7504658432$, $L = 32$ and $d = 4096$. Today's contexts are several times as long [@llama-32].")
 
 
 @aside
 def palm_published_both_numbers() -> None:
     """PaLM's two published MFUs, with attention and without, follow from its report."""
     note(r"""
-        Can you compute a published MFU yourself? *MFU* says what share of its GPUs' arithmetic a
+        Can you compute a published MFU yourself? *MFU* says what share of its chips' arithmetic a
         training run uses. It is the FLOPs that the model needs for the tokens of a second, divided
-        by the peak, the FLOPs that the GPUs can do in a second at best. With $N$ parameters, a
+        by the peak, the FLOPs that the chips can do in a second at best. With $N$ parameters, a
         token costs $6N$ FLOPs without attention. With attention it costs $6N + 12LdT$, for $L$
         layers, width $d$ and $T$ tokens of context. The report on PaLM, a large model of Google,
         gives an MFU for each of the two [@palm], and all that one needs to compute both:
@@ -169,7 +175,7 @@ def palm_published_both_numbers() -> None:
         - $N = 540.35$ billion parameters, $L = 118$ layers, and `48` heads of `256` elements, so
           $d = 48 \cdot 256$ [@palm];
         - $T = 2048$ tokens of context;
-        - `6144` chips of `275` TFLOP/s each, and `238.3` thousand tokens per second [@palm].
+        - `6144` TPU v4 chips of `275` TFLOP/s each, and `238.3` thousand tokens per second [@palm].
     """)
     N, L, d, T = 540.35e9, 118, 48 * 256, 2048
     peak = 6144 * 275e12  # @inspect peak as FLOP/s
@@ -199,7 +205,7 @@ def palm_published_both_numbers() -> None:
 
 
 def a_causal_mask_needs_half_the_pairs() -> None:
-    """A causal mask hides half of all pairs, and a program can skip most of them."""
+    """A causal mask hides half of all pairs, and a program can skip most of these."""
     note(r"""
         In attention, the query of a token is multiplied by the keys of the tokens that it looks at;
         the result is a *score*. No token looks at a later one: the *causal mask* hides these pairs,
@@ -216,10 +222,11 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         | $q_3$ | needed | needed | needed | hidden |
         | $q_4$ | needed | needed | needed | needed |
 
-        One of the four quarters is skipped, so $3/4$ of the scores are computed. In general, $m$
-        groups of queries and of keys make $m^2$ squares. In the first row of squares one is
-        computed, in the second two, and in the last all $m$: together $1 + 2 + \dots + m$, which is
-        $m(m+1)/2$. Divided by the $m^2$ squares, the share of the scores that are computed is
+        One of the four quarters is skipped, so $3/4$ of the scores are computed. In general, cut
+        the queries into $m$ groups, and the keys at the same tokens. That makes $m^2$ squares of
+        the same size. In the first row of squares one is computed, in the second two, and in the
+        last all $m$: together $1 + 2 + \dots + m$, which is $m(m+1)/2$. Divided by the $m^2$
+        squares, the share of the scores that are computed is
 
         $$
         \frac{m + 1}{2m}.
@@ -227,7 +234,8 @@ def a_causal_mask_needs_half_the_pairs() -> None:
 
         With $m = 2$ that is $3/4$, and with more groups it comes near one half. Check it with `64`
         tokens. `in_groups` computes attention in groups of `size` queries, so `64 // m` for `m`
-        groups, and `flops` counts:
+        groups, and puts the results together. `written_attention` takes its queries for the last of
+        the tokens whose keys it gets, so the mask stays the same. `flops` counts:
     """)
     b, t, h, n = 1, 64, 2, 8  # @unnoticed: 1, 2, 8: any batch and heads
     q, k, v = torch.randn(3, b, t, h, n).double()  # @unnoticed: .double(): any format
@@ -247,11 +255,15 @@ def a_causal_mask_needs_half_the_pairs() -> None:
     shares = [flops(partial(in_groups, 64 // m)) / full for m in (1, 2, 4, 32)]  # @inspect shares
     assert shares == [1, 3 / 4, 5 / 8, 33 / 64], \
         "With 1, 2, 4 and 32 groups, (m + 1) / 2m of the FLOPs are left."
-    note(r"""
+    note(rf"""
+        In one piece, attention has `64 * 64` pairs. Its two matmuls cost a multiplication and an
+        addition for each pair and each of `2 * 8` elements: `2 * 2 * 64 * 64 * 16`, which is
+        {full:,} FLOPs. In groups fewer pairs are computed, at the same cost for each.
+
         A *fused kernel*, a program that computes all of attention in one call, works in such
         groups. So it computes about half of the scores. Codebases differ in this: some count all
-        pairs, others only the pairs that the mask leaves. The first count twice as many FLOPs for
-        attention.
+        pairs, others only the pairs that the mask leaves. Those that count all pairs get twice as
+        many FLOPs for attention.
     """)
     tiles = {
         f"{m} groups": [
@@ -360,7 +372,7 @@ def a_fused_backward_pass_recomputes_scores() -> None:
 
 
 def per_pair_checkpointed(tokens: int) -> float:
-    """FLOPs of attention per pair of tokens and element of the width in a step of a checkpointed block, as the counter has it.
+    """FLOPs that `flops` counts for attention in a training step of a checkpointed block, divided by pairs of tokens and by the width.
 
     What grows with the pairs alone is left when the step of half a sequence is taken twice from that of the whole.
     """
@@ -376,7 +388,7 @@ def per_pair_checkpointed(tokens: int) -> float:
 
 
 class Convention(NamedTuple):
-    """How a codebase counts the FLOPs of training: which weights, and how much for attention.
+    """How a codebase counts the FLOPs of training: which weights count, and how many FLOPs attention has.
 
     The gains of the norms, which some leave out, are counted here: they are too few to be seen.
     """
@@ -471,7 +483,7 @@ def codebases_count_differently() -> None:
         Llama-3-8B has `32` layers, width `4096` and `7504658432` weights without its embedding. A
         run with `8192` tokens of context reports an MFU of `40%` by torchtitan's formula. What is
         its MFU by Megatron-LM's formula, in percent?
-    """, answer=0.4 * short["Megatron-LM"], check=0.4 * round(share, 2), unit="%", within=0.02, wrong={
+    """, answer=0.4 * 0.89, check=0.4 * short["Megatron-LM"], unit="%", within=0.02, wrong={
             "Only attention's part is halved, not the whole count.": 0.2,
         }, hint="Divide $6N + 6LdT$ by $6N + 12LdT$.",
         why="The run is as fast as before, and Megatron-LM counts fewer FLOPs for each token, so its MFU is lower in proportion.")
@@ -485,9 +497,10 @@ def recomputation_is_work_but_not_the_models() -> None:
         it raise the utilization of a GPU, the share of its peak that is used? That depends on which
         of two utilizations is meant:
 
-        - *MFU*, model FLOPs utilization, counts only what the model needs, each matmul once.
-        - *HFU*, *Hardware FLOPs utilization*, counts all that the GPU computed, what it computed
-          twice included [@palm].
+        - *MFU*, model FLOPs utilization, counts only what the model needs: each matmul of the
+          forward and of the backward pass once.
+        - *HFU*, *Hardware FLOPs utilization*, counts all that the GPU computed, including what it
+          computed a second time [@palm].
 
         Both are divided by the same time and the same peak. So HFU is MFU times
 
@@ -521,16 +534,21 @@ def recomputation_is_work_but_not_the_models() -> None:
         "In PaLM's run a quarter was computed again, less than a whole forward pass."  # @hide
     note(rf"""
         So with checkpointing HFU is {factor:.2f} times MFU: the GPU is busier, but with work that
-        does not train the model faster. It is less than `4 / 3`, because only
-        {3 * (factor - 1):.0%} of a forward pass is computed again: all but the head and each
-        block's last matmul, whose results the backward pass does not need. PaLM, a large model of
-        Google, was trained with an HFU of `57.8%` and an MFU of `46.2%` [@palm], so its GPUs
-        computed {palm:.2f} times what the model needs.
+        does not train the model faster. It is less than `4 / 3`, because not all of the forward
+        pass is computed again. The head is not, because it is in no checkpointed block. Neither is
+        each block's last matmul, because the backward pass needs what goes into this matmul but not
+        its result. What is left is {3 * (factor - 1):.0%} of a forward pass: `3` units are needed,
+        so {factor - 1:.2f} of them are {3 * (factor - 1):.2f} units, and a forward pass is `1`.
+
+        PaLM, a large model of Google, was trained on TPUs with an HFU of `57.8%` and an MFU of
+        `46.2%` [@palm]. So its chips computed `57.8 / 46.2`, or {palm:.2f} times what the model
+        needs.
     """)
     misbelief("A higher utilization means a faster run.", r"""
         Not if it is HFU: a run with a higher HFU may be slower, because it computes things twice.
-        With a higher MFU, on the same GPUs and by the same formula, a run is faster, because MFU is
-        the tokens per second times a constant.
+        For the same model on the same GPUs and by the same formula, a run with a higher MFU is
+        faster. MFU is tokens per second times FLOPs per token, divided by the peak, and of these
+        only the tokens per second can then differ.
     """)
     step = {"what the model needs": 1.0}  # @hide
     figure(stacks({"usual": step, "checkpointed": {**step, "computed again": factor - 1}}, "FLOPs of a step, of what the model needs"),
@@ -547,7 +565,7 @@ def recomputation_is_work_but_not_the_models() -> None:
 
 
 class Checkpointed(nn.Module):
-    """A block with the same result that keeps only its input for the backward pass."""
+    """Wraps a block: returns what the block returns, but keeps only the input for the backward pass and runs the block again."""
 
     def __init__(self, block: nn.Module) -> None:
         super().__init__()

@@ -49,7 +49,7 @@ def the_whole_model() -> None:
 
 
 def parts_of(config: Config) -> dict[str, float]:
-    """Parameters in tables, in attention and in feed-forward parts of a model without data."""
+    """Number of parameters of a model in its tables, in attention, and in its feed-forward parts."""
     with torch.device("meta"):
         model = Transformer(config)
     sizes = {name: p.numel() for name, p in model.named_parameters()}
@@ -211,7 +211,7 @@ TOKENS = BATCH * RUN.context  # in a step
 
 
 def lexicon(count: int = WORDS) -> Int[Tensor, "word letter"]:
-    """`count` different words of four tokens: three letters, 1 to 26, and a space, 0."""
+    """The words of the made-up language, a row for each; a word is four tokens: three letters, 1 to 26, and a space, 0."""
     draws = torch.Generator().manual_seed(3)
     chosen = torch.randperm(26**3, generator=draws)[:count]
     letters = [1 + chosen // 26**place % 26 for place in (2, 1, 0)]
@@ -221,7 +221,7 @@ def lexicon(count: int = WORDS) -> Int[Tensor, "word letter"]:
 def draw_sequences(
     words: Int[Tensor, "word letter"], sequences: int, draws: torch.Generator
 ) -> Int[Tensor, "sequences seq"]:
-    """`sequences` rows of random words, drawn with the generator `draws`; each row begins with a space, token 0."""
+    """Draws random words, a row for each sequence; `sequences`: how many rows. Each row begins with a space, token 0."""
     shape = sequences, RUN.context // 4
     drawn = torch.randint(len(words), shape, generator=draws)
     body = words[drawn].flatten(1)
@@ -229,7 +229,7 @@ def draw_sequences(
 
 
 def spelled(tokens: Int[Tensor, "seq"]) -> str:
-    """Tokens as characters: the first is the space, and after it come the letters a to z."""
+    """Turns tokens into characters: the first of the vocabulary into a space, the others into the letters a to z."""
     return "".join(" abcdefghijklmnopqrstuvwxyz"[i] for i in tokens.tolist())
 
 
@@ -239,19 +239,24 @@ def a_text_with_a_known_entropy() -> None:
         How low can the loss of a language model get? For human language nobody knows. For a made-up
         language one can compute it. Take a language with `32` three-letter words, all equally
         likely, and a space after each word. A token is one letter or one space. `lexicon` makes the
-        list of words. `draw_sequences` draws words from it at random, here for `1` sequence;
-        `draws` is a random generator with a fixed seed. This is the sequence, without the space
-        that it begins with:
+        list of words. `draw_sequences` draws words from it at random, here for `1` sequence of `8`
+        words, `32` tokens; `draws` is a random generator with a fixed seed. This is the sequence,
+        without the space that it begins with:
     """)
     words: Int[Tensor, "word letter"] = lexicon()
     draws = torch.Generator().manual_seed(0)
     batch: Int[Tensor, "sequences seq"] = draw_sequences(words, 1, draws)
     line = spelled(batch[0, 1:])  # @inspect line
+    assert len(line.split()) == 8, \
+        "The sequence has 8 words."  # @hide
+    lopsided = (math.log(2) + 3 * math.log(6)) / 4  # @hide
+    assert lopsided > math.log(4), \
+        "A model that prefers one of four equally likely words has a higher loss than one that prefers none."  # @hide
     assert len(line) == RUN.context == 32, \
         "The sequence has 32 letters and spaces."  # @hide
-    note(r"""
+    note(rf"""
         The *surprise* of an event with probability $p$ is $-\log p$: zero if it was certain, and
-        the larger, the less likely it was. The loss of a model is its mean surprise per token.
+        larger the less likely it was. The loss of a model is its mean surprise per token.
 
         By hand, take the words `aa`, `ab`, `ba` and `bb`, equally likely. A word has probability
         $1/4$, so its surprise is $\log 4$. Each of its two letters has probability $1/2$ and
@@ -264,12 +269,16 @@ def a_text_with_a_known_entropy() -> None:
         tokens, three letters and a space, so the mean surprise per token is
 
         $$
-        \frac{\log 32}{4}.
+        \frac{{\log 32}}{{4}}.
         $$
 
         This is the *entropy* of the language. The words are drawn at random, so nobody knows more
-        about the next one than its probability. Therefore no model's loss is lower in the long run.
-        With natural logarithms, its unit is the *nat*.
+        about the next one than its probability. And a model that gives other probabilities only
+        loses: what it gains on one word, it more than loses on the others. In the language of `aa`,
+        `ab`, `ba` and `bb`, let a model give `aa` a probability of $1/2$ and each of the others
+        $1/6$. Its mean surprise is $(\log 2 + 3 \log 6)/4$, which is {lopsided:.2f}, more than
+        $\log 4$, which is {math.log(4):.2f}. Therefore no model's loss is lower than the entropy in
+        the long run. With natural logarithms, its unit is the *nat*.
 
         How much of this surprise falls on each of the `4` tokens? `fits(start)` is the number of
         words in the lexicon that begin with the letters `start`; with no letters it is `32`. If `2`
@@ -297,18 +306,24 @@ def a_text_with_a_known_entropy() -> None:
     assert math.isclose(sum(by_position), math.log(WORDS)), \
         "So the four means also add up to log 32."  # @hide
     assert by_position[3] == 0, "The space is certain."  # @zero: what is certain surprises nobody  # @hide
+    firsts = len({w[0] for w in spellings})  # @hide
+    assert firsts < 26 < len(spellings), \
+        "Fewer than 26 letters begin the 32 words, so some begin several."  # @hide
     alone = sum(fits(w[:2]) == 1 for w in spellings)  # @hide
     assert alone == 30, "30 of the 32 words are the only one with their first two letters."  # @hide
     entropy = math.log(32) / 4  # @inspect round(entropy, 3) as nats
     assert round(entropy, 2) == 0.87, \
         "The entropy of a token is 0.87 nats."  # @hide
     note(rf"""
-        The first letter is the hardest to guess, because any word may come. The third is certain in
-        {alone} of the `32` words, because no other word has the same first two letters. The other
-        two words share theirs, and their third letter has a surprise of $\log 2$. So its mean over
-        all words is $2 \cdot \log 2 / 32$, only {by_position[2]:.2f}. The space is certain.
-        Together the surprises are $\log 32$, and a quarter of that, the entropy, is {entropy:.3f}
-        nats per token.
+        The first letter is the hardest to guess, because any word may come. (If all `26` letters
+        were equally likely, its surprise would be $\log 26$, {math.log(26):.2f}. It is
+        {by_position[0]:.2f}, because only {firsts} letters begin a word, and some begin several.)
+        The third is certain in {alone} of the `32` words, because no other word has the same first
+        two letters. The other two words have the same first two letters, so in each of them the
+        third letter has a surprise of $\log 2$. The mean surprise of the third letter over all
+        words is $2 \cdot \log 2 / 32$, only {by_position[2]:.2f}. The space is certain. Together
+        the surprises are $\log 32$, and a quarter of that, the entropy, is {entropy:.3f} nats per
+        token.
     """)
     question(r"""
         Another lexicon has `256` three-letter words, all equally likely, each followed by a space.
@@ -322,13 +337,13 @@ def a_text_with_a_known_entropy() -> None:
 
 
 def loss_of(model: Transformer, batch: Int[Tensor, "sequences seq"]) -> Tensor:
-    """The model's loss on sequences, in nats: its mean surprise per token, the first left out."""
+    """The model's loss on sequences, its mean surprise per token in nats; the first token of a sequence is only read."""
     scores = model(batch[:, :-1])
     return F.cross_entropy(scores.flatten(0, 1), batch[:, 1:].flatten())
 
 
 def fresh_model() -> Transformer:  # @stepover
-    """The untrained model of the run, the same every time."""
+    """Builds the untrained model of the run; its random weights are the same every time."""
     model, start = Transformer(RUN, "written"), torch.Generator().manual_seed(1)
     for parameter in model.parameters():
         if parameter.dim() == 2:
@@ -336,8 +351,8 @@ def fresh_model() -> Transformer:  # @stepover
     return model
 
 
-class Prices(NamedTuple):
-    """Speeds of this machine on one thread: FLOP/s, bytes/s, and seconds of a call."""
+class Speeds(NamedTuple):
+    """Speeds of this machine on one thread: FLOP/s, bytes/s, and the seconds that a call itself needs."""
 
     rate: float
     bandwidth: float
@@ -345,17 +360,17 @@ class Prices(NamedTuple):
 
 
 @cache
-def prices() -> Prices:  # @stepover
-    """Measured on one thread: FLOP/s of a matmul, bytes/s of an addition in the cache, seconds of a call."""
+def measured_speeds() -> Speeds:  # @stepover
+    """Measures this machine on one thread: FLOP/s of a matmul, bytes/s of an addition in the processor's cache, seconds of a call."""
     a, many, one = torch.randn(512, 512), torch.randn(2**18), torch.zeros(1)
     rate = 2 * 512**3 / quickest(lambda: a @ a, 10)
     bandwidth = 2 * many.nbytes / quickest(lambda: many + 1)
-    return Prices(rate, bandwidth, quickest(lambda: one + 1))
+    return Speeds(rate, bandwidth, quickest(lambda: one + 1))
 
 
 @one_thread()
 def operations_of_a_step() -> list[Operation]:  # @stepover
-    """The operations of one training step: forward, backward and the optimizer's."""
+    """The operations of one training step: those of the forward pass, of the backward pass and of the optimizer."""
     model = fresh_model()
     batch = draw_sequences(lexicon(), BATCH, torch.Generator().manual_seed(2))
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
@@ -371,8 +386,8 @@ def operations_of_a_step() -> list[Operation]:  # @stepover
 
 @cache
 def step_at_best() -> float:  # @stepover
-    """Predicted seconds of a training step: of each operation, its FLOPs or bytes, and its call."""
-    here = prices()
+    """Predicts the seconds of a training step: for each operation, the longer time of FLOPs and bytes, and that of its call."""
+    here = measured_speeds()
     return sum(
         max(op.flops / here.rate, op.moved / here.bandwidth) + here.call
         for op in operations_of_a_step()
@@ -380,7 +395,7 @@ def step_at_best() -> float:  # @stepover
 
 
 def the_run_is_predicted() -> None:
-    """Before the first step, a loss, FLOPs, memory and time are predicted."""
+    """Loss, FLOPs, memory and time can be predicted before the first step."""
     note(rf"""
         How much of a training run can be said before its first step? Take a small Transformer that
         is to be trained on a [made-up language](#a_text_with_a_known_entropy) of `32` words, all
@@ -395,18 +410,22 @@ def the_run_is_predicted() -> None:
         | a batch | {BATCH} sequences, {TOKENS} tokens |
         | steps | {STEPS} |
         | parameters | {parameter_count(RUN):,} |
-        | of these, $N$ in the matrices of blocks and head | {forward_flops(RUN, 1, 0) // 2:,} |
+        | of which $N$ are in the matrices of the blocks and the output matrix | {forward_flops(RUN, 1, 0) // 2:,} |
+
+        (The others are `27 * 128` of the embedding and `5 * 128` gains of the norms.)
     """)
     count, model = parameter_count(RUN), fresh_model()  # @hide
     assert count == 376_192 == sum(p.numel() for p in model.parameters()), \
         "The built model has the same number of parameters."  # @hide
+    assert count - forward_flops(RUN, 1, 0) // 2 == 27 * 128 + 5 * 128, \
+        "All parameters but N are 27 * 128 of the embedding and 5 * 128 gains."  # @hide
     note(r"""
         **Loss.** The loss is the mean of $-\log p$, where $p$ is the probability that the model
         gave to the token that did come next. An untrained model gives each of the `27` tokens the
         probability $1/27$, so the loss begins near $\log 27$. It cannot end below the entropy of
-        the language, the loss of a reader who knows all words. For this reader a word is a surprise
-        of $\log 32$, because all words are equally likely, and a word has `4` tokens. So the loss
-        ends above $\tfrac{1}{4} \log 32$ per token.
+        the language, the loss of a reader who knows all words. For this reader a word has a
+        surprise of $\log 32$, because all words are equally likely, and a word has `4` tokens. So
+        the loss ends above $\tfrac{1}{4} \log 32$ per token.
     """)
     start, floor = math.log(27), math.log(32) / 4  # @inspect round(start, 2) as nats, round(floor, 2) as nats
     assert (RUN.vocabulary, WORDS) == (27, 32), \
@@ -417,18 +436,19 @@ def the_run_is_predicted() -> None:
     with torch.no_grad():  # @hide
         untrained = loss_of(model, held_out).item()
     assert math.isclose(untrained, start, rel_tol=0.05), \
-        "The untrained model's loss is within a twentieth of log 27."  # @hide
+        "The untrained model's loss is within 5 % of log 27."  # @hide
     note(r"""
         **FLOPs.** Training on a token costs $6N + 12\,L\,d\,T$ FLOPs:
         [six for each of $N$ weights](#training_costs_six_per_weight_and_twelve_per_pair), two
-        forward and four backward, and the rest for attention. In each of $L$ layers this is
-        $2\,d\,T$ for the scores and $2\,d\,T$ for the weighted values, and double that in the
-        backward pass: $(4 + 8)\,d\,T$. There are `240` steps of `128` tokens:
+        forward and four backward, and the rest for attention. In each of $L$ layers the forward
+        pass costs $2\,d\,T$ for the scores and $2\,d\,T$ for the weighted sums, together $4\,d\,T$.
+        The backward pass costs twice that, $8\,d\,T$, so a layer costs $12\,d\,T$. There are `240`
+        steps of `128` tokens:
     """)
     weights = forward_flops(RUN, 1, 0) // 2  # @hide
     assert weights == 372_096, \
         "The matrices of the blocks and the output matrix have 372,096 weights."  # @hide
-    per_token = 6 * 372_096 + 12 * 2 * 128 * 32
+    per_token = 6 * 372_096 + 12 * 2 * 128 * 32  # @inspect per_token as FLOP
     total = 240 * 128 * per_token  # @inspect round(total / 1e9, 1) as GFLOP
     assert STEPS * TOKENS == 240 * 128, \
         "The run has 240 steps of 128 tokens."  # @hide
@@ -460,12 +480,13 @@ def the_run_is_predicted() -> None:
         "More than half of the bound is for parameters, gradients and averages."  # @hide
     note(r"""
         **Time.** The processor runs the operations in turn. Each takes the time of its FLOPs or
-        that of its bytes, whichever is longer, and a little more for the call itself.
-        `step_at_best` adds this up over all operations of a step, with speeds measured on this
-        machine:
+        that of its bytes, whichever is longer, and a little more for the call itself. If the FLOPs
+        of an operation take $40$ µs, its bytes $10$ µs and a call $2$ µs, these are
+        $\max(40, 10) + 2 = 42$ µs. `step_at_best` adds this up over all operations of a step, with
+        speeds measured on this machine:
     """)
     calls = len(operations_of_a_step())  # @hide
-    here = prices()  # @hide
+    here = measured_speeds()  # @hide
     seconds = 240 * step_at_best()  # @measure seconds as s
     alone = total / here.rate  # of its FLOPs, at the rate of a large matmul  # @hide
     most = 16 * alone  # @hide
@@ -495,7 +516,7 @@ def the_run_is_predicted() -> None:
 
 
 class Run(NamedTuple):
-    """What a training run left: its model, and for every step its loss and its seconds."""
+    """What a training run produced: its model, and for every step its loss and its seconds."""
 
     model: Transformer
     losses: list[float]
@@ -503,14 +524,14 @@ class Run(NamedTuple):
 
 
 def rate_at(step: int) -> float:
-    """The learning rate: up over ten steps, level, and down to nothing over the last two fifths."""
+    """The learning rate of a step: rises over ten steps, stays constant, and falls to zero over the last two fifths."""
     return RATE * min((step + 1) / 10, 1, (STEPS - step) / (0.4 * STEPS))
 
 
 @cache
 @one_thread()
 def trained() -> Run:  # @stepover
-    """The trained model, with the loss and the seconds of each step; the run is done once."""
+    """Trains the model, once; returns it with the loss and the seconds of each step."""
     model, words = fresh_model(), lexicon()
     data = torch.Generator().manual_seed(2)
     parameters = model.parameters()
@@ -539,8 +560,8 @@ def the_run() -> None:
         - At the beginning, the model gives each of the `27` tokens the same probability, $1/27$. So
           the loss is $-\log(1/27) = \log 27$.
         - At the end, the loss is above the *entropy* of the language, the loss of a reader who
-          knows all words. To this reader each word brings a surprise of $\log 32$ nats, and it has
-          `4` tokens: $\tfrac{1}{4} \log 32$ per token.
+          knows all words. For this reader each word has a surprise of $\log 32$ nats, and a word
+          has `4` tokens: $\tfrac{1}{4} \log 32$ per token.
 
         `trained` runs `240` steps on the processor that built this page and returns the loss of
         each; `first` is that of the first step. `held_out_loss` is the loss of the trained model on
@@ -556,10 +577,10 @@ def the_run() -> None:
     assert (RUN.vocabulary, WORDS, STEPS, len(run.losses)) == (27, 32, 240, 240), \
         "The run has 27 tokens, 32 words and 240 steps."  # @hide
     assert math.isclose(first, start, rel_tol=0.05), \
-        "The loss of the first step is log 27, up to a twentieth."
+        "The loss of the first step is within 5 % of log 27."
     # Ten runs with other seeds end at 1.014 to 1.018 times the entropy.
     assert entropy < held_out_loss < 1.05 * entropy, \
-        "After training, the loss on new sequences is above the entropy, by no more than a twentieth."
+        "After training, the loss on new sequences is above the entropy, by less than 5 %."
     assert last < 1.1 * entropy, \
         "The mean loss of the last twenty steps is near the entropy, too."  # @hide
     figure(plot_loss(run.losses, start, entropy), caption=r"""
@@ -613,7 +634,7 @@ def its_time_is_measured() -> None:
     spent = sum(run.seconds)  # @hide
     assert STEPS * quickest_step < spent, \
         "The run took longer than its steps times the quickest."  # @hide
-    rate = prices().rate  # @hide
+    rate = measured_speeds().rate  # @hide
     least = 1 / 16  # @hide
     assert least < one_step / rate / quickest_step <= 1, \
         "The quickest step reaches 1/16 to all of the rate of a large matmul; that is no MFU, which is divided by a peak."  # @hide
@@ -641,7 +662,7 @@ def its_time_is_measured() -> None:
 def most_alive(  # @stepover
     model: Transformer, batch: Int[Tensor, "sequences seq"]
 ) -> tuple[int, int]:
-    """The most bytes of results that a training step holds at once, and those of Adam's averages."""
+    """Runs a training step; returns the peak of the bytes of its results, and the bytes of AdamW's two averages."""
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     watch = Alive()
     for _ in range(2):  # the first step makes the averages

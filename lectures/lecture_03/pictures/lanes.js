@@ -1,4 +1,4 @@
-// What the program hands over and what the card does, one operation after the other, in two lanes.
+// What the program hands over and what the GPU does, one operation after the other, in two lanes.
 window.litbookPicture = (() => {
   const LEFT = 2, WIDE = 348, FRAME = 120, HUES = ["--lb-accent", "--lb-tick"];
   return {
