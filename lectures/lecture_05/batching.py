@@ -303,7 +303,7 @@ def requests_in_flight_are_rate_times_time() -> None:
     # Drawn with ten seeds, it was between 28.4 and 30.
     expected = 0.05 * 600  # @hide
     assert math.isclose(in_flight, expected, rel_tol=0.08), \
-        "That is 0.05 * 600 = 30, up to 8 %."
+        "That is 0.05 * 600 = 30, to within 8 %."
     note(r"""
         Back to the batch, which is the requests in flight. The time of each now depends on the
         batch itself: the more sequences share a step, the longer it takes. Let $10$ requests arrive
@@ -339,7 +339,7 @@ def requests_in_flight_are_rate_times_time() -> None:
         if clock > when[-1]:  # drawn with ten seeds, the mean batch was off by at most 9 %
             break
     assert math.isclose(sizes / clock, batch, rel_tol=0.1), \
-        "Simulated step by step for 10 minutes, the mean batch is the same, up to 10 %."  # @hide
+        "Simulated step by step for 10 minutes, the mean batch is the same, to within 10 %."  # @hide
     question(r"""
         At $10$ requests per second, reading caches takes `0.48` of the time: $6000 c = 0.48$. Now
         requests arrive at twice the rate, and nothing else changes. By what factor does the batch
@@ -353,7 +353,7 @@ def requests_in_flight_are_rate_times_time() -> None:
 def waiting_grows_with_the_load() -> None:
     """The nearer the load comes to one, the longer requests wait."""
     note(r"""
-        A GPU is idle for a tenth of the time. Is that waste, or does somebody need it?
+        A GPU is idle for a tenth of the time. Is that waste, or does anyone need it?
 
         Look at prompts that queue for [prefill](#the_first_token_waits_for_arithmetic), which runs
         them one at a time. By hand: a prefill takes $1$ s, and a prompt arrives every $2$ s. Nobody

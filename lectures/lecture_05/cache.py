@@ -386,8 +386,8 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
         "With weights of one byte, the arithmetic takes longer from 148 sequences on, with weights of two bytes from 296 on."  # @hide
     arithmetic = 1e3 * 2 * WEIGHTS / PEAK  # ms per sequence  # @hide
     reading, cache = 1e3 * WEIGHTS / BANDWIDTH, 1e3 * 2048 * KV_BYTES / BANDWIDTH  # ms  # @hide
-    assert int((20 - only_weights * arithmetic) / cache) == only_weights, \
-        "What the arithmetic of 209 sequences leaves of 20 ms is just enough for 209 caches."  # @hide
+    assert int(20 / (arithmetic + cache)) == only_weights, \
+        "If each sequence adds its arithmetic and its cache, 20 ms are enough for 209 sequences."  # @hide
     by_rule = int((0.020 - WEIGHTS / BANDWIDTH) / (2048 * KV_BYTES / BANDWIDTH))  # @hide
     assert by_rule == 221, "By hand, smaller weights would allow 221 sequences."  # @hide
     half_a_byte = 1 / 2  # @hide
@@ -404,7 +404,7 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
         more.
 
         For the same reason, smaller weights add nothing to a smaller cache: in a batch of {both},
-        the arithmetic takes longer than reading even weights of two bytes, as from {turn_16} on.
+        the arithmetic takes longer than reading even weights of `2` bytes, as from {turn_16} on.
         (Here weights of $8$ bits are converted to $16$ bits before they are multiplied, so the peak
         stays that of $16$ bits. If activations are stored in $8$ bits as well, an H100 can multiply
         in $8$ bits, which is faster.) In vLLM, `kv_cache_dtype` is the format of keys and values
@@ -477,16 +477,16 @@ def eight_bits_barely_change_attention() -> None:
     plain = ((rounded(keys) - keys)[:, 1:].norm() / keys[:, 1:].norm()).item()  # @hide
     typical = 17.6  # @hide
     assert math.isclose(lost / plain, typical, rel_tol=0.05), \
-        "If one element of each key is 50 times as large, the others typically lose 17.6 times as much; in this draw it is that, up to 5 %."  # @hide
+        "If one element of each key is 50 times as large, the others typically lose 17.6 times as much; in this draw it is that, to within 5 %."  # @hide
     largest, with_outlier = (x.abs().amax(dim=-1).square().mean().sqrt().item() for x in (keys, outlier))  # @hide
     assert math.isclose(with_outlier / largest, lost / plain, rel_tol=0.02), \
-        "The error grows as the scale does, up to 2 %."  # @hide
+        "The error grows as the scale does, to within 2 %."  # @hide
     element, by_keys, by_values = (((x - y).norm() / y.norm()).item() for x, y in (
         (rounded(keys), keys), (attend(rounded(keys), values), exact), (attend(keys, rounded(values)), exact)))  # @hide
     assert all(math.isclose(by, element, rel_tol=0.08) for by in (by_keys, by_values)), \
-        "Rounding the keys or the values changes the output by as much as the elements, up to 8 %."  # @hide
+        "Rounding the keys or the values changes the output by as much as the elements, to within 8 %."  # @hide
     assert math.isclose(error, math.sqrt(2) * element, rel_tol=0.05), \
-        "Both together change it by the root of two times as much, up to 5 %."  # @hide
+        "Both together change it by the root of two times as much, to within 5 %."  # @hide
     note(rf"""
         Why this much? Rounding changes the elements by {element:.2%} (root mean square). Rounded
         keys alone change the output by about as much ({by_keys:.2%}), and so do rounded values
@@ -495,12 +495,13 @@ def eight_bits_barely_change_attention() -> None:
 
         Real keys are less even. Let one element of each key be `50` times as large. Then the error
         of all other elements is {lost / plain:.0f} times as large, because they are rounded in
-        steps of the same scale, and the scale follows the largest element. The largest of `128`
-        normally distributed elements is about {largest:.1f}. But the one that is multiplied was an
-        ordinary one, about {with_outlier / 50:.0f} (root mean square). So it becomes about
-        {with_outlier:.0f}, is now the largest, and sets the scale. The scale, and with it the
-        error, grows by about {with_outlier:.0f} / {largest:.1f}. So formats for caches store such
-        elements separately, or give each channel a scale [@liu2024kivi].
+        steps of the same scale, and the scale follows the largest element. Without the change, the
+        largest of the `128` elements is about {largest:.2f}. The element that is multiplied was an
+        ordinary one, {with_outlier / 50:.2f} (root mean square of this draw). Multiplied, it is
+        {with_outlier / 50:.2f} $\cdot 50$, or {with_outlier:.1f}. Now it is the largest, and sets
+        the scale. So the scale, and with it the error, grows by a factor of {with_outlier:.1f} /
+        {largest:.2f}, or {with_outlier / largest:.0f}. For this reason, formats for caches store
+        such elements separately, or give each channel a scale [@liu2024kivi].
     """)
     question(r"""
         The scale is shared by a whole page: `16` keys of `128` elements have one scale of `4`
