@@ -45,8 +45,8 @@ def a_generated_token_costs_more() -> None:
         leaves the GPU's arithmetic idle.
 
         Take `2` dollars per hour for an H100, an assumption, and a prefill at half of the peak.
-        `HOUR` is {HOUR:,.0f} seconds, `step_seconds` is a lower bound of the time of a decode step, and
-        `batches` has the largest batches within the
+        `HOUR` is {HOUR:,.0f} seconds, `step_seconds` is a lower bound of the time of a decode step,
+        and `batches` has the largest batches within the
         [latency target](#a_latency_limit_picks_the_batch) of $20$ ms. Prices are in cents for
         $10^6$ tokens:
     """)
@@ -95,7 +95,7 @@ def a_generated_token_costs_more() -> None:
         All three batches have steps of nearly $20$ ms, so the price is inversely proportional to
         the batch. After `8192` tokens an output token costs
         {output_prices[8192] / output_prices[512]:.0f} times as much as after `512`, because the
-        batch is $568 / 48$, or {568 / 48:.0f} times, smaller. Why not {8192 / 512:.0f} times, as
+        batch shrinks by a factor of $568 / 48$, or {568 / 48:.0f}. Why not by {8192 / 512:.0f}, as
         each cache is {8192 / 512:.0f} times as long? With `512` tokens, only
         {1e3 * caches * step_seconds(568, 512):.1f} of {1e3 * step_seconds(568, 512):.1f} ms go to
         caches, or {caches:.0%}. With `8192` tokens,
@@ -157,9 +157,9 @@ def a_batch_saves_energy() -> None:
 
         The energy per token falls with the batch just as the price does, because a step needs power
         for its whole time, and all sequences share that time. An H100 is rated at `700` W
-        [@nvidia-h100]. The estimate below multiplies the rating by the lower bound of the time of a step. A
-        GPU that waits for memory draws less, and a real step takes longer, so it may be off in both
-        directions:
+        [@nvidia-h100]. The estimate below multiplies the rating by the lower bound of the time of a
+        step. A GPU that waits for memory draws less, and a real step takes longer, so it may be off
+        in both directions:
     """)
     watts = 700
     alone = watts * step_seconds(1, 2048)  # @inspect round(alone, 2) as J

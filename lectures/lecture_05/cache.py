@@ -303,7 +303,7 @@ def a_shared_prefix_is_computed_once() -> None:
 
         - Without sharing, a user has `1500` tokens:
           ${left / 1e9:.1f} \cdot 10^9 / (1500 \cdot {KV_BYTES})$ is {alone} users.
-        - With sharing, the instructions are kept once, and a user has `500` tokens of his own:
+        - With sharing, the instructions are kept once, and a user adds `500` tokens:
           $({left / 1e9:.1f} - {kept / 1e9:.1f}) \cdot 10^9 / (500 \cdot {KV_BYTES})$ is {together}
           users.
 
@@ -396,7 +396,7 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
     note(rf"""
         Why only {only_weights} sequences with smaller weights? Reading them takes {reading:.2f} ms,
         and a cache {cache:.4f} ms. So the rule by hand would allow
-        $(20 - {reading:.2f}) / {cache:.4f}$, or {by_rule}. But a sequence also needs
+        $(20 - {reading:.2f}) / {cache:.4f}$, or {by_rule}, rounded down. But a sequence also needs
         {arithmetic:.5f} ms of arithmetic, and from {turn} sequences on, the arithmetic takes longer
         than reading weights of one byte. {only_weights} sequences need
         {only_weights * arithmetic:.2f} ms of arithmetic and {only_weights * cache:.2f} ms for

@@ -112,10 +112,10 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
         "For 8 layers, whose passes a later section times on a GPU, these are the lower bounds in ms."  # @hide
     note(rf"""
         For one user a pass waits for its weights. The draft model has {draft_weights / 1e9:.3f} of
-        {WEIGHTS / 1e9:.3f} billion, so a guess takes {guess:.3f} of a pass, and $4$ guesses and
-        their verification take $4 \cdot {guess:.3f} + 1$, or {1 + 4 * guess:.2f} passes. They give
-        $1 + 0.8 + 0.8^2 + 0.8^3 + 0.8^4$, or {expected:.2f} tokens.
-        ${expected:.2f} / {1 + 4 * guess:.2f}$ is {expected / (1 + 4 * guess):.2f}, and with the
+        {WEIGHTS / 1e9:.3f} billion, so a guess takes {guess:.4f} of a pass, and $4$ guesses and
+        their verification take $4 \cdot {guess:.4f} + 1$, or {1 + 4 * guess:.3f} passes. They give
+        $1 + 0.8 + 0.8^2 + 0.8^3 + 0.8^4$, or {expected:.3f} tokens.
+        ${expected:.3f} / {1 + 4 * guess:.3f}$ is {expected / (1 + 4 * guess):.2f}, and with the
         caches, which both models also read, it is {gains[0]}. This gain is as published: `2` to `3`
         times, for other models [@leviathan2023]. With `256` users, `4` guesses make decode slower.
     """)

@@ -137,8 +137,9 @@ def the_first_token_waits_for_arithmetic() -> None:
         The answer begins after {1e3 * first:.0f} ms. The blocks have {blocks / 1e9:.2f} billion
         weights. They need $2 \cdot$ {blocks / 1e9:.2f}e9 $\cdot$ {prompt} = {matmuls / 1e12:.1f}e12
         FLOPs, and attention needs {attention / 1e12:.1f}e12. Together they are
-        {(matmuls + attention) / 1e12:.1f}e12, and the head for one token adds hardly any. Divided
-        by `PEAK`, that is {1e3 * first:.0f} ms. Each later token takes {1e3 * following:.2f} ms.
+        {(matmuls + attention) / 1e12:.1f}e12, and the head for one token adds hardly any.
+        {(matmuls + attention) / 1e12:.1f}e12 / {PEAK / 1e12:.1f}e12 of a second are
+        {1e3 * first:.0f} ms. Each later token takes {1e3 * following:.2f} ms.
 
         These times are lower bounds: a real pass takes longer. In a published measurement,
         Llama-2-7B generated `104.9` tokens per second on an A100 with `80` GB [@gpt-fast]. That GPU
@@ -241,9 +242,10 @@ def a_step_is_a_sum() -> None:
         [kept free](#lecture_03.checkpointing_lets_a_large_model_fit), and {MEMORY / 1e9:.0f} GB are
         left. All parameters, with the embedding, use {2 * PARAMETERS / 1e9:.1f} GB, and a cache of
         `2048` tokens uses {2048 * KV_BYTES / 1e9:.3f} GB. So ({MEMORY / 1e9:.0f} -
-        {2 * PARAMETERS / 1e9:.1f}) / {2048 * KV_BYTES / 1e9:.3f} = {fits} caches fit. In serving
-        engines such as vLLM, `max_num_seqs` limits the batch, and `gpu_memory_utilization` the
-        memory that weights and caches may use, `0.9` by default [@vllm-args].
+        {2 * PARAMETERS / 1e9:.1f}) / {2048 * KV_BYTES / 1e9:.3f} = {fits} caches fit, rounded down.
+        In serving engines such as vLLM, `max_num_seqs` limits the batch, and
+        `gpu_memory_utilization` the memory that weights and caches may use, `0.9` by default
+        [@vllm-args].
     """)
     question(r"""
         On another GPU, reading the weights takes `12` ms and reading the cache of one sequence
