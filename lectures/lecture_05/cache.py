@@ -308,10 +308,10 @@ def a_shared_prefix_is_computed_once() -> None:
           users.
 
         A decode step does not get shorter: ordinary attention still reads the shared pages once for
-        every user. And only full pages can be shared, because a sequence writes its next token into
-        its last page. In pages of `16`, instructions of `1000` tokens fill {1000 // 16} pages. The
-        last {1000 % 16} tokens run again for every user, which the numbers above leave out. In
-        vLLM, `enable_prefix_caching` switches prefix caching on [@vllm-args].
+        every user. And only full pages can be shared, because the keys and values of a sequence's
+        next token go into its last page. In pages of `16`, instructions of `1000` tokens fill
+        {1000 // 16} pages. The last {1000 % 16} tokens run again for every user, which the numbers
+        above leave out. In vLLM, `enable_prefix_caching` switches prefix caching on [@vllm-args].
     """)
     question(r"""
         A service puts the user's name *before* the instructions, to be friendly: name,

@@ -206,8 +206,8 @@ def a_step_is_a_sum() -> None:
     more = throughput[3] / throughput[0]  # @inspect round(more, 1) as times
     assert (round(longer, 1), round(more, 1)) == (2.1, 30.4), \
         "With 64 sequences, a step takes 2.1 times as long, and the batch gets 30 times as many tokens per second."
-    assert 0.01 < 4 * 32 * 4096 * 2048 / PEAK / cache < 0.02, \
-        "The FLOPs of attention would take less than 2 % of the time of reading the cache."  # @hide
+    assert 0.0135 < 4 * 32 * 4096 * 2048 / PEAK / cache < 0.0136, \
+        "The FLOPs of attention would take 1.4 % of the time of reading the cache."  # @hide
     expected = [decoding_seconds(2 * WEIGHTS, 2 * WEIGHTS, 2048 * KV_BYTES, b, BANDWIDTH, PEAK) for b in batches]  # @hide
     assert steps == expected == [step_seconds(b, 2048) for b in batches], \
         "The calculator's formula, and the one of later sections, give the same seconds."  # @hide
