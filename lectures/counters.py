@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 
 def flops_by_operation(call: Callable[[], object]) -> dict[str, int]:
-    """Runs a function without arguments; returns the FLOPs that PyTorch's counter saw, for each kind of operation."""
+    """Runs `call` and returns a dictionary: for the name of each operation, its FLOPs as PyTorch counts them."""
     with FlopCounterMode(display=False) as counter:
         call()
     counts = counter.get_flop_counts().get("Global", {})
@@ -25,14 +25,14 @@ def flops_by_operation(call: Callable[[], object]) -> dict[str, int]:
 
 
 def flops(call: Callable[[], object]) -> int:
-    """Runs a function without arguments; returns all FLOPs that PyTorch's counter saw in it."""
+    """Runs `call` and returns the FLOPs of all its operations together, as PyTorch counts them."""
     return sum(flops_by_operation(call).values())
 
 
 def saved_bytes_of(
     forward: Callable[[], Tensor], given: Iterable[Tensor] = ()
 ) -> int:
-    """Runs a forward pass; returns the bytes that autograd keeps for the backward pass, without the tensors in `given`."""
+    """Runs `forward` and returns the bytes that autograd keeps for the backward pass, not counting the tensors `given`."""
     kept: dict[int, int] = {}
 
     def keep(t: Tensor) -> Tensor:
@@ -47,12 +47,12 @@ def saved_bytes_of(
 
 
 def tensors_in(tree: Any) -> list[Tensor]:
-    """The list of all tensors in nested lists, tuples and dictionaries."""
+    """Returns the list of all tensors in `tree`: nested lists, tuples and dictionaries."""
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
 
 
 class Watching(TorchDispatchMode):
-    """While it is active, it sees every operation of PyTorch and the tensors that come out."""
+    """A context manager whose method `see` is called for every PyTorch operation inside the `with` block."""
 
     def see(self, operation: Any, args: Any, kwargs: Any, made: Any) -> None:
         """Notes what is to be noted of one operation; here nothing."""
@@ -70,7 +70,7 @@ class Watching(TorchDispatchMode):
 
 
 class Alive(Watching):
-    """While it is active, its attribute `most` is the peak of the bytes that new tensors held at once."""
+    """A context manager; `most` is the peak number of bytes that tensors made inside the `with` block held at one time."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -27,14 +27,14 @@ Ports = tuple[int, int]  # of a connection: this side's, the other's
 
 
 def from_all_ranks(value: Any) -> list[Any]:  # @stepover
-    """Gathers `value` from all ranks: one list, in the order of ranks. All ranks have to call it."""
+    """Returns the list of all ranks' values, in the order of ranks, on every rank. All ranks have to call it."""
     values: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(values, value)
     return values
 
 
 def connections() -> Iterator[socket.socket]:  # @stepover
-    """The open TCP connections of this process, one after the other."""
+    """Yields the open TCP connections of this process."""
     for name in next(os.walk("/proc/self/fd"))[2]:
         try:
             if Path("/proc/self/fd", name).readlink().name.startswith(
@@ -50,14 +50,14 @@ def connections() -> Iterator[socket.socket]:  # @stepover
 
 
 def acknowledged_by(one: socket.socket) -> int:  # @stepover
-    """The bytes that the other side of a connection says it has received."""
+    """Returns the number of bytes that the other side of a connection has acknowledged."""
     info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
     count: int = struct.unpack_from("Q", info, BYTES_ACKED)[0]
     return count
 
 
 def written() -> dict[Ports, int]:  # @stepover
-    """The bytes written to each TCP connection of this process so far."""
+    """Returns the bytes that this process has written to each of its TCP connections so far."""
     counts = {}
     for one in connections():
         acknowledged, waiting = -1, 0
@@ -71,7 +71,7 @@ def written() -> dict[Ports, int]:  # @stepover
 
 
 class Wire:
-    """Counts the bytes that this rank sends inside a `with` block: `to[r]` to rank r, `sent` in all.
+    """A context manager that counts the bytes this rank sends in the `with` block: `to[r]` to rank `r`, `sent` to all ranks.
 
     All ranks enter and leave it together. A group of only some ranks has to have talked once before.
     """
@@ -110,5 +110,5 @@ class Wire:
 
     @property
     def sent(self) -> int:  # @stepover
-        """Bytes that this rank wrote to all others."""
+        """The bytes that this rank sent to all other ranks together."""
         return sum(self.to)

@@ -38,20 +38,25 @@ def a_fixed_batch_waits_for_its_longest() -> None:
         A fixed batch lasts as long as its longest sequence, because it admits new sequences only
         when all of its own are finished.
 
-        How bad is it? Say that lengths are exponentially distributed: most are short, and a few are
-        several times as long as the mean. Such a length has no memory: of a sequence that still
-        runs, the mean is still to come, however long it has run. Take two slots, and let the mean
-        be $1$. Either sequence may end first, so the first end comes twice as early as with one
-        sequence, after $1/2$. From then on the other sequence needs $1$ more. Together that is
-        $1 + 1/2$. With $B$ slots, the longest sequence has on average
+        How bad is it? Say that lengths are exponentially distributed: in each step, a running
+        sequence ends with the same small chance, however long it has run. So most sequences are
+        short, and a few are several times as long as the mean.
+
+        Take two slots, and let the mean length be $1$. While both sequences run, the chance that
+        one of them ends in a step is twice that of a single sequence. So the first end comes after
+        $1/2$ on average. Then one sequence is left. It runs for $1$ more on average, because its
+        chance to end does not depend on how long it has run. Together that is $1 + 1/2$.
+
+        In the same way, while $k$ sequences run, the next end comes after $1/k$. So with $B$ slots
+        the longest sequence has on average
 
         [@eq:harmonic]: $$
         H_B = 1 + \frac{1}{2} + \frac{1}{3} + \dots + \frac{1}{B}
         $$
 
-        times the mean length, because while $k$ sequences run, the next end comes after $1/k$. Each
-        slot is occupied for $H_B$ times the mean, and works for the mean. So the busy share should
-        be $1/H_B$. Draw `2000` batches of `32` slots, a row per batch:
+        times the mean length. A slot is reserved for the whole batch, $H_B$ mean lengths, and
+        generates tokens for one mean length, its own sequence's. So the busy share should be
+        $1/H_B$. Draw `2000` batches of `32` slots, a row per batch; `harmonic` is $H_{32}$:
     """)
     lengths = torch.empty(2000, 32).exponential_()  # in units of the mean
     longest = lengths.max(dim=1).values
@@ -61,22 +66,24 @@ def a_fixed_batch_waits_for_its_longest() -> None:
         "The longest of 32 is 4.06 times as long as the mean, by the formula."  # @hide
     # Drawn with ten seeds, the product was between 0.993 and 1.005.
     assert math.isclose(busy, 1 / harmonic, rel_tol=0.02), \
-        "With 32 slots, the busy share is 1/H, up to 2 %: about a quarter."
-    shares = {}  # @hide
+        "With 32 slots, the busy share is 1/H to within 2 %: about a quarter."
+    shares, harmonics = {}, {}  # @hide
     for slots in (8, 128):  # @hide
         drawn = torch.empty(4000, slots).exponential_()
         shares[slots] = (drawn.mean() / drawn.max(dim=1).values.mean()).item()
-        expected = 1 / sum(1 / k for k in range(1, slots + 1))
-        assert math.isclose(shares[slots], expected, rel_tol=0.03), "With 8 and with 128 slots it is 1/H, too."
+        harmonics[slots] = sum(1 / k for k in range(1, slots + 1))
+        assert math.isclose(shares[slots], 1 / harmonics[slots], rel_tol=0.03), \
+            "With 8 and with 128 slots it is also 1/H, to within 3 %."
     assert shares[128] < busy < shares[8], \
         "The larger the batch, the smaller its busy share."  # @hide
     even = torch.ones(2000, 32)  # @hide
     assert even.sum() == 32 * even.max(dim=1).values.sum(), \
         "If all lengths are equal, no slot is ever empty."  # @hide
     note(rf"""
-        So {1 - busy:.0%} of the slot-steps of such batches are lost. With `8` slots it is
-        {1 - shares[8]:.0%}, and with `128` slots {1 - shares[128]:.0%}: the more sequences, the
-        longer the longest of them.
+        So {1 - busy:.0%} of the slot-steps of such batches are lost. With `8` slots $1 - 1/H_8$ is
+        $1 - 1/{harmonics[8]:.2f}$, or {1 - 1 / harmonics[8]:.0%}. With `128` slots it is
+        $1 - 1/{harmonics[128]:.2f}$, or {1 - 1 / harmonics[128]:.0%}, because the longest of many
+        sequences is longer than the longest of a few.
     """)
     question(r"""
         Four answers of `2`, `2`, `2` and `10` tokens are decoded in one fixed batch of four slots.
@@ -118,12 +125,14 @@ def a_slot_is_refilled_at_once() -> None:
     def serve(  # @stepover
         lengths: Sequence[int], slots: int, refill: bool
     ) -> int:
-        waiting, running, steps = deque(lengths), list[int](), 0
+        waiting, steps = deque(lengths), 0
+        running: list[int] = []
         while waiting or running:
             if refill or not running:  # can requests join?
                 while waiting and len(running) < slots:
                     running.append(waiting.popleft())
-            steps += 1  # a pass: one token per sequence
+            steps += 1  # a pass: each gets a token
+            # Answers with 1 token left are finished now, and leave.
             running = [left - 1 for left in running if left > 1]
         return steps
 
@@ -141,7 +150,7 @@ def a_slot_is_refilled_at_once() -> None:
     gain = fixed / refilled  # @inspect round(gain, 1) as times
     # Drawn with ten seeds, it was between 3.8 and 4.1.
     assert 3.7 < gain < 4.2, \
-        "Refilled at once, 32 slots need about a quarter of the steps."
+        "With refilling, 32 slots need about a quarter of the steps."
     busy = sum(lengths) / (32 * refilled)  # @inspect busy as %
     assert 0.97 < busy < 1, \
         "On average, a slot generates a token in over 97 % of the steps."
@@ -217,13 +226,22 @@ def a_slot_is_refilled_at_once() -> None:
         "A single slot is always busy."  # @hide
     assert [round(share, 2) for share in grid[128].values()] == [0.19, 0.81], \
         "With 128 slots, fixed batches keep them busy 19 % of the time, and refilling 81 %."  # @hide
-    more = 128 * grid[128]["fixed batches"] / (8 * grid[8]["fixed batches"])  # @hide
+    more, more_refilled = (128 * grid[128][way] / (8 * grid[8][way]) for way in ("fixed batches", "refilled"))  # @hide
     assert 8 < more < 9, \
         "From 8 to 128 slots, fixed batches give 8 times as many tokens per step, not 16 times."  # @hide
+    assert round(more_refilled) == 13, \
+        "Refilled slots give 13 times as many."  # @hide
+    of_8, of_128 = (sum(1 / k for k in range(1, slots + 1)) for slots in (8, 128))  # @hide
+    expected = 128 / 8 * of_8 / of_128  # @hide
+    assert 8 < expected < 8.01, \
+        "By the harmonic numbers, it would be 8.0 times as many in fixed batches."  # @hide
     misbelief("Twice as many slots give twice as many tokens per step.", rf"""
-        Not in fixed batches: the more slots, the longer the longest answer that all must wait for.
-        `128` slots gave only {more:.1f} times as many tokens per step as `8`. Refilling keeps them
-        busy.
+        Not in fixed batches: the more slots, the longer the longest answer that all others wait
+        for. With the `2048` answers of the bars above, `128` slots gave only {more:.1f} times as
+        many tokens per step as `8`. (The busy shares [@eq:harmonic] predict
+        $16 \cdot {of_8:.2f} / {of_128:.2f}$, or {expected:.1f}.) With refilling it was
+        {more_refilled:.0f} times, and not {128 / 8:.0f} only because at the end no answer waits any
+        more.
     """)
     question(r"""
         There are two slots, and a free slot is refilled in the next step. Answers of `4`, `1`, `1`
@@ -233,8 +251,8 @@ def a_slot_is_refilled_at_once() -> None:
         wrong={"That is with fixed batches: the second pair waits for the first.": 4 + 2},
         why="While the first slot gives `4` tokens, the second gives `1`, `1` and `2`. No slot is ever empty.")
     question(r"""
-        All answers have exactly `50` tokens, and all requests arrive at the same time. By what
-        factor do fixed batches need more steps than refilled slots?
+        All answers have exactly `50` tokens, and all requests arrive at the same time. Divide the
+        steps of fixed batches by the steps with refilling. What is the ratio?
     """, answer=1.0, check=serve([50] * 64, 8, refill=False) / serve([50] * 64, 8, refill=True), unit="times",
         hint="Which slots of a fixed batch are empty before it ends?",
         why="Equal answers end together, so no slot is ever empty. The gain comes from lengths that differ.")
@@ -285,7 +303,7 @@ def requests_in_flight_are_rate_times_time() -> None:
     # Drawn with ten seeds, it was between 28.4 and 30.
     expected = 0.05 * 600  # @hide
     assert math.isclose(in_flight, expected, rel_tol=0.08), \
-        "That is 0.05 * 600 = 30, up to 8 %."
+        "That is 0.05 * 600 = 30, to within 8 %."
     note(r"""
         Back to the batch, which is the requests in flight. The time of each now depends on the
         batch itself: the more sequences share a step, the longer it takes. Let $10$ requests arrive
@@ -321,7 +339,7 @@ def requests_in_flight_are_rate_times_time() -> None:
         if clock > when[-1]:  # drawn with ten seeds, the mean batch was off by at most 9 %
             break
     assert math.isclose(sizes / clock, batch, rel_tol=0.1), \
-        "Simulated step by step for 10 minutes, the mean batch is the same, up to 10 %."  # @hide
+        "Simulated step by step for 10 minutes, the mean batch is the same, to within 10 %."  # @hide
     question(r"""
         At $10$ requests per second, reading caches takes `0.48` of the time: $6000 c = 0.48$. Now
         requests arrive at twice the rate, and nothing else changes. By what factor does the batch
@@ -335,7 +353,7 @@ def requests_in_flight_are_rate_times_time() -> None:
 def waiting_grows_with_the_load() -> None:
     """The nearer the load comes to one, the longer requests wait."""
     note(r"""
-        A GPU is idle for a tenth of the time. Is that waste, or does somebody need it?
+        A GPU is idle for a tenth of the time. Is that waste, or does anyone need it?
 
         Look at prompts that queue for [prefill](#the_first_token_waits_for_arithmetic), which runs
         them one at a time. By hand: a prefill takes $1$ s, and a prompt arrives every $2$ s. Nobody
@@ -346,18 +364,21 @@ def waiting_grows_with_the_load() -> None:
         Prompts wait although the GPU is idle half of the time, because idle time cannot be stored:
         the second before a pair arrives cannot be used for it later.
 
-        How long do they wait at load $\rho$? Let prompts arrive at random, independently of each
-        other, with prefill times that are exponentially distributed. Measure time in mean prefill
-        times, and let $T$ be the mean time from arrival to the first token (TTFT).
+        How long does a prompt take at load $\rho$, from its arrival to the first token (TTFT)? Call
+        the mean of this time $T$, waiting and prefill together. Let prompts arrive at random,
+        independently of each other, with prefill times that are exponentially distributed. The unit
+        of time is the mean prefill time, so a prefill takes $1$ on average. The load is the prompts
+        per unit of time, times this $1$. So $\rho$ prompts arrive per unit of time.
 
-        - In one mean prefill time, $\rho$ prompts arrive on average, so in the time $T$ it is
-          $\rho T$. When a prompt leaves after the time $T$, these are still there: on average it
-          leaves $\rho T$ prompts behind.
-        - An arriving prompt finds $\rho T$ prompts as well, because the number goes up and down by
-          one: it goes up from two to three as often as it comes down from three to two.
-        - The arriving prompt waits for all prompts ahead of it, each of which takes $1$ on average.
-          (That also holds for the one that is running: an exponential time has no memory.) Then it
-          takes $1$ itself.
+        - How many prompts are there, waiting or in prefill? By
+          [Little's law](#requests_in_flight_are_rate_times_time), it is the arrival rate times the
+          time of each: $\rho T$ on average.
+        - An arriving prompt finds $\rho T$ prompts ahead of it, because it arrives at a random
+          moment, whatever the queue is like. (In the pairs above, the second prompt does not: it
+          always arrives right after the first.)
+        - It waits for these $\rho T$ prompts, each of which takes $1$ on average. The one in
+          prefill also takes $1$ more, because its chance to end does not depend on how long it has
+          run. Then the arriving prompt takes $1$ itself.
 
         So $T = \rho T + 1$. Solved for $T$ [@kleinrock1975]:
 
@@ -365,18 +386,18 @@ def waiting_grows_with_the_load() -> None:
         \text{TTFT} = \frac{\text{mean prefill time}}{1 - \rho}.
         $$
 
-        To check it, let `200_000` prompts pass one by one. `free` is the moment when the GPU is
+        To check it, let `200_000` prompts pass one by one. `free_at` is the moment when the GPU is
         free again. A prompt begins then, or when it arrives, whichever is later:
     """)
 
     def mean_ttft(load: float) -> float:  # @stepover
         gaps = torch.empty(200_000).double().exponential_() / load
         prefills = torch.empty(200_000).double().exponential_()
-        clock = free = total = 0.0
+        clock = free_at = total = 0.0
         for gap, prefill in zip(gaps.tolist(), prefills.tolist()):
             clock += gap  # a prompt arrives
-            free = max(free, clock) + prefill
-            total += free - clock
+            free_at = max(free_at, clock) + prefill
+            total += free_at - clock
         return total / 200_000
 
     loads = [0.5, 0.8]
@@ -385,7 +406,7 @@ def waiting_grows_with_the_load() -> None:
     # Drawn with ten seeds, the simulation was off by at most 4 %.
     drawn, expected = torch.tensor([simulated, formula])  # @hide
     assert torch.allclose(drawn, expected, rtol=0.08), \
-        "At loads of 50 and 80 %, the first token comes after 2 and 5 prefill times, up to 8 %."
+        "At loads of 50 and 80 %, the first token comes after 2 and 5 prefill times, to within 8 %."
     queue, ends, waits = [0.0, 0.0, 4.0, 4.0, 8.0, 8.0], 0.0, []  # @hide
     for arrival in queue:  # @hide
         start = max(ends, arrival)
@@ -393,22 +414,30 @@ def waiting_grows_with_the_load() -> None:
         ends = start + 1
     assert waits == [0, 1, 0, 1, 0, 1], \
         "Of the pairs by hand, every second prompt waits for 1 s."  # @hide
-    def by_walk(load: float) -> float:  # @hide
+    def by_walk(load: float, equal: bool = False) -> float:  # @hide
         # Drawn with ten seeds, it was off by at most 3 %.
-        walk = (torch.empty(2, 10**6).double().exponential_() / torch.tensor([[1], [load]])).diff(dim=0)[0]
-        level = (-walk).cumsum(0)
+        prefills, gaps = torch.empty(2, 10**6).double().exponential_()
+        level = ((torch.ones_like(gaps) if equal else prefills) - gaps / load).cumsum(0)
         return 1 + (level - level.cummin(0).values.clamp(max=0)).mean().item()
 
     walks = [by_walk(load) for load in (0.5, 0.8, 0.9)]  # @hide
     assert all(math.isclose(w, f, rel_tol=0.05) for w, f in zip(walks, (2, 5, 10))), \
-        "The backlog of a million prompts, as a random walk above its lowest point, gives 2, 5 and 10 prefill times, up to 5 %."  # @hide
+        "The backlog of a million prompts, as a random walk above its lowest point, gives 2, 5 and 10 prefill times, to within 5 %."  # @hide
+    waiting = [by_walk(load, equal=True) - 1 for load in (0.5, 0.8)]  # @hide
+    assert all(math.isclose(wait, half, rel_tol=0.05) for wait, half in zip(waiting, (1 / 2, 4 / 2))), \
+        "If all prefills take equally long, prompts wait half as long, to within 5 %: 0.5 and 2 prefill times instead of 1 and 4."  # @hide
     note(r"""
-        With a prefill of `30` ms on average, that is `60` and `150` ms until the first token, and
-        `300` ms at a load of $90$ percent. So the idle tenth is not waste: with half of it, users
-        would wait twice as long.
+        With a prefill of `30` ms on average, the first token comes after $30 / (1 - 0.5) = 60$ ms
+        at half load, after $30 / (1 - 0.8) = 150$ ms at a load of $80$ percent, and after
+        $30 / (1 - 0.9) = 300$ ms at $90$ percent. So the idle tenth is not waste: with an idle
+        twentieth, it would be $30 / (1 - 0.95) = 600$ ms.
+
+        The formula is for prefill times that differ a lot. If all prompts had the same length, they
+        would wait half as long, and the wait would grow with the load in the same way. In vLLM, the
+        metric `vllm:num_requests_waiting` is the length of the queue.
     """)
-    assert [round(30 / idle) for idle in (0.5, 0.2, 0.1)] == [60, 150, 300], \
-        "These are 2, 5 and 10 times 30 ms."  # @hide
+    assert [round(30 / idle) for idle in (0.5, 0.2, 0.1, 0.05)] == [60, 150, 300, 600], \
+        "These are 2, 5, 10 and 20 times 30 ms."  # @hide
 
     def ttft(load: int) -> dict[str, float]:  # @hide
         torch.manual_seed(load)
@@ -421,12 +450,13 @@ def waiting_grows_with_the_load() -> None:
         caption="Mean time to first token against the load in percent, for prefills of `30` ms on average.",
         alt="Two curves that nearly coincide. They are flat at first and rise steeply towards the right.")  # @hide
     assert all(math.isclose(*both.values(), rel_tol=0.08) for both in grid.values()), \
-        "Both curves agree within 8 %."  # @hide
+        "Both curves agree to within 8 %."  # @hide
     assert round(grid[85]["formula"]) == 200, \
         "At 85 % the formula gives 200 ms."  # @hide
     misbelief("At half load nobody waits.", rf"""
-        Only if requests arrive at perfectly regular intervals. At random, the first token comes
-        after {simulated[0]:.1f} prefill times at half load: half of that time is waiting.
+        That is so if requests arrive at perfectly regular intervals and all prefills take equally
+        long. With random arrivals and the prefill times above, the first token comes after
+        {simulated[0]:.1f} prefill times at half load: half of that time is waiting.
     """)
     question(r"""
         Two services have a GPU each, with a load of `80` percent. They merge: one queue for all

@@ -28,9 +28,10 @@ def the_bill() -> None:
 
 def a_generated_token_costs_more() -> None:
     """A generated token costs more than a token of the prompt, above all in long sequences."""
-    note(r"""
-        Providers ask several times as much for a token that the model generates as for one that it
-        is given. Both run through the same weights. Why the difference?
+    note(rf"""
+        Providers charge several times as much for an *output token*, which the model generates, as
+        for an *input token*, which is part of the prompt. Both run through the same weights. Why
+        the difference?
 
         By hand: a GPU costs $3.60$ dollars per hour, which is $0.001$ dollars per second.
 
@@ -39,29 +40,32 @@ def a_generated_token_costs_more() -> None:
 
         So the price depends on the throughput. Prefill is compute-bound: all tokens of a prompt
         share one pass, which keeps the arithmetic units busy. Decode runs over one token per
-        sequence and step, and waits for weights and caches. A generated token costs more, because
-        the latency target and the size of the caches both keep the batch small, and a small batch
+        sequence and step, and waits for weights and caches. An output token costs more, because the
+        latency target and the size of the caches both keep the batch small, and a small batch
         leaves the GPU's arithmetic idle.
 
         Take `2` dollars per hour for an H100, an assumption, and a prefill at half of the peak.
-        `step_seconds` is the time of a decode step at best:
+        `HOUR` is {HOUR:,.0f} seconds, `step_seconds` is a lower bound of the time of a decode step,
+        and `batches` has the largest batches within the
+        [latency target](#a_latency_limit_picks_the_batch) of $20$ ms. Prices are in cents for
+        $10^6$ tokens:
     """)
     per_second = 2 / HOUR  # dollars
     prefill = prefill_flops(2048) / (0.5 * PEAK)  # seconds for 2048 tokens
-    given = 1e8 * prefill / 2048 * per_second  # 10^6 tokens  # @inspect round(given, 2) as cents
-    # The largest batch within 20 ms, by tokens per sequence:
-    batches = {512: 568, 2048: 193, 8192: 48}
-    generated = {c: 1e8 * step_seconds(batch, c) / batch * per_second
-                 for c, batch in batches.items()}
-    prices = {c: round(price, 2) for c, price in generated.items()}  # @inspect prices as cents
-    assert round(given, 2) == 1.63, \
-        "A million tokens of prompts cost 1.63 cents."
+    per_million = 1e6 * 100 * per_second  # cents for 10^6 seconds
+    input_price = per_million * prefill / 2048  # @inspect round(input_price, 2) as cents
+    batches = {512: 568, 2048: 193, 8192: 48}  # by tokens per sequence
+    output_prices = {c: per_million * step_seconds(batch, c) / batch
+                     for c, batch in batches.items()}
+    prices = {c: round(price, 2) for c, price in output_prices.items()}  # @inspect prices as cents
+    assert round(input_price, 2) == 1.63, \
+        "A million input tokens cost 1.63 cents."
     assert prices == {512: 1.96, 2048: 5.74, 8192: 22.99}, \
         "A million generated tokens cost 1.96 cents after 512 tokens, 5.74 after 2048, and 22.99 after 8192."
-    alone = 1e8 * step_seconds(1, 2048) * per_second  # @inspect round(alone) as cents
+    alone = per_million * step_seconds(1, 2048)  # @inspect round(alone) as cents
     assert 253 < alone < 254, \
         "If one user has the GPU alone, a million tokens cost 253 cents."
-    within = [max(b for b in range(1, 999) if step_seconds(b, c) <= 0.020) for c in generated]  # @hide
+    within = [max(b for b in range(1, 999) if step_seconds(b, c) <= 0.020) for c in output_prices]  # @hide
     assert within == [568, 193, 48], \
         "These are the largest batches within 20 ms."  # @hide
     assert [round(1e3 * step_seconds(b, c), 1) for c, b in batches.items()] == [20, 19.9, 19.9], \
@@ -70,11 +74,17 @@ def a_generated_token_costs_more() -> None:
     while made < 1_000_000:  # @hide
         seconds += step_seconds(193, 2048)
         made += 193
-    assert math.isclose(100 * seconds * per_second, generated[2048], rel_tol=0.001), \
+    assert math.isclose(100 * seconds * per_second, output_prices[2048], rel_tol=0.001), \
         "Adding up the steps until a million tokens are there gives the same price."  # @hide
     caches = (step_seconds(568, 512) - step_seconds(568, 0)) / step_seconds(568, 512)  # @hide
     assert 0.56 < caches < 0.57, \
         "With 568 sequences of 512 tokens, 57 % of a step goes to reading caches."  # @hide
+    long_caches = 1 - step_seconds(48, 0) / step_seconds(48, 8192)  # @hide
+    assert 0.77 < long_caches < 0.78, \
+        "With 48 sequences of 8192 tokens, 77 % of a step goes to reading caches."  # @hide
+    shrinks = 8192 / 512 * caches / long_caches  # @hide
+    assert math.isclose(shrinks, batches[512] / batches[8192], rel_tol=0.007), \
+        "16 times the ratio of both shares is the ratio of the batches, to within 0.7 %."  # @hide
     used = 568 * 2 * WEIGHTS / PEAK / step_seconds(568, 512)  # @hide
     assert 0.43 < used < 0.44, \
         "The matmuls take the other 43 %, at peak."  # @hide
@@ -82,49 +92,57 @@ def a_generated_token_costs_more() -> None:
     assert 0.99 < idle < 1, \
         "For one user, the arithmetic units are idle for over 99 % of a step."  # @hide
     note(rf"""
-        The [batches](#a_latency_limit_picks_the_batch) all have steps of nearly $20$ ms, so the
-        price is inversely proportional to the batch. After `8192` tokens a token costs
-        {generated[8192] / generated[512]:.0f} times as much as after `512`, because each cache is
-        {8192 / 512:.0f} times as long, and so the batch is a {568 / 48:.0f}th. (Not a
-        {8192 / 512:.0f}th: with the short sequences only {caches:.0%} of the step goes to caches.)
+        All three batches have steps of nearly $20$ ms, so the price is inversely proportional to
+        the batch. After `8192` tokens an output token costs
+        {output_prices[8192] / output_prices[512]:.0f} times as much as after `512`, because the
+        batch shrinks by a factor of $568 / 48$, or {568 / 48:.0f}. Why not by {8192 / 512:.0f}, as
+        each cache is {8192 / 512:.0f} times as long? With `512` tokens, only
+        {1e3 * caches * step_seconds(568, 512):.1f} of {1e3 * step_seconds(568, 512):.1f} ms go to
+        caches, or {caches:.0%}. With `8192` tokens,
+        {1e3 * long_caches * step_seconds(48, 8192):.1f} of {1e3 * step_seconds(48, 8192):.1f} ms
+        do, or {long_caches:.0%}. And
+        ${8192 // 512} \cdot {100 * caches:.0f} / {100 * long_caches:.0f}$ is {shrinks:.0f}.
 
-        In short sequences a generated token costs little more than a token of the prompt: the large
-        batch keeps the arithmetic units busy for {used:.0%} of the time, the prefill for half of
-        it. And a user alone pays for a GPU whose arithmetic units are mostly idle.
+        In short sequences an output token costs little more than an input token: the large batch
+        keeps the arithmetic units busy for {used:.0%} of the time
+        ({1e3 * used * step_seconds(568, 512):.1f} of {1e3 * step_seconds(568, 512):.1f} ms), the
+        prefill for half of it. And a user alone pays for a GPU whose arithmetic units are mostly
+        idle.
     """)
 
     def price(batch: int, context: int) -> dict[str, float]:  # @hide
         if batch > sequences_that_fit(context):
             raise ValueError("weights and caches do not fit in memory together")
-        return {"generated": 1e8 * step_seconds(batch, context) / batch * per_second, "prompt": given}
+        return {"output": per_million * step_seconds(batch, context) / batch, "input": input_price}
 
     grid = explore(price, over={"batch": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512], "context": [512, 2048, 8192]},
         at={"batch": 64, "context": 2048}, kind="curve", unit="cents",
         do="For each context, find the batch from which doubling it saves less than a quarter.",
         see=r"""
             With `8192` tokens it is `16`, with `2048` it is `64`, and with `512` it is `256`. The
-            shorter the sequences, the nearer the price of a large batch comes to that of a prompt.
+            shorter the sequences, the nearer the price of a large batch comes to that of input
+            tokens.
         """,
-        caption="Cents for `1e6` tokens of Llama-3-8B on an H100 at `2` dollars per hour, at best.",
-        alt="A falling curve for generated tokens that levels off above a flat line, that of prompts.")  # @hide
-    turn = {c: next(b for b, k in grid if k == c and (2 * b, c) in grid and grid[2 * b, c]["generated"] > 0.75 * grid[b, c]["generated"])
+        caption="Cents for `1e6` tokens of Llama-3-8B on an H100 at `2` dollars per hour, by the lower bounds.",
+        alt="A falling curve for output tokens that levels off above a flat line, that of input tokens.")  # @hide
+    turn = {c: next(b for b, k in grid if k == c and (2 * b, c) in grid and grid[2 * b, c]["output"] > 0.75 * grid[b, c]["output"])
             for c in (512, 2048, 8192)}  # @hide
     assert turn == {512: 256, 2048: 64, 8192: 16}, \
         "From these batches on, twice the batch saves less than a quarter."  # @hide
     misbelief("A token costs the same, whether it is given or generated.", rf"""
-        Both need about the same arithmetic. But here a generated token after `2048` others costs
-        {generated[2048] / given:.1f} times as much as one of the prompt, and after `8192` it is
-        {generated[8192] / given:.0f} times, even though prefill is counted at half of the peak and
-        decode at its best.
+        Both need about the same arithmetic. But here an output token after `2048` others costs
+        {output_prices[2048] / input_price:.1f} times as much as an input token, and after `8192` it
+        costs {output_prices[8192] / input_price:.0f} times as much, even though prefill is counted
+        at half of the peak and decode by its lower bound.
     """)
     question(r"""
         A provider lowers its latency target from `20` ms to `10` ms per token. Reading the weights
-        takes `4` ms and a cache takes `0.1` ms. How many times as much as before does a generated
-        token cost?
+        takes `4` ms and a cache takes `0.1` ms. Divide the new cost of an output token by the old
+        one. What is the ratio?
     """, answer=(10 / ((10 - 4) / 0.1)) / (20 / ((20 - 4) / 0.1)), check=(16 / 20) / (6 / 10), unit="times",
         hint="How many sequences share a step in each case?",
         wrong={"A step takes half the time; look at how many sequences share it.": 2.0, "Half the step does not mean the same price: look at the batch.": 1.0},
-        why="A step of `10` ms has `60` sequences, and a step of `20` ms had `160`. So a token costs `1/6` ms of the GPU instead of `1/8` ms.")
+        why="A step of `10` ms leaves `6` ms for `60` caches, and a step of `20` ms left `16` ms for `160`. So a token costs `10/60 = 1/6` ms of the GPU instead of `20/160 = 1/8` ms.")
 
 
 @aside
@@ -139,9 +157,9 @@ def a_batch_saves_energy() -> None:
 
         The energy per token falls with the batch just as the price does, because a step needs power
         for its whole time, and all sequences share that time. An H100 is rated at `700` W
-        [@nvidia-h100]. The estimate below multiplies the rating by the time of a step at best. A
-        GPU that waits for memory draws less, and a real step takes longer, so it may be off in both
-        directions:
+        [@nvidia-h100]. The estimate below multiplies the rating by the lower bound of the time of a
+        step. A GPU that waits for memory draws less, and a real step takes longer, so it may be off
+        in both directions:
     """)
     watts = 700
     alone = watts * step_seconds(1, 2048)  # @inspect round(alone, 2) as J
@@ -206,7 +224,7 @@ def a_batch_reads_most_experts() -> None:
     # Drawn with ten seeds, none was off by more than 1 %.
     shares, expected = torch.tensor([simulated, formula])  # @hide
     assert torch.allclose(shares, expected, rtol=0.03), \
-        "Drawn at random, as many experts are read as the formula says, up to 3 %."
+        "Drawn at random, as many experts are read as the formula says, to within 3 %."
     assert [round(share, 3) for share in formula] == [0.031, 0.224, 0.869, 1], \
         "One token reads 3 % of the experts, 64 read 87 %, and 256 nearly all."
     by_hand = [len({a, b}) for a in range(4) for b in range(4)]  # @hide
@@ -228,4 +246,4 @@ def a_batch_reads_most_experts() -> None:
     """, answer=1 - (1 - 2 / 8) ** 4, check=1 - 3**4 / 4**4, unit="%",
         hint="With what probability does one token leave out a certain expert?",
         wrong={"Some tokens pick the same experts.": 1},
-        why="A token leaves out an expert with probability `3/4`, and all four do with `81/256`.")
+        why="One token does not pick a given expert with probability `3/4`. None of the four does with `(3/4)^4 = 81/256`. In all other cases the expert is read.")

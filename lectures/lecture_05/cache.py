@@ -15,6 +15,7 @@ from .llama import (
     KV_BYTES,
     MEMORY,
     PARAMETERS,
+    PEAK,
     WEIGHTS,
     prefill_flops,
     prefill_seconds,
@@ -40,8 +41,8 @@ def the_cache_as_memory() -> None:
 def pages_waste_half_a_page() -> None:
     """A KV cache in pages wastes about half a page per sequence."""
     note(r"""
-        When a request arrives, nobody knows how long its answer will become. How much memory should
-        be set aside for its KV cache?
+        When a request arrives, nobody knows how long its answer will be. How much memory should be
+        set aside for its KV cache?
 
         The simple way is to reserve room for the longest length allowed. By hand: sequences may
         have up to $16$ tokens, and one stops after $9$. Room for $16 - 9 = 7$ tokens was never
@@ -59,7 +60,8 @@ def pages_waste_half_a_page() -> None:
         cache [@kwon2023]. Its `block_size` is the number of tokens in a page [@vllm-args].
 
         Draw the lengths of `20_000` sequences, `600` tokens on average, of at most `8192`. A page
-        has room for `16` tokens:
+        has room for `16` tokens, so $(0 + 1 + \dots + 15) / 16 = 7.5$ tokens of room should be
+        unused on average:
     """)
     lengths = (600 * torch.empty(20_000).exponential_()).ceil().clamp(max=8192)
     page = 16  # tokens
@@ -67,13 +69,13 @@ def pages_waste_half_a_page() -> None:
     unused = (pages * page - lengths).mean().item()  # @inspect round(unused, 1) as tokens
     # Drawn with ten seeds, it was between 7.4 and 7.6.
     assert 7.3 < unused < 7.7, \
-        "On average room for 7.5 tokens is unused: half a page."
+        "The unused room is 7.5 tokens to within 0.2: nearly half a page."
     share_used = (lengths.sum() / (pages * page).sum()).item()  # @inspect share_used as %
     assert 0.98 < share_used < 0.99, \
         "In pages, more than 98 % of the memory holds tokens."
     share_reserved = (lengths.mean() / 8192).item()  # @inspect share_reserved as %
     assert 0.07 < share_reserved < 0.08, \
-        "With the longest length reserved, it is little more than 7 %."
+        "If room for 8192 tokens is reserved per sequence, tokens fill little more than 7 % of it."
     every = torch.arange(1, 16 * 100 + 1)  # @hide
     assert ((-every) % 16).double().mean() == 7.5, \
         "If every length is equally frequent, exactly 7.5 tokens of a page of 16 are unused."  # @hide
@@ -88,10 +90,10 @@ def pages_waste_half_a_page() -> None:
     assert round(trace, 2) == 0.24, \
         "By the mean length of that trace, 24 % of the reserved memory holds tokens at the end."  # @hide
     note(rf"""
-        A published measurement agrees. In systems that reserved room in advance, only `20.4` to
-        `38.2` percent of the cache's memory held tokens [@kwon2023]. Requests of that study had
-        `161` tokens of prompt and `338` of answer on average, in models for `2048` tokens
-        [@kwon2023]. Together the tokens fill {trace:.0%} of what is reserved.
+        A published study found the same waste. Its requests had `161` tokens of prompt and `338` of
+        answer on average, in models for `2048` tokens [@kwon2023]. $(161 + 338) / 2048$ is
+        {trace:.0%}. In the systems that it measured, which reserved room in advance, `20.4` to
+        `38.2` percent of the cache's memory held tokens [@kwon2023].
     """)
     figure(plot_pages({"A": 9, "B": 6, "C": 3}, 4, order="ABACBA"),
         caption=r"""
@@ -110,7 +112,7 @@ def pages_waste_half_a_page() -> None:
 
     grid = explore(unused_share, over={"tokens_per_page": [1, 4, 16, 64, 256, 1024], "mean_length": [100, 600, 2400]},
         at={"tokens_per_page": 16, "mean_length": 600}, kind="bars", unit="%", limit=("a twentieth", 0.05),
-        do="How large may a page be, so that no more than a twentieth is unused, for each mean length?",
+        do="For each mean length, how large may a page be if at most a twentieth of the memory may be unused?",
         see="For `100` tokens on average, `4`; for `600`, `16` (a page of `64` just misses it); for `2400`, `64`.",
         caption="The share of the cache's memory that is unused, for lengths drawn at random.",
         alt="A bar that grows with the page and shrinks with the mean length, beside a line at a twentieth.")  # @hide
@@ -123,19 +125,19 @@ def pages_waste_half_a_page() -> None:
         gives its pages to others, and later computes its cache again.
     """)
     question(r"""
-        With pages of `1` token nothing would be unused. Why are pages not that small? For a
-        sequence of `600` tokens: how many times as many entries does its page table have with pages
-        of `1` token as with pages of `16`?
+        With pages of `1` token nothing would be unused, but the page table gets longer. A sequence
+        has `600` tokens. Divide the number of entries of its page table with pages of `1` token by
+        the number with pages of `16`. What is the ratio?
     """, answer=600 / 38, check=-(-600 // 1) / -(-600 // 16), unit="times", within=0.02,
         hint="The table has one entry per page.",
-        why="The table has an entry per page: `600` instead of `38`. And attention has to look up an address for every token.")
+        why="The table has an entry per page. `600 / 16` is `37.5`, so `38` pages are needed instead of `600`. And with pages of `1` token, attention has to look up an address for every token.")
 
 
 PAGE = 4  # tokens
 
 
 class PagedCache(Cache):
-    """The KV cache of one sequence in one layer, in pages of a pool that all sequences share."""
+    """The KV cache of one sequence in one layer: its page table, into a pool of pages that all sequences share."""
 
     def __init__(self, pool: Tensor, free: list[int]) -> None:
         self.pool = pool  # keys and values: [2, page, offset, KV head, element]
@@ -158,7 +160,7 @@ class PagedCache(Cache):
 
 
 def new_pools(pages: int) -> list[tuple[Tensor, list[int]]]:
-    """For each layer of the small model a pool of pages, and the numbers of its free pages in random order."""
+    """Returns, for each layer of the small model, a pool of `pages` pages and the shuffled list of its free pages' numbers."""
     shape = 2, pages, PAGE, SMALL.kv_heads, SMALL.head
     return [(torch.zeros(shape).double(), torch.randperm(pages).tolist())
             for _ in range(SMALL.layers)]
@@ -249,9 +251,12 @@ def a_shared_prefix_is_computed_once() -> None:
         instructions depend only on the instructions, and not on the question that follows. This is
         *prefix caching* [@zheng2024].
 
-        `PagedCache` is a small KV cache in pages: `table` lists the pages of a sequence. A small
-        model runs over a prefix of `8` tokens once. For each of two questions, `share` makes caches
-        that begin with a copy of its page tables:
+        A small model runs over a prefix of `8` tokens once, and then over two questions.
+        `PagedCache` is the cache of one sequence in one layer; its page table is `table`.
+        `new_pools(16)` makes for each layer a `pool` of `16` pages and the list `free` of its free
+        pages, from which the caches take theirs. `share(first)` makes the caches for a question:
+        their page tables begin with a copy of those of the prefix, and no keys or values are
+        copied. `logits` are computed with them, and `whole` without any cache:
     """)
     model = Transformer(SMALL).double().requires_grad_(False)
     prefix = torch.randint(100, (1, 8))
@@ -259,13 +264,13 @@ def a_shared_prefix_is_computed_once() -> None:
     pools = new_pools(16)
     first = [PagedCache(pool, free) for pool, free in pools]
     model(prefix, first)
-    shared = flops(lambda: model(questions[0], share(first)))  # @inspect shared as FLOP
-    for question_tokens in questions:
+    for tokens in questions:
         caches = share(first)  # the same pages, and then pages of its own
-        logits = model(question_tokens, caches)
-        whole = model(torch.cat([prefix, question_tokens], dim=1))
+        logits = model(tokens, caches)  # @inspect list(logits.shape)
+        whole = model(torch.cat([prefix, tokens], dim=1))  # @inspect list(whole.shape)
         assert torch.allclose(logits, whole[:, 8:]), \
-            "The logits are those of a pass over prefix and question together, up to rounding."
+            "For each question, the logits are those of a pass over prefix and question together, up to rounding."
+    shared = flops(lambda: model(questions[0], share(first)))  # @inspect shared as FLOP
     complete = flops(lambda: model(torch.cat([prefix, questions[0]], dim=1)))  # @inspect complete as FLOP
     assert 2.9 < complete / shared < 3.1, \
         "With the prefix in the cache, a third of the tokens cost about a third of the FLOPs."
@@ -274,28 +279,39 @@ def a_shared_prefix_is_computed_once() -> None:
         "Three passes over questions, of 4 tokens each, use one page each, and the prefix uses two."  # @hide
     note(r"""
         For Llama-3-8B on an H100, take instructions of `1000` tokens and a question of `500`.
-        `prefill_seconds` is the time of a prefill at best; `earlier` is the number of tokens that
-        are in the cache already:
+        `prefill_seconds` is a lower bound of the time of a prefill; `earlier` is the number of
+        tokens that are in the cache already:
     """)
     cold = prefill_seconds(1500)  # @inspect cold as s
     warm = prefill_seconds(500, earlier=1000)  # @inspect warm as s
     kept = 1000 * KV_BYTES  # @inspect kept as B
     assert math.isclose(cold - warm, prefill_seconds(1000), rel_tol=1e-3), \
-        "What is saved is the prefill of the instructions alone, up to a thousandth."
+        "What is saved is the prefill of the instructions alone, to within 0.1 %."
     assert (round(1e3 * cold, 1), round(1e3 * warm, 1)) == (21.8, 7.4), \
         "A user's first token comes after 7.4 ms instead of 21.8 ms."
     assert kept == 131_072_000, \
         "Each further user saves 131 MB of cache."  # @hide
-    alone, together = (int((MEMORY - 2 * PARAMETERS - once) // (each * KV_BYTES))
-                       for once, each in ((0, 1500), (kept, 500)))  # @hide
+    left = MEMORY - 2 * PARAMETERS  # @hide
+    alone, together = (int((left - once) // (each * KV_BYTES)) for once, each in ((0, 1500), (kept, 500)))  # @hide
     assert (alone, together) == (284, 851), \
         "With the instructions kept once, 851 users of 500 tokens fit instead of 284 with 1500."  # @hide
     ratio = prefill_flops(1250) / prefill_flops(250, earlier=1000)  # @hide
     assert 4.8 < ratio < 5, "Attention included, 1250 tokens cost nearly 5 times the FLOPs of 250 after 1000."  # @hide
     note(rf"""
-        Memory has room for the caches of {together:,} such users instead of {alone}. Decode gains
-        less, because the usual attention reads the shared pages once per user. In vLLM,
-        `enable_prefix_caching` switches prefix caching on [@vllm-args].
+        More users also fit in memory. Beside the parameters there are {left / 1e9:.1f} GB for
+        caches, with {KV_BYTES:,} bytes per token.
+
+        - Without sharing, a user has `1500` tokens:
+          ${left / 1e9:.1f} \cdot 10^9 / (1500 \cdot {KV_BYTES})$ is {alone} users.
+        - With sharing, the instructions are kept once, and a user adds `500` tokens:
+          $({left / 1e9:.1f} - {kept / 1e9:.1f}) \cdot 10^9 / (500 \cdot {KV_BYTES})$ is {together}
+          users.
+
+        A decode step does not get shorter: ordinary attention still reads the shared pages once for
+        every user. And only full pages can be shared, because the keys and values of a sequence's
+        next token go into its last page. In pages of `16`, instructions of `1000` tokens fill
+        {1000 // 16} pages. The last {1000 % 16} tokens run again for every user, which the numbers
+        above leave out. In vLLM, `enable_prefix_caching` switches prefix caching on [@vllm-args].
     """)
     question(r"""
         A service puts the user's name *before* the instructions, to be friendly: name,
@@ -313,11 +329,11 @@ def a_shared_prefix_is_computed_once() -> None:
         with the weights. By what factor does prefix caching reduce the FLOPs until the first token?
     """, answer=(1000 + 250) / 250, check=2 * WEIGHTS * 1250 / (2 * WEIGHTS * 250), unit="times",
         within=0.03, hint="Which tokens still have to run through the model?",
-        why="Only the `250` tokens of the question still run. (Their attention to the instructions stays, which is little here.)")
+        why="Only the `250` tokens of the question still run. (They still attend to the instructions, but that costs few FLOPs here.)")
 
 
 def share(caches: list[PagedCache]) -> list[PagedCache]:
-    """Caches of a new sequence that begins with the tokens of another one, on the same pages."""
+    """Returns caches, one per layer, for a new sequence: their page tables begin with the pages of `caches`, which must be full."""
     copies = []
     for cache in caches:
         copy = PagedCache(cache.pool, cache.free)
@@ -365,19 +381,34 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
              for weight, element in ((2, 2), (1, 2), (2, 1))]  # @hide
     assert [round(ms, 2) for ms in alone] == [4.56, 2.32, 4.52], \
         "For one sequence it is the other way round: 4.56 ms, 2.32 ms with smaller weights, 4.52 ms with a smaller cache."  # @hide
-    turn = next(b for b in range(1, 999) if step_seconds(b, 0, 1) > step_seconds(1, 0, 1))  # @hide
-    assert turn == 148, "With weights of one byte, the arithmetic takes longer from 148 sequences on."  # @hide
+    turn, turn_16 = (next(b for b in range(1, 999) if step_seconds(b, 0, size) > step_seconds(1, 0, size)) for size in (1, 2))  # @hide
+    assert (turn, turn_16) == (148, 296), \
+        "With weights of one byte, the arithmetic takes longer from 148 sequences on, with weights of two bytes from 296 on."  # @hide
+    arithmetic = 1e3 * 2 * WEIGHTS / PEAK  # ms per sequence  # @hide
+    reading, cache = 1e3 * WEIGHTS / BANDWIDTH, 1e3 * 2048 * KV_BYTES / BANDWIDTH  # ms  # @hide
+    assert int(20 / (arithmetic + cache)) == only_weights, \
+        "If each sequence adds its arithmetic and its cache, 20 ms are enough for 209 sequences."  # @hide
     by_rule = int((0.020 - WEIGHTS / BANDWIDTH) / (2048 * KV_BYTES / BANDWIDTH))  # @hide
     assert by_rule == 221, "By hand, smaller weights would allow 221 sequences."  # @hide
     half_a_byte = 1 / 2  # @hide
     assert largest_batch(half_a_byte, element=1) == both, \
         "Weights in 4 bits add nothing."  # @hide
     note(rf"""
-        The rule by hand would allow {by_rule} sequences with smaller weights. It is only
-        {only_weights} because, from {turn} sequences on, their arithmetic takes longer than reading
-        weights of one byte. For the same reason, smaller weights add nothing to a smaller cache: a
-        batch of {both} is compute-bound in its matmuls even with weights of `2` bytes. In vLLM,
-        `kv_cache_dtype` is the format of keys and values [@vllm-args].
+        Why only {only_weights} sequences with smaller weights? Reading them takes {reading:.2f} ms,
+        and a cache {cache:.4f} ms. So the rule by hand would allow
+        $(20 - {reading:.2f}) / {cache:.4f}$, or {by_rule}, rounded down. But a sequence also needs
+        {arithmetic:.5f} ms of arithmetic, and from {turn} sequences on, the arithmetic takes longer
+        than reading weights of one byte. {only_weights} sequences need
+        {only_weights * arithmetic:.2f} ms of arithmetic and {only_weights * cache:.2f} ms for
+        caches: together {only_weights * (arithmetic + cache):.1f} ms, and there is no room for one
+        more.
+
+        For the same reason, smaller weights add nothing to a smaller cache: in a batch of {both},
+        the arithmetic takes longer than reading even weights of `2` bytes, as from {turn_16} on.
+        (Here weights of $8$ bits are converted to $16$ bits before they are multiplied, so the peak
+        stays that of $16$ bits. If activations are stored in $8$ bits as well, an H100 can multiply
+        in $8$ bits, which is faster.) In vLLM, `kv_cache_dtype` is the format of keys and values
+        [@vllm-args].
     """)
     misbelief("A KV cache with half the bytes halves the latency.", rf"""
         For one sequence of `2048` tokens, a token takes {alone[2]:.2f} ms instead of {alone[0]:.2f}
@@ -385,9 +416,9 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
         many sequences meet the latency target together: {only_cache} instead of {neither}.
     """)
     question(r"""
-        A service decodes one short request at a time, and never more. Either the weights or the
-        cache shall have half the bytes. By what factor does a token get faster, at most, with the
-        better choice?
+        A service decodes one short request at a time, and never more. You may halve the bytes of
+        the weights or of the cache, but not both. With the better choice, by what factor does the
+        time per output token shrink, at most?
     """, answer=2.0, check=step_seconds(1, 0) / step_seconds(1, 0, weight=1), unit="times",
         hint="What does a decode step read if there is one sequence with a short cache?",
         why="Nearly all bytes of the step are weights, so halving these halves the time. A smaller cache changes nearly nothing here.")
@@ -446,16 +477,16 @@ def eight_bits_barely_change_attention() -> None:
     plain = ((rounded(keys) - keys)[:, 1:].norm() / keys[:, 1:].norm()).item()  # @hide
     typical = 17.6  # @hide
     assert math.isclose(lost / plain, typical, rel_tol=0.05), \
-        "If one element of each key is 50 times as large, the others typically lose 17.6 times as much; in this draw it is that, up to 5 %."  # @hide
+        "If one element of each key is 50 times as large, the others typically lose 17.6 times as much; in this draw it is that, to within 5 %."  # @hide
     largest, with_outlier = (x.abs().amax(dim=-1).square().mean().sqrt().item() for x in (keys, outlier))  # @hide
     assert math.isclose(with_outlier / largest, lost / plain, rel_tol=0.02), \
-        "The error grows as the scale does, up to 2 %."  # @hide
+        "The error grows as the scale does, to within 2 %."  # @hide
     element, by_keys, by_values = (((x - y).norm() / y.norm()).item() for x, y in (
         (rounded(keys), keys), (attend(rounded(keys), values), exact), (attend(keys, rounded(values)), exact)))  # @hide
     assert all(math.isclose(by, element, rel_tol=0.08) for by in (by_keys, by_values)), \
-        "Rounding the keys or the values changes the output by as much as the elements, up to 8 %."  # @hide
+        "Rounding the keys or the values changes the output by as much as the elements, to within 8 %."  # @hide
     assert math.isclose(error, math.sqrt(2) * element, rel_tol=0.05), \
-        "Both together change it by the root of two times as much, up to 5 %."  # @hide
+        "Both together change it by the root of two times as much, to within 5 %."  # @hide
     note(rf"""
         Why this much? Rounding changes the elements by {element:.2%} (root mean square). Rounded
         keys alone change the output by about as much ({by_keys:.2%}), and so do rounded values
@@ -464,12 +495,13 @@ def eight_bits_barely_change_attention() -> None:
 
         Real keys are less even. Let one element of each key be `50` times as large. Then the error
         of all other elements is {lost / plain:.0f} times as large, because they are rounded in
-        steps of the same scale, and the scale follows the largest element. The largest of `128`
-        normally distributed elements is about {largest:.1f}. But the one that is multiplied was an
-        ordinary one, about {with_outlier / 50:.0f} (root mean square). So it becomes about
-        {with_outlier:.0f}, is now the largest, and sets the scale. The scale, and with it the
-        error, grows by about {with_outlier:.0f} / {largest:.1f}. So formats for caches store such
-        elements separately, or give each channel a scale [@liu2024kivi].
+        steps of the same scale, and the scale follows the largest element. Without the change, the
+        largest of the `128` elements is about {largest:.2f}. The element that is multiplied was an
+        ordinary one, {with_outlier / 50:.2f} (root mean square of this draw). Multiplied, it is
+        {with_outlier / 50:.2f} $\cdot 50$, or {with_outlier:.1f}. Now it is the largest, and sets
+        the scale. So the scale, and with it the error, grows by a factor of {with_outlier:.1f} /
+        {largest:.2f}, or {with_outlier / largest:.0f}. For this reason, formats for caches store
+        such elements separately, or give each channel a scale [@liu2024kivi].
     """)
     question(r"""
         The scale is shared by a whole page: `16` keys of `128` elements have one scale of `4`

@@ -36,33 +36,38 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
     """Guesses pay as long as the arithmetic of a decode step is idle."""
     note(r"""
         In *speculative decoding* a small *draft model* guesses the next few tokens, one at a time.
-        The large model *verifies* them in one pass: it runs over the last token and all guesses,
-        and so shows what it would have generated after each of them. The guesses before the first
-        wrong one are kept, and the large model adds one token of its own. Does that make a service
-        faster?
+        The large model *verifies* all guesses in one pass. Like a short prefill, the pass runs over
+        the last token and all guesses, and gives the large model's own next token at each position.
+        So each guess can be compared with the token that the large model would have generated
+        there. The guesses before the first wrong one are kept, and the large model's own token
+        follows them. Does that make a service faster?
 
-        By hand: $2$ guesses, each right with probability $1/2$. Verification always gives the large
-        model's own token, in half of the cases also the first guess, and in a quarter the second as
-        well: $1 + 1/2 + 1/4 = 1.75$ tokens. Say that a guess takes a tenth of the time of a pass
-        for one token.
+        By hand: $2$ guesses, each right with probability $1/2$, independently of each other. A
+        verification always gives one token of the large model. In half of the cases the first guess
+        is kept as well, and in $1/2 \cdot 1/2 = 1/4$ of the cases also the second:
+        $1 + 1/2 + 1/4 = 1.75$ tokens. Say that a guess takes a tenth of the time of a pass for one
+        token.
 
-        - One user: the pass waits until the weights are read, with $3$ tokens as with one. So two
-          guesses and their verification take $1.2$ passes, and decode is $1.75 / 1.2 = 1.46$ times
-          as fast.
+        - One user: the pass waits until the weights are read, with $3$ tokens (the last token and
+          two guesses) as with one. So two guesses and their verification take
+          $2 \cdot 0.1 + 1 = 1.2$ passes, and decode is $1.75 / 1.2 = 1.46$ times as fast.
         - A batch so large that decode is compute-bound: verifying $3$ tokens per sequence takes as
-          long as $3$ passes. With the guesses it is $3.2$ passes, and decode is $1.75 / 3.2 = 0.55$
-          times as fast.
+          long as $3$ passes. With the guesses it is $2 \cdot 0.1 + 3 = 3.2$ passes, and decode is
+          $1.75 / 3.2 = 0.55$ times as fast.
 
-        So guesses pay while arithmetic is idle, because more tokens in a pass need more arithmetic,
-        but the weights are still read once. In a large batch, the tokens of other users already
-        need that arithmetic.
+        So guessing pays off while arithmetic units are idle, because more tokens in a pass need
+        more arithmetic, but the weights are still read once. In a large batch, the tokens of other
+        users already keep these units busy.
 
         Let the smallest Llama-3.2 guess for Llama-3-8B, with `512` tokens in each cache. Its
         matrices have `1_235_746_816` weights, and its cache has `32_768` bytes per token.
-        `pass_seconds` is the least time of one forward pass in which each sequence of the `batch`
-        has `tokens` new tokens, and `512` in its cache; `weights` and `kv` are the sizes of the
-        model. `gain` is how many times as fast decode becomes, if a guess is right with probability
-        `right`:
+
+        `pass_seconds` is a lower bound of the time of one pass in which each sequence of the
+        `batch` has `tokens` new tokens, and `512` in its cache. `weights` is the model's number of
+        weights, and `kv` the bytes of its cache per token. A sequence's cache is read once in a
+        pass, for all of its new tokens. `gain` is how many times as fast decode becomes, if a guess
+        is right with probability `right`; `expected` is the mean number of tokens that a
+        verification gives:
     """)
     draft_weights, draft_kv = 1_235_746_816, 32_768
 
@@ -72,11 +77,11 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
         return max(reading, arithmetic) + batch * 512 * kv / BANDWIDTH
 
     def gain(batch: int, guesses: int, right: float) -> float:
-        tokens = sum(right**k for k in range(guesses + 1))
+        expected = sum(right**k for k in range(guesses + 1))
         drafting = guesses * pass_seconds(batch, 1, draft_weights, draft_kv)
         verification = pass_seconds(batch, guesses + 1, WEIGHTS, KV_BYTES)
         alone = pass_seconds(batch, 1, WEIGHTS, KV_BYTES)
-        return tokens * alone / (drafting + verification)
+        return expected * alone / (drafting + verification)
 
     batches = [1, 32, 64, 128, 256]
     gains = [round(gain(b, 4, 0.8), 2) for b in batches]  # @inspect gains as times
@@ -94,20 +99,25 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
     drawn = 1 + accepted.double().mean().item()  # @hide
     expected = sum(0.8**k for k in range(5))  # @hide
     assert math.isclose(drawn, expected, rel_tol=0.01), \
-        "Drawn at random, verification gives as many tokens as the sum, up to 1 %."  # @hide
+        "Drawn at random, verification gives as many tokens as the sum, to within 1 %."  # @hide
     assert 2 < gains[0] < 3, \
         "For one user, that is within the published range of 2 to 3 times."  # @hide
     guess = draft_weights / WEIGHTS  # of a pass of the large model, which waits for its weights  # @hide
     assert math.isclose(expected / (1 + 4 * guess), gains[0], rel_tol=0.005), \
-        "Without the caches, the gain for one user is that of the weights, up to 0.5 %."  # @hide
+        "Without the caches, the gain for one user is that of the weights, to within 0.5 %."  # @hide
+    assert (round(expected / (1 + 4 * guess), 2), gains[0]) == (2.03, 2.02), \
+        "That is 2.03, and with the caches 2.02."  # @hide
     bounds = bounds_of(EIGHT_LAYERS, BANDWIDTH, PEAK)  # @hide
     assert [round(1e3 * seconds, 2) for seconds in bounds] == [1.36, 2, 1.36, 9.68], \
-        "For 8 layers, whose passes a later section times on a GPU, these are the ms at best."  # @hide
+        "For 8 layers, whose passes a later section times on a GPU, these are the lower bounds in ms."  # @hide
     note(rf"""
-        For one user a guess takes {guess:.2f} of a pass, and $4$ guesses and their verification
-        take {1 + 4 * guess:.2f} passes. They give {expected:.2f} tokens. The gain of {gains[0]} is
-        as published: `2` to `3` times, for other models [@leviathan2023]. With `256` users, `4`
-        guesses make decode slower.
+        For one user a pass waits for its weights. The draft model has {draft_weights / 1e9:.3f} of
+        {WEIGHTS / 1e9:.3f} billion, so a guess takes {guess:.4f} of a pass, and $4$ guesses and
+        their verification take $4 \cdot {guess:.4f} + 1$, or {1 + 4 * guess:.3f} passes. They give
+        $1 + 0.8 + 0.8^2 + 0.8^3 + 0.8^4$, or {expected:.3f} tokens.
+        ${expected:.3f} / {1 + 4 * guess:.3f}$ is {expected / (1 + 4 * guess):.2f}, and with the
+        caches, which both models also read, it is {gains[0]}. This gain is as published: `2` to `3`
+        times, for other models [@leviathan2023]. With `256` users, `4` guesses make decode slower.
     """)
 
     def speedup(batch: int, guesses: int) -> dict[str, float]:  # @hide
@@ -121,7 +131,7 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
             `192` they still pay), and `128` with `0.6`. A single guess, right with `0.8`, still
             pays a little with `384`.
         """,
-        caption="By what factor guesses make decode faster, against the batch, at best.",
+        caption="By what factor guesses make decode faster, by the lower bounds, against the batch.",
         alt="Two falling curves and a line at one. Both cross the line, the lower one at a smaller batch.")  # @hide
     pays = {(n, name): [b for b, m in grid if m == n and grid[b, m][name] > 1] for _, n in grid for name in grid[1, 4]}  # @hide
     assert max(pays[4, "80 % right"]) == 192, "With 4 guesses, 80 % right, 192 sequences still gain."  # @hide
@@ -142,8 +152,8 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
         wrong={"Verification still gives one token.": 0.0, "The guesses take time, even if they are wrong.": 1.0},
         why="Each verification gives the large model's own token, and takes `1.5` passes with its guesses. So decode becomes slower, and the output stays the same.")
     question(r"""
-        At night a service has `2` users at once, by day `300`. When should it guess? Answer with
-        the number of users at which four guesses pay more.
+        At night a service has `2` users at once, by day `300`. With which of these numbers of users
+        is the gain from four guesses larger, `2` or `300`?
     """, answer=max((2, 300), key=lambda users: gain(users, 4, 0.8)),
         check=min((2, 300), key=lambda users: pass_seconds(users, 5, WEIGHTS, KV_BYTES) / pass_seconds(users, 1, WEIGHTS, KV_BYTES)),
         unit="users", hint="When are the arithmetic units idle?",
@@ -156,30 +166,36 @@ def the_output_stays_the_models_own() -> None:
         A small model guesses, and the large one accepts or refuses. Does the answer become a
         mixture of both models?
 
-        A model does not give one next token but a probability for each, and the next token is drawn
-        from these. By hand, with the tokens A and B: the large model says $0.6$ and $0.4$, the
-        draft model $0.9$ and $0.1$. It guesses A too often. So accept the guess A only with
-        probability $0.6 / 0.9$, and B always. If a guess is refused, the output is B.
+        If the large model always took its most probable token, a guess would be either right or
+        wrong. But usually the next token is drawn at random, with the probabilities that the model
+        gives. Then a guess is accepted with a certain probability.
 
-        - A comes out with probability $0.9 \cdot 0.6 / 0.9 = 0.6$.
-        - B comes out if it is guessed, $0.1$, or in place of a refused A,
-          $0.9 \cdot (1 - 0.6/0.9) = 0.3$. Together $0.4$.
+        By hand, with the tokens A and B: the large model gives them $0.6$ and $0.4$, the draft
+        model $0.9$ and $0.1$. A is guessed in $0.9$ of the cases, and should come out in only
+        $0.6$. So accept a guessed A with probability $0.6 / 0.9 = 2/3$. B is guessed too rarely, so
+        accept it always. If an A is refused, the output is B.
 
-        That is exactly what the large model says, because each model's probabilities add up to $1$.
-        So the draft model's excess on A, $0.9 - 0.6 = 0.3$, equals its shortfall on B,
+        - A comes out with probability $0.9 \cdot 2/3 = 0.6$.
+        - B comes out if it is guessed, $0.1$, or in place of a refused A, $0.9 \cdot 1/3 = 0.3$.
+          Together $0.4$.
+
+        These are exactly the large model's probabilities, because each model's probabilities add up
+        to $1$. So the draft model's excess on A, $0.9 - 0.6 = 0.3$, equals its shortfall on B,
         $0.4 - 0.1 = 0.3$: the excess is refused, and every refused A becomes a B.
 
-        In general, a guess is accepted with probability $\min(1, p/q)$, where $p$ is the large
-        model's probability and $q$ the draft model's. After a refusal, a token is drawn in
-        proportion to the shortfalls, $\max(0, p - q)$ [@leviathan2023]. All excesses together are
-        what is refused, and they equal all shortfalls together. So each token gets exactly what it
-        lacks.
+        With more tokens, let $p$ be the large model's probability of a token and $q$ the draft
+        model's. A guess is accepted with probability $\min(1, p/q)$. After a refusal, a token is
+        drawn in proportion to its shortfall, $\max(0, p - q)$ [@leviathan2023]. A refusal happens
+        with the sum of all excesses, $\max(0, q - p)$. This equals the sum of all shortfalls,
+        because $p$ and $q$ both add up to $1$. So after refusals each token gets exactly its
+        shortfall.
 
         In the code, `model[t]` and `draft[t]` are the probabilities of the next token after token
         `t`, and `choose` draws a token with given weights. One pass of the large model verifies all
-        guesses: it gives `model[t]` for each of them. `speculate` accepts guesses up to the first
-        refusal; later ones would follow a token that is not there. If all are accepted, the large
-        model adds a token of its own. So one pass with $3$ guesses gives $1$ to $4$ tokens:
+        guesses: it gives `model[t]` for the last token and for each guess. `speculate` accepts
+        guesses up to the first refusal. The guesses after it are dropped, because they were made to
+        follow the refused one. If all are accepted, the large model adds a token of its own. So one
+        pass with $3$ guesses gives $1$ to $4$ tokens:
     """)
     model = [[0.6, 0.3, 0.1], [0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]
     draft = [[0.4, 0.4, 0.2], [0.3, 0.4, 0.3], [0.3, 0.3, 0.4]]
@@ -195,7 +211,8 @@ def the_output_stays_the_models_own() -> None:
         new: list[int] = []
         for guess in guessed:
             p, q = model[token], draft[token]
-            if random.random() >= p[guess] / q[guess]:  # refused
+            # Refused. (A ratio of 1 or more never is.)
+            if random.random() >= p[guess] / q[guess]:
                 rest = [max(0, a - b) for a, b in zip(p, q)]
                 return [*new, choose(rest)]
             new.append(guess)
@@ -215,7 +232,7 @@ def the_output_stays_the_models_own() -> None:
         "In each row, the probabilities add up to 1."  # @hide
     # Drawn with ten seeds, none was off by more than 7.1 %.
     assert torch.allclose(frequencies, expected, rtol=0.15), \
-        "After each token, the next one has the large model's probabilities, each within 15 %."
+        "After each token, the next one has the large model's probabilities, each to within 15 %."
     apart = (torch.tensor(draft) - expected).abs().max().item()  # @hide
     assert math.isclose(apart, 0.4, rel_tol=1e-6), \
         "The draft model's probabilities differ by up to 0.4."  # @hide
@@ -226,6 +243,8 @@ def the_output_stays_the_models_own() -> None:
     assert [round(rate, 6) for rate in rates] == [0.8, 0.8, 0.6], \
         "A guess is accepted with probability 0.8 after tokens 0 and 1, and 0.6 after token 2."  # @hide
     few, many = (sum(rate**k for k in range(4)) for rate in (rates[2], rates[0]))  # @hide
+    assert [round(bound, 2) for bound in (few, many)] == [2.18, 2.95], \
+        "With 0.6 throughout, a pass gives 2.18 tokens on average, with 0.8 it gives 2.95."  # @hide
     assert few < per_pass < many, \
         "The tokens of a pass lie between those of both probabilities."  # @hide
     p, q = ([Fraction(str(x)) for x in table[0]] for table in (model, draft))  # @hide
@@ -237,14 +256,19 @@ def the_output_stays_the_models_own() -> None:
     assert accepted == Fraction(4, 5), \
         "After token 0, a guess is accepted with probability 0.4 + 0.3 + 0.1 = 0.8."  # @hide
     note(rf"""
-        Why {per_pass:.1f} tokens? With $3$ guesses that are each accepted with probability
-        {rates[0]:.1f}, as after the tokens $0$ and $1$, a pass gives {many:.2f} tokens. With
-        {rates[2]:.1f}, as after token $2$, it gives {few:.2f}.
+        Why {per_pass:.1f} tokens? A guess is accepted with the sum of the smaller probabilities.
+        After token $0$ that is $0.4 + 0.3 + 0.1$, or {rates[0]:.1f}, after token $1$
+        $0.2 + 0.3 + 0.3$, the same, and after token $2$ $0.1 + 0.1 + 0.4$, or {rates[2]:.1f}. With
+        {rates[0]:.1f} throughout, a pass would give $1 + 0.8 + 0.8^2 + 0.8^3$, or {many:.2f}
+        tokens. With {rates[2]:.1f} it would give $1 + 0.6 + 0.6^2 + 0.6^3$, or {few:.2f}. The run
+        is a mixture of both. In vLLM, `speculative_config` names the draft model and the number of
+        guesses.
     """)
     misbelief("Speculative decoding trades quality for speed.", rf"""
-        The draft model's probabilities here differ by up to {apart:.1f}, and still the output has
-        those of the large model. With a worse draft model more guesses are refused. Then decode is
-        slower than with a better one, and the output stays the same.
+        The draft model's probabilities here differ by up to {apart:.1f} from the large model's, and
+        still the output has those of the large model. With a worse draft model more guesses are
+        refused. Then decode is slower than with a better one, and the distribution of the output
+        stays the same.
     """)
     question(r"""
         After some token, the large model's probabilities are `0.5`, `0.3` and `0.2`, and the draft
@@ -252,9 +276,9 @@ def the_output_stays_the_models_own() -> None:
     """, answer=min(0.5, 0.2) + min(0.3, 0.3) + min(0.2, 0.5),
         check=0.2 * 1 + 0.3 * 1 + 0.5 * (0.2 / 0.5),
         hint="How often is each token guessed, and how often is it accepted then?",
-        why="The first two are always accepted. The third is guessed in half of the cases, and accepted in two of five.")
+        why="The first two are always accepted: `0.2 + 0.3`. The third is guessed with probability `0.5` and then accepted with `0.2 / 0.5`, which adds `0.2`.")
     question(r"""
-        Somebody simplifies the code: a refused guess is replaced by a draw from the large model's
+        Someone simplifies the code: a refused guess is replaced by a draw from the large model's
         probabilities. With A and B as above, what is the probability of A in the output then?
     """, answer=0.9 * (0.6 / 0.9) + 0.9 * (1 - 0.6 / 0.9) * 0.6, check=0.6 + 0.3 * 0.6,
         hint="A can be guessed and accepted, or drawn after a refusal.",
@@ -263,7 +287,7 @@ def the_output_stays_the_models_own() -> None:
 
 
 def random_model(config: Config) -> Transformer:  # @stepover
-    """A model of these sizes on the GPU, in bfloat16, with random weights."""
+    """Returns a Transformer with the dimensions of `config`, on the GPU, in bfloat16, with random weights."""
     with torch.device("meta"):
         model = Transformer(config).bfloat16()
     model.to_empty(device="cuda")
@@ -276,7 +300,10 @@ def random_model(config: Config) -> Transformer:  # @stepover
 def time_decode(  # @stepover
     model: Transformer, batch: int, context: int, tokens: int = 1
 ) -> Timing:
-    """The time of a pass, in a CUDA graph: `tokens` new tokens per sequence, and `context` earlier ones in its cache."""
+    """Measures a pass over `batch` sequences: `tokens` new tokens each, and `context` tokens in each cache.
+
+    The pass runs in a CUDA graph: its kernels are recorded once and replayed, so Python does not slow them down.
+    """
     new = torch.zeros(batch, tokens, dtype=torch.int64, device="cuda")
     caches = model.caches(batch)
     for cache in caches:
@@ -293,7 +320,7 @@ def time_decode(  # @stepover
 
 
 def time_prefill(model: Transformer, tokens: int) -> Timing:  # @stepover
-    """The time of a pass over a prompt of `tokens` tokens, in a CUDA graph."""
+    """Measures a pass over one prompt of `tokens` tokens, also in a CUDA graph."""
     prompt = torch.zeros(1, tokens, dtype=torch.int64, device="cuda")
     with torch.no_grad():
         return time_graph(lambda: model(prompt))
@@ -303,7 +330,7 @@ EIGHT_LAYERS = replace(LLAMA_3_8B, layers=8, context=4096)
 
 
 def bounds_of(model: Config, bandwidth: float, peak: float) -> list[float]:
-    """Seconds at best of a step for 1 and for 32 sequences, a verification of 4 guesses, and a prefill."""
+    """Returns four lower bounds in seconds: a step for 1 sequence, a step for 32, a verification of 4 guesses, a prefill of 2048."""
     head = model.vocabulary * model.width
     matrices = model.layers * block_weights(model) + head
     reading = 2 * matrices / bandwidth
@@ -334,7 +361,7 @@ def decode_is_timed_on_a_gpu() -> None:
         weights (the time does not depend on their values). `bounds_of` computes the bounds. For an
         H100 they are
 
-        | pass | ms at best | waits for |
+        | pass | lower bound, ms | waits for |
         |---|---|---|
         | a step for one sequence, after `512` tokens | `1.36` | weights |
         | a step for `32` sequences, after `2048` tokens | `2.00` | weights and caches |

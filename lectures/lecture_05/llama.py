@@ -1,4 +1,4 @@
-"""The running example: the dimensions of Llama-3-8B, an H100, and the seconds of a pass at best."""
+"""The running example: the dimensions of Llama-3-8B, an H100, and lower bounds of the time of a pass."""
 from hardware import CARDS
 from napkin import RESERVE, room
 from lecture_03.counts import Config, block_weights
@@ -17,10 +17,10 @@ KV_BYTES = 2 * 32 * 8 * 128 * 2  # per token: key and value, layers, KV heads, h
 def prefill_flops(
     tokens: int, earlier: int = 0, model: Config = LLAMA_3_8B
 ) -> int:
-    """FLOPs of a prefill of `tokens` tokens that come after `earlier` ones in the cache.
+    """FLOPs of one prefill pass over `tokens` new tokens, with `earlier` tokens already in the KV cache.
 
-    Two per weight and token, but the head only for the last token. In attention, each pair of a token and one that it
-    attends to costs 4 FLOPs per element of a query and layer: score and weighted sum.
+    Each weight of the blocks costs 2 FLOPs per token. The head runs over the last token only. In attention, each pair
+    of a token and one that it attends to costs 4 FLOPs per element of a query and layer: score and weighted sum.
     """
     pairs = tokens * (tokens + 1) // 2 + tokens * earlier
     blocks = 2 * tokens * model.layers * block_weights(model)
@@ -29,7 +29,7 @@ def prefill_flops(
 
 
 def prefill_seconds(tokens: int, earlier: int = 0) -> float:
-    """Seconds of a prefill at best: its FLOPs at peak, or reading the weights if that takes longer."""
+    """Lower bound of the time of a prefill, in seconds: its FLOPs at peak, or reading the weights if that takes longer."""
     arithmetic = prefill_flops(tokens, earlier) / PEAK
     return max(arithmetic, 2 * WEIGHTS / BANDWIDTH)
 
@@ -37,7 +37,7 @@ def prefill_seconds(tokens: int, earlier: int = 0) -> float:
 def step_seconds(
     batch: int, context: int, weight: float = 2, element: float = 2
 ) -> float:
-    """Seconds of a decode step at best: `batch` sequences get one token each, after `context` tokens.
+    """Lower bound of the time of a decode step, in seconds, for `batch` sequences with `context` tokens each in the KV cache.
 
     `weight` and `element` are the bytes of a weight and of an element of the KV cache.
     """
@@ -48,6 +48,6 @@ def step_seconds(
 
 
 def sequences_that_fit(context: int, element: float = 2) -> int:
-    """How many KV caches of `context` tokens fit in memory together with the weights."""
+    """Number of KV caches of `context` tokens that fit in memory (nine tenths of it) together with the model's parameters."""
     left = MEMORY - 2 * PARAMETERS
     return int(left // (context * KV_BYTES * element / 2))

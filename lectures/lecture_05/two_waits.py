@@ -63,18 +63,22 @@ def the_first_token_waits_for_arithmetic() -> None:
         for all $50$ tokens of the prompt, then $20$ µs for each single token.
 
         Prefill waits for arithmetic and decode waits for memory, because a pass reads each weight
-        once, however many tokens it runs over, while the arithmetic grows with the tokens. One
-        says: prefill is *compute-bound*, and decode is *memory-bound*.
+        once, however many tokens it runs over, while the arithmetic grows with the tokens. The
+        usual terms: prefill is *compute-bound*, and decode is *memory-bound*.
 
-        Now Llama-3-8B and a prompt of `2048` tokens. A pass reads `WEIGHTS` = {WEIGHTS:,} weights
-        of `2` bytes. (The model has {PARAMETERS / 1e9:.1f} billion parameters. The rest is mostly
-        the embedding, of which a token looks up a single row.) Decode also reads the *KV cache*,
-        where the keys and values of earlier tokens are kept. Per token these are a key and a value,
-        in $32$ layers, for $8$ KV heads of $128$ elements of $2$ bytes:
-        $2 \cdot 32 \cdot 8 \cdot 128 \cdot 2$, or `KV_BYTES` = {KV_BYTES:,} bytes. `prefill_flops`
-        adds up the FLOPs of a prefill, $2$ per weight and token and those of attention. An H100
-        does `PEAK` = `989.5e12` FLOPs and reads `BANDWIDTH` = `3.35e12` bytes per second
-        [@{GPU.source}]:
+        Now Llama-3-8B and a prompt of `2048` tokens, on an H100. It does `PEAK` = `989.5e12` FLOPs
+        per second, and reads `BANDWIDTH` = `3.35e12` bytes per second [@{GPU.source}].
+
+        - A pass reads `WEIGHTS` = {WEIGHTS:,} weights of `2` bytes. (The model has
+          {PARAMETERS / 1e9:.1f} billion parameters. The other {(PARAMETERS - WEIGHTS) / 1e9:.1f}
+          billion are mostly the embedding. A token reads a single row of the embedding, so it is
+          not counted.)
+        - Decode also reads the *KV cache*, where the keys and values of earlier tokens are kept.
+          Per token these are a key and a value, in $32$ layers, for $8$ KV heads of $128$ elements
+          of $2$ bytes: $2 \cdot 32 \cdot 8 \cdot 128 \cdot 2$, or `KV_BYTES` = {KV_BYTES:,} bytes.
+        - `prefill_flops` adds up the FLOPs of a prefill: $2$ per weight and token in the blocks,
+          those of attention, and those of the *head*, the last matrix, which computes the logits.
+          The head runs over the last token only, because only the token after it is needed.
     """)
     prompt = 2048
     first = prefill_flops(prompt) / PEAK  # TTFT  # @inspect first as s
@@ -82,18 +86,27 @@ def the_first_token_waits_for_arithmetic() -> None:
     following = read / BANDWIDTH  # TPOT  # @inspect following as s
     assert 6.5 < first / following < 6.6, \
         "The first token takes 6.6 times as long as the next one."
-    per_token = first / prompt  # @inspect per_token as s
-    assert 311 < following / per_token < 312, \
-        "But per token, the prompt takes less than 1/300 of the time of a generated token."
+    per_prompt_token = first / prompt  # @inspect per_prompt_token as s
+    assert 311 < following / per_prompt_token < 312, \
+        "But a token of the prompt takes less than 1/300 of the time of a generated token."
     assert (PEAK, BANDWIDTH, MEMORY) == (GPU.bfloat16, GPU.bandwidth, 0.9 * GPU.memory), \
         "Both rates are those of the datasheet, and so is the memory, of which a tenth is kept free."  # @hide
-    weights = LLAMA_3_8B.layers * block_weights(LLAMA_3_8B) + 128256 * 4096  # @hide
-    assert weights == WEIGHTS, \
+    blocks = LLAMA_3_8B.layers * block_weights(LLAMA_3_8B)  # @hide
+    head = 128256 * 4096  # @hide
+    assert blocks + head == WEIGHTS, \
         "The matrices of 32 blocks and of the head have this number of weights."  # @hide
     assert parameter_count(LLAMA_3_8B) == PARAMETERS, \
         "With the embedding and the norms, there are 8,030,261,248 parameters."  # @hide
     assert cache_bytes(LLAMA_3_8B, prompt) == prompt * KV_BYTES, \
         "These are the bytes of the KV cache."  # @hide
+    matmuls, attention = 2 * blocks * prompt, 4 * 32 * 4096 * (prompt * (prompt + 1) // 2)  # @hide
+    assert [round(part / 1e12, 1) for part in (matmuls, attention, matmuls + attention)] == [28.6, 1.1, 29.7], \
+        "The blocks need 28.6e12 FLOPs for the prompt, and attention 1.1e12, together 29.7e12."  # @hide
+    assert matmuls + attention + 2 * head == prefill_flops(prompt), \
+        "With the head for a single token, these are all FLOPs of the prefill."  # @hide
+    everywhere = 2 * WEIGHTS * prompt / PEAK  # @hide
+    assert round(1e3 * everywhere) == 31 > round(1e3 * first) == 30, \
+        "If the head ran over all tokens, the matmuls alone would take 31 ms. It does not, so the prefill takes 30 ms."  # @hide
     tiny, tokens = Transformer(SMALL, "written"), torch.zeros(1, 24).long()  # @hide
     caches = tiny.caches(1)  # @hide
     with torch.no_grad():  # @hide
@@ -113,23 +126,32 @@ def the_first_token_waits_for_arithmetic() -> None:
         "A prompt of 131,072 tokens takes 6.4 seconds."  # @hide
     assert 0.71 < pairs / PEAK / long < 0.72, \
         "Of these, attention takes 71 %, because each token attends to all tokens before it."  # @hide
-    bound = CARDS["A100 SXM 80GB"].bandwidth / (2 * 6_607_077_376)  # @hide
+    a100 = CARDS["A100 SXM 80GB"].bandwidth  # @hide
+    bound = a100 / (2 * 6_607_077_376)  # @hide
     matrices = parameter_count(LLAMA_2_7B) - 32000 * 4096 - 65 * 4096  # @hide
     assert matrices == 6_607_077_376, \
         "The matrices of Llama-2-7B have 6,607,077,376 weights."  # @hide
     assert 1.4 < bound / 104.9 < 1.5, \
         "The measured 104.9 tokens per second are within a factor of 1.5 of the bound."  # @hide
     note(rf"""
-        So the answer begins after {1e3 * first:.0f} ms, and each further token takes
-        {1e3 * following:.2f} ms. These times are lower bounds: a real pass takes longer. In a
-        published measurement, Llama-2-7B generated `104.9` tokens per second on an A100
-        [@gpt-fast]. The bandwidth of that GPU [@nvidia-a100], divided by the bytes of the weights,
-        allows {bound:.0f} at most. That is {bound / 104.9:.1f} times the measured pace.
+        The answer begins after {1e3 * first:.0f} ms. The blocks have {blocks / 1e9:.2f} billion
+        weights. They need $2 \cdot$ {blocks / 1e9:.2f}e9 $\cdot$ {prompt} = {matmuls / 1e12:.1f}e12
+        FLOPs, and attention needs {attention / 1e12:.1f}e12. Together they are
+        {(matmuls + attention) / 1e12:.1f}e12, and the head for one token adds hardly any.
+        {(matmuls + attention) / 1e12:.1f}e12 / {PEAK / 1e12:.1f}e12 of a second are
+        {1e3 * first:.0f} ms. Each later token takes {1e3 * following:.2f} ms.
+
+        These times are lower bounds: a real pass takes longer. In a published measurement,
+        Llama-2-7B generated `104.9` tokens per second on an A100 with `80` GB [@gpt-fast]. That GPU
+        reads {a100 / 1e12:.2f}e12 bytes per second [@nvidia-a100], and the matrices have
+        {2 * matrices / 1e9:.1f}e9 bytes. So {a100 / 1e12:.2f}e12 / {2 * matrices / 1e9:.1f}e9 =
+        {bound:.0f} tokens per second are the upper bound, {bound / 104.9:.1f} times the measured
+        `104.9`.
     """)
     question(r"""
         A provider replaces its GPU by one that does twice as many FLOPs per second, with the same
-        bandwidth. How many times as fast do the first token and each further token come, for a
-        prompt of `2048` tokens? Give two numbers.
+        bandwidth. The prompt has `2048` tokens. Divide the old time to first token by the new one,
+        and the old time per output token by the new one. What are the two ratios?
     """, answer=[2 * PEAK / PEAK, BANDWIDTH / BANDWIDTH],
         check=[first / (prefill_flops(prompt) / (2 * PEAK)),
                following / max(read / BANDWIDTH, 2 * WEIGHTS / (2 * PEAK))],
@@ -154,8 +176,8 @@ def a_step_is_a_sum() -> None:
 
         Each of the $10$ users waits less than twice as long for a token, and together they get $10$
         tokens instead of one. The weights are read once for all sequences, because all of them are
-        multiplied by the same weights; but a sequence's keys and values are its own, and serve
-        nobody else.
+        multiplied by the same weights. But a sequence's keys and values are its own, and of no use
+        to the other sequences.
 
         With $N$ weights of $w$ bytes, $B$ sequences, and caches of $C$ bytes each,
 
@@ -165,29 +187,36 @@ def a_step_is_a_sum() -> None:
         $$
 
         The maximum is there because reading weights and multiplying with them go on at the same
-        time, and in a large batch the arithmetic takes longer. The caches are added, because
-        attention is an operation of its own between the matmuls. (It does few FLOPs per byte, which
-        are left out.) Now Llama-3-8B on an H100, with `2048` tokens in each cache. A cache uses
-        `KV_BYTES` = {KV_BYTES:,} bytes per token:
+        time: in a small batch reading takes longer, in a large one the arithmetic does. The caches
+        are added, because attention is an operation of its own between the matmuls. (Attention also
+        needs FLOPs. They take far less time than reading the cache, and the formula leaves them
+        out.)
+
+        Now Llama-3-8B on an H100, with `2048` tokens in each cache. A cache uses `KV_BYTES` =
+        {KV_BYTES:,} bytes per token. `throughput` is in tokens per second, of the whole batch:
     """)
     weights = 2 * WEIGHTS / BANDWIDTH  # @inspect weights as s
     cache = 2048 * KV_BYTES / BANDWIDTH  # @inspect cache as s
     batches = [1, 8, 32, 64, 128, 208]
     steps = [max(weights, 2 * WEIGHTS * b / PEAK) + b * cache
              for b in batches]
-    pace = [b / step for b, step in zip(batches, steps)]
-    gains = [steps[3] / steps[0], pace[3] / pace[0]]  # of 64 over 1  # @inspect [round(g, 1) for g in gains] as times
-    assert [round(g, 1) for g in gains] == [2.1, 30.4], \
-        "With 64 sequences, each waits 2.1 times as long, and all get 30 times as many tokens."
+    throughput = [b / step for b, step in zip(batches, steps)]
+    # 64 sequences against 1:
+    longer = steps[3] / steps[0]  # @inspect round(longer, 1) as times
+    more = throughput[3] / throughput[0]  # @inspect round(more, 1) as times
+    assert (round(longer, 1), round(more, 1)) == (2.1, 30.4), \
+        "With 64 sequences, a step takes 2.1 times as long, and the batch gets 30 times as many tokens per second."
+    assert 0.0135 < 4 * 32 * 4096 * 2048 / PEAK / cache < 0.0136, \
+        "The FLOPs of attention would take 1.4 % of the time of reading the cache."  # @hide
     expected = [decoding_seconds(2 * WEIGHTS, 2 * WEIGHTS, 2048 * KV_BYTES, b, BANDWIDTH, PEAK) for b in batches]  # @hide
     assert steps == expected == [step_seconds(b, 2048) for b in batches], \
         "The calculator's formula, and the one of later sections, give the same seconds."  # @hide
     note("| sequences | ms per step | tokens/s together |\n|--:|--:|--:|\n"
-         + "\n".join(f"| {b} | {1e3 * t:.1f} | {p:,.0f} |" for b, t, p in zip(batches, steps, pace)))
+         + "\n".join(f"| {b} | {1e3 * t:.1f} | {p:,.0f} |" for b, t, p in zip(batches, steps, throughput)))
     tpot = [round(1e3 * step, 1) for step in steps]  # @hide
     assert tpot == [4.6, 5.1, 7, 9.6, 14.7, 21.1], \
         "Steps take from 4.6 ms for one sequence to 21.1 ms for 208."  # @hide
-    assert [round(p) for p in pace] == [219, 1562, 4543, 6661, 8686, 9836], \
+    assert [round(p) for p in throughput] == [219, 1562, 4543, 6661, 8686, 9836], \
         "The throughput grows from 219 to 9,836 tokens per second."  # @hide
     reading_caches = 208 * cache / steps[-1]  # @hide
     assert round(reading_caches, 2) == 0.79, \
@@ -196,18 +225,24 @@ def a_step_is_a_sum() -> None:
     assert fits == 208 == batches[-1] == (MEMORY - 2 * PARAMETERS) // (KV_BYTES << 11), \
         "The weights and 208 such caches fit together in nine tenths of the memory."  # @hide
     turn = next(b for b in range(1, 999) if 2 * WEIGHTS * b / PEAK > weights)  # @hide
-    assert turn == 296, "From 296 sequences on, the arithmetic takes longer than reading the weights."  # @hide
+    assert turn == 296 > max(batches), \
+        "From 296 sequences on, more than the table has, the arithmetic takes longer than reading the weights."  # @hide
     misbelief("The wait for a token is proportional to the number of users.", rf"""
-        With {batches[3]} sequences a step takes {steps[3] / steps[0]:.1f} times as long as with
-        one, not {batches[3]} times. And the batch gets {pace[3] / pace[0]:.0f} times as many tokens
-        per second.
+        With {batches[3]} sequences a step takes {longer:.1f} times as long as with one, not
+        {batches[3]} times. And the batch gets {more:.0f} times as many tokens per second.
     """)
     note(rf"""
         The throughput grows more and more slowly, because only the reading of the weights is
         shared, and it becomes the smaller part of a step: with `208` sequences,
-        {reading_caches:.0%} of the time goes to reading caches. The table ends where the memory is
-        full. A tenth of it is [kept free](#lecture_03.checkpointing_lets_a_large_model_fit), and in
-        the other {MEMORY / 1e9:.0f} GB the weights and {fits} caches of `2048` tokens fit together.
+        {reading_caches:.0%} of the time goes to reading caches. In all rows of the table, the
+        maximum is the {1e3 * weights:.2f} ms of reading the weights: only from {turn} sequences on
+        does the arithmetic take longer.
+
+        The table ends where the memory is full. Of {GPU.memory / 1e9:.0f} GB a tenth is
+        [kept free](#lecture_03.checkpointing_lets_a_large_model_fit), and {MEMORY / 1e9:.0f} GB are
+        left. All parameters, with the embedding, use {2 * PARAMETERS / 1e9:.1f} GB, and a cache of
+        `2048` tokens uses {2048 * KV_BYTES / 1e9:.3f} GB. So ({MEMORY / 1e9:.0f} -
+        {2 * PARAMETERS / 1e9:.1f}) / {2048 * KV_BYTES / 1e9:.3f} = {fits} caches fit, rounded down.
         In serving engines such as vLLM, `max_num_seqs` limits the batch, and
         `gpu_memory_utilization` the memory that weights and caches may use, `0.9` by default
         [@vllm-args].
@@ -225,8 +260,8 @@ def a_step_is_a_sum() -> None:
         """)
     question(r"""
         Which of these is read once for the whole batch: `1`, the weights of the feed-forward part;
-        `2`, the keys of a sequence's own tokens; `3`, the matrix of the head? Answer with the sum
-        of the numbers that you choose.
+        `2`, the keys of a sequence's own tokens; `3`, the output matrix, which turns the last
+        hidden vector into logits? Add up the numbers of the correct options.
     """, answer=1 + 3, check=sum(i for i, once in enumerate([True, False, True], 1) if once),
         hint="Which of them is the same for all users?",
         wrong={"No other sequence attends to these keys.": 6},
@@ -248,10 +283,10 @@ def a_latency_limit_picks_the_batch() -> None:
           $2$ sequences meet the target. A step takes $10 + 2 \cdot 4 = 18$ ms: $2 / 0.018 = 111$
           tokens per second.
 
-        Take as many sequences as the target allows, because each further one gets a token per step
-        and adds only its own cache to it, while the weights are read once in any case. So the
-        throughput grows, but so does the wait. And the longer the sequences, the fewer users a GPU
-        can serve.
+        Take as many sequences as the target allows, because each further sequence gets one token
+        per step, and lengthens the step only by reading its own cache: the weights are read once in
+        any case. So the throughput grows, but so does the wait. And the longer the sequences, the
+        fewer users a GPU can serve.
 
         For Llama-3-8B on an H100, `step_seconds` is the time of a [decode step](#a_step_is_a_sum),
         and `sequences_that_fit` is the number of caches that fit in memory together with the
@@ -264,7 +299,7 @@ def a_latency_limit_picks_the_batch() -> None:
                  for context in contexts]  # @inspect by_target
     by_memory = [sequences_that_fit(context) for context in contexts]  # @inspect by_memory
     assert by_target == [568, 193, 48], \
-        "For sequences of 512, 2048 and 8192 tokens, the largest batches that meet it are 568, 193 and 48."
+        "For sequences of 512, 2048 and 8192 tokens, the largest batches that meet the target are 568, 193 and 48."
     assert all(a < b for a, b in zip(by_target, by_memory)), \
         "In each case the memory has room for more."
     weights, cache = 2 * WEIGHTS / BANDWIDTH, 512 * KV_BYTES / BANDWIDTH  # @hide
@@ -273,13 +308,22 @@ def a_latency_limit_picks_the_batch() -> None:
     arithmetic = 2 * WEIGHTS / PEAK  # @hide
     assert int(target / (arithmetic + cache)) == by_target[0], \
         "For the short ones, each sequence adds its arithmetic and its cache."  # @hide
+    busy, left = by_target[0] * arithmetic, by_target[0] * cache  # @hide
+    assert [round(1e3 * part, 1) for part in (busy, left, busy + left)] == [8.6, 11.4, 20], \
+        "With 568 sequences, the arithmetic takes 8.6 ms and reading caches takes 11.4 ms, the larger part of the step."  # @hide
     assert rule[0] == 774, "By hand, 774 of the short ones would be allowed."  # @hide
     note(rf"""
-        The rule by hand, time left for caches divided by the time of one, gives the same for the
-        longer two. For `512` tokens it would give {rule[0]}, and not {by_target[0]}. The reason: so
-        large a batch is compute-bound. With {by_target[0]} sequences, the arithmetic takes
-        {1e3 * by_target[0] * arithmetic:.1f} ms, longer than the {1e3 * weights:.1f} ms for reading
-        the weights. So the arithmetic is the bottleneck.
+        The rule by hand is the time left for caches divided by the time of one. For the longer two
+        contexts it gives the same: $(20 - {1e3 * weights:.2f}) / {4e3 * cache:.4f}$ is {rule[1]},
+        and $(20 - {1e3 * weights:.2f}) / {16e3 * cache:.4f}$ is {rule[2]}, rounded down. For `512`
+        tokens $(20 - {1e3 * weights:.2f}) / {1e3 * cache:.5f}$ is {rule[0]}, and not
+        {by_target[0]}.
+
+        The reason: in so large a batch, the arithmetic of the matmuls takes longer than reading the
+        weights. A sequence needs {1e3 * arithmetic:.5f} ms of arithmetic, so {by_target[0]} need
+        {1e3 * busy:.2f} ms, and not {1e3 * weights:.2f}. That leaves
+        $20 - {1e3 * busy:.2f} = {1e3 * left:.2f}$ ms for caches, and
+        ${1e3 * left:.2f} / {1e3 * cache:.5f}$ is {by_target[0]}.
     """)
     paces = [b / step_seconds(b, c) for b, c in zip(by_target, contexts)]  # @hide
     assert [round(p, -2) for p in paces] == [28400, 9700, 2400], \
@@ -288,9 +332,9 @@ def a_latency_limit_picks_the_batch() -> None:
                            for b in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024) if b <= sequences_that_fit(c)]
                        for c in contexts}, 1e3 * target),
         caption=r"""
-            Throughput against the time per output token, at best, as long as weights and caches fit
-            in memory together. From each point to the next the batch doubles; the dashed line is
-            the latency target.
+            Throughput against the time per output token (lower bound), as long as weights and
+            caches fit in memory together. From each point to the next the batch doubles; the dashed
+            line is the latency target.
         """,
         alt=r"""
             Three rising curves that bend to the right, the one for short sequences highest. A
@@ -307,7 +351,7 @@ def a_latency_limit_picks_the_batch() -> None:
         at={"sequences": 64, "context": 2048}, kind="curve", unit="ms", limit=("target", 20),
         do="For each context, find the largest batch that the slider offers below the line.",
         see="With `8192` tokens it is `48`, with `2048` it is `192`, and with `512` it is `512`: the slider's steps nearest below the batches above.",
-        caption="The time per output token of Llama-3-8B on an H100, at best, against the batch.",
+        caption="The time per output token of Llama-3-8B on an H100 (lower bound) against the batch.",
         alt="A rising curve and a horizontal line, the target. The longer the context, the earlier they cross.")  # @hide
     below = {c: max(b for b, k in grid if k == c and grid[b, c].get("time per output token", 99) < 20) for c in contexts}  # @hide
     assert below == {8192: 48, 2048: 192, 512: 512}, \
