@@ -34,7 +34,7 @@ def from_all_ranks(value: Any) -> list[Any]:  # @stepover
 
 
 def connections() -> Iterator[socket.socket]:  # @stepover
-    """The open TCP connections of this process, one after the other."""
+    """The open connections of this process, in turn. TCP is the protocol that carries the bytes."""
     for name in next(os.walk("/proc/self/fd"))[2]:
         try:
             if Path("/proc/self/fd", name).readlink().name.startswith(
@@ -50,14 +50,14 @@ def connections() -> Iterator[socket.socket]:  # @stepover
 
 
 def acknowledged_by(one: socket.socket) -> int:  # @stepover
-    """The bytes that the other side of a connection says it has received."""
+    """How many bytes sent over a connection have arrived, as the other side has confirmed."""
     info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
     count: int = struct.unpack_from("Q", info, BYTES_ACKED)[0]
     return count
 
 
 def written() -> dict[Ports, int]:  # @stepover
-    """The bytes written to each TCP connection of this process so far."""
+    """How many bytes this process has written to each of its connections so far."""
     counts = {}
     for one in connections():
         acknowledged, waiting = -1, 0
