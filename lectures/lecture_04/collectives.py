@@ -247,11 +247,11 @@ def the_kernel_counts_what_a_rank_sends() -> None:
     assert by_send[3] == [HEADER, 0, 0, 0], \
         "Rank 3 sends rank 0 one header of 48 bytes."
     note(rf"""
-        Why `4096` and not `4000`? The *headers* are short notes of {HEADER} bytes (`HEADER`), which
-        come from *gloo*, the library that carries data between CPUs. Each message has two from its
-        sender, which say what is coming, and one in return, which says that the receiver is ready.
-        So `Wire` has counted correctly: `4000 + 2 * 48 = 4096`. Headers are the reason why counts
-        on these pages are a little above the formulas.
+        Why more than `4 * 1000` bytes? The *headers* are short notes of {HEADER} bytes (`HEADER`),
+        which come from *gloo*, the library that carries data between CPUs. Each message has two
+        from its sender, which say what is coming, and one in return, which says that the receiver
+        is ready. So `Wire` has counted correctly: `4000 + 2 * 48 = 4096`. Headers are the reason
+        why counts on these pages are a little above the formulas.
 
         Now the all-gather, with a shard of `60000` elements on each rank:
     """)
@@ -454,9 +454,9 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
 
         Four ranks have tensors of `240000` elements in `float32`. A tensor has
         `4 * 240000 = 960000` bytes, and a part is a fourth of that. (So a part has as many bytes as
-        the tensor has elements: `4` bytes per element and `4` parts cancel.) `ring_reduce_scatter`
-        and `ring_all_gather` are the two halves of our own ring. We compare them with the
-        all-reduce of *gloo*, the library that carries data between CPUs:
+        the tensor has elements: four bytes per element and four parts cancel.)
+        `ring_reduce_scatter` and `ring_all_gather` are the two halves of our own ring. We compare
+        them with the all-reduce of *gloo*, the library that carries data between CPUs:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x = torch.randn(ranks, 240_000)[rank]  # another row on each rank

@@ -146,8 +146,8 @@ def keys_and_values_can_go_round() -> None:
     assert [row[3] > 0 for row in turns] == [False, False, False, True], \
         "In the fourth turn only rank 3 scores pairs."  # @hide
     note(r"""
-        What does a rank send? It passes on the keys and values of `64` tokens, three times. After
-        the last turn no rank needs them any more. The keys of `64` tokens have
+        What does a rank send? It passes on the keys and values of `64` tokens in every turn but the
+        last, because after that no rank needs them. The keys of `64` tokens have
         `4 * 64 * 32 * 8 = 65536` bytes, and the values the same. So a rank should send
         `3 * 2 * 65536 = 393216` bytes, and a little for the headers of messages:
     """)

@@ -116,7 +116,7 @@ def three_ways_to_the_same_gradient() -> None:
         rows each, the mean of their four means is the mean over all `32` rows. So the mean of their
         gradients is the gradient of the whole batch.
 
-        For the traffic, take a gradient of `12` elements on four ranks. In an
+        For the traffic, take a gradient of twelve elements on four ranks. In an
         [all-reduce](#a_ring_sends_less_than_twice_the_tensor) each rank has four parts of three
         elements. It sends three parts while the sums are formed, all but one, and three again to
         hand the sums out: `2 * 3 = 6` parts, `6 * 3 = 18` elements. That is one and a half times

@@ -76,7 +76,7 @@ def loss(weights: Sequence[Tensor], rows: slice) -> Tensor:
 
 
 def my_rows() -> slice:
-    """The rows of the batch of 32 that this rank trains on, as a slice: on four ranks, each has 32 / 4 = 8."""
+    """The rows of the batch of 32 that this rank trains on, as a slice: the same number on each rank."""
     each = 32 // dist.get_world_size()
     return slice(each * dist.get_rank(), each * dist.get_rank() + each)
 
@@ -414,7 +414,7 @@ def weights_come_when_they_are_needed() -> None:
         `1` GB of weights each, on four ranks. In the *third stage* a rank keeps a quarter of every
         layer, `1` GB in all. When the first layer runs, the other three quarters of this layer
         arrive, and then they are dropped. So of all weights, a rank needs only its own `1` GB at
-        any time, and the `0.75` GB that it lacks of the layer that runs.
+        any time, and the three quarters that it lacks of the layer that runs.
 
         - Forward, an [all-gather](#an_all_reduce_has_two_halves) collects the weights of a layer
           from all ranks. The layer runs, and the rank drops the weights.
@@ -617,8 +617,7 @@ def more_ranks_keep_less_each() -> None:
         room for activations.
 
         `keep` gives the bytes of each kind on one rank, and `sharded` says what each stage shards.
-        `memory` is nine tenths of the memory of an H100, and `needed` are three cases that just
-        fit:
+        `memory` is nine tenths of the memory of an H100, and `needed` lists what three cases need:
     """)
     recipe = {"weights": 2, "gradients": 2, "optimizer": 12}  # bytes
     assert sum(recipe.values()) == 16, "The state of a parameter has 16 bytes."  # @hide

@@ -254,9 +254,9 @@ def heads_are_columns() -> None:
         """)
     parts = [10.0, -4.0, 1.0, 3.0]  # @hide
     question(r"""
-        Four ranks have one head each. For one element of the output, ranks 0 to 3 compute `10`,
-        `-4`, `1` and `3`. Somebody removes the all-reduce. With what value does rank 2 go on, and
-        what would be correct? Give two numbers.
+        Four ranks have one head each. For one element of the output, they compute `10`, `-4`, `1`
+        and `3`, in the order of ranks. Somebody removes the all-reduce. With what value does rank 2
+        go on, and what would be correct? Give two numbers.
     """, answer=[parts[2], sum(parts)], check=[1.0, 10.0],
         hint="What does rank 2 know without the all-reduce?",
         why=r"""
@@ -428,9 +428,9 @@ def a_block_needs_four_all_reduces() -> None:
         \cdot \underbrace{T\,d\,w}_{\text{bytes of the tokens}} .
         $$
 
-        Here there are `2 * 128 = 256` tokens of `64` elements of `8` bytes (`float64`), on `4`
-        ranks. So the formula gives `4 * 1.5 * 256 * 64 * 8 = 786432` bytes, and a little is added
-        by headers:
+        Here there are `2 * 128 = 256` tokens of `64` elements in `float64`, eight bytes each, on
+        four ranks. So the formula gives `4 * 1.5 * 256 * 64 * 8 = 786432` bytes, and a little is
+        added by headers:
     """)
     formula = 4 * all_reduce_bytes(x.nbytes, 4)  # @inspect formula as B
     assert formula == 786_432, \

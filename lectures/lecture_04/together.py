@@ -36,6 +36,7 @@ def all_together() -> None:
     one_axis_carries_weights_the_other_tokens()
     the_axes_multiply()
     the_published_run_lost_less_than_its_bubble()
+    flops_per_byte_follow_the_tokens()
     enough_tokens_hide_the_weights()
     weights_can_be_gathered_once()
     enough_width_hides_the_tokens()
@@ -163,11 +164,11 @@ def one_axis_carries_weights_the_other_tokens() -> None:
           of that, `245760` bytes. It sends what it stores in two all-gathers, forward and backward.
           In a reduce-scatter of gradients, gloo sends twice as much. Together, that is
           `4 * 245760 = 983040` bytes, and headers.
-        - *Tokens.* A rank has `32` examples of `128` elements, `32 * 128 * 4 = 16384` bytes.
-          Between two ranks, an all-reduce sends them once. There are four: one forward in each
-          layer, and two backward in the second layer, because `gate` and `up` both need a gradient
-          of the tokens. (The input of the first layer needs none.) That is `4 * 16384 = 65536`
-          bytes, and headers.
+        - *Tokens.* A rank has half of the examples, each of `128` elements: `32 * 128 * 4 = 16384`
+          bytes. Between two ranks, an all-reduce sends them once. There are four: one forward in
+          each layer, and two backward in the second layer, because `gate` and `up` both need a
+          gradient of the tokens. (The input of the first layer needs none.) That is
+          `4 * 16384 = 65536` bytes, and headers.
 
         So the axis *tensor* belongs inside a node, on the fast links, if tokens are the larger
         traffic.
@@ -253,6 +254,8 @@ def the_axes_multiply() -> None:
         report:
     """)
     gpus = [layout.gpus for layout in LLAMA_3]  # @inspect gpus
+    assert gpus[1:] == [16384, 16384], \
+        "The second and the third layout have 16384 GPUs."  # @hide
     assert gpus == [8 * 1 * 16 * 64, 8 * 1 * 16 * 128, 8 * 16 * 16 * 8], \
         "The axes of each layout multiply to the number of GPUs that the report gives."
     tokens = [layout.tokens for layout in LLAMA_3]  # @inspect tokens
@@ -338,13 +341,11 @@ NETWORK = 400e9 / 8  # bytes a second between nodes: 400 Gbit/s [llama3]
 
 
 @requires("linux, ranks=4")
-def enough_tokens_hide_the_weights() -> None:
-    """With enough tokens in each microbatch, FSDP's traffic can be hidden."""
+def flops_per_byte_follow_the_tokens() -> None:
+    """In FSDP, the FLOPs for each byte that arrives grow with the tokens of a microbatch."""
     note(r"""
         In [FSDP](#fsdp_does_the_same) each of $G$ ranks keeps a shard of all weights, and gathers a
-        layer before it runs. While a GPU computes one layer, the weights of the next can arrive. If
-        they arrive in time, the traffic costs no time: it is *hidden*. How many tokens does a GPU
-        need for that?
+        layer before it runs. How many FLOPs does a GPU compute for each byte that it receives?
 
         Take one weight of `4` bytes, and `256` tokens. With this weight the GPU computes `2` FLOPs
         for each token, so it does `2 * 256 / 4 = 128` FLOPs for each byte that has arrived. With
@@ -386,20 +387,43 @@ def enough_tokens_hide_the_weights() -> None:
         "For 1, 2 and 8 microbatches, FLOPs per byte are those of the formula with the tokens of one microbatch. Headers make them less than 1 % lower."
     assert round(ratios[1] / ratios[8], 2) == 8.0, \
         "In eight microbatches, the same tokens have an eighth of the FLOPs for each byte."
+    with torch.no_grad(), Wire() as wire_4:  # @hide
+        work_4 = sum(flops(partial(model, torch.randn(256, 128))) for _ in range(4))  # @hide
+    question(r"""
+        A rank has `8192` tokens in a step, as one microbatch. Now it gets `32768` tokens in a step,
+        as four microbatches of `8192`. By what factor do the FLOPs change that it computes in FSDP
+        for each byte that arrives?
+    """, answer=1.0, check=round(work_4 / wire_4.sent / ratios[1], 2), unit="times",
+        wrong={"The weights are also gathered four times.": 4},
+        hint="How often does a weight arrive in a step, before and after?",
+        why=r"""
+            The rank computes `4` times as many FLOPs, and every weight arrives `4` times instead of
+            once. Only larger microbatches give more FLOPs for each byte.
+        """)
+
+
+def enough_tokens_hide_the_weights() -> None:
+    """With enough tokens in each microbatch, FSDP's traffic can be hidden."""
     note(rf"""
-        How many FLOPs for each byte are enough? The number that a GPU can do while it receives one
-        byte. The peak of an H100, `PEAK`, is {PEAK / 1e12:.1f} teraFLOPs a second. From GPUs in the
-        same node it receives {NVLINK / 1e9:.0f} GB/s (`NVLINK`), over the links of that name
-        [@nvidia-hopper]. From other nodes it receives {NETWORK / 1e9:.0f} GB/s (`NETWORK`), if the
-        network is that of Llama 3 [@llama3].
+        While a GPU computes one layer, the weights of the next can arrive. If they arrive in time,
+        the traffic of [FSDP](#fsdp_does_the_same) costs no time: it is *hidden*. How many tokens
+        does a GPU need for that?
+
+        First, how many FLOPs for each byte are enough? The number that a GPU can do while it
+        receives one byte. The peak of an H100, `PEAK`, is {PEAK / 1e12:.1f} teraFLOPs a second.
+        From GPUs in the same node it receives {NVLINK / 1e9:.0f} GB/s (`NVLINK`), over the links of
+        that name [@nvidia-hopper]. From other nodes it receives {NETWORK / 1e9:.0f} GB/s
+        (`NETWORK`), if the network is that of Llama 3 [@llama3].
 
         So in the time of one byte, it can do `{PEAK / 1e12:.1f}e12 / {NVLINK / 1e9:.0f}e9`,
         {PEAK / NVLINK:.0f} FLOPs over NVLink, and `{PEAK / 1e12:.1f}e12 / {NETWORK / 1e9:.0f}e9`,
         {PEAK / NETWORK:.0f}, over the network.
 
-        Weights in `bfloat16` have $w = 2$ bytes, and with many ranks $G/(G-1)$ is nearly $1$. So
-        the formula gives $2T / 2 = T$: the FLOPs per byte are the number of tokens. Where
-        {PEAK / NVLINK:.0f} FLOPs per byte are needed, so are {PEAK / NVLINK:.0f} tokens.
+        With $T$ tokens in a microbatch and $w$ bytes per weight on $G$ ranks, a GPU does
+        [$2T/w \cdot G/(G-1)$ FLOPs for each byte](#flops_per_byte_follow_the_tokens). Weights in
+        `bfloat16` have $w = 2$ bytes, and with many ranks $G/(G-1)$ is nearly $1$. So this is
+        $2T / 2 = T$: the FLOPs per byte are the number of tokens. Where {PEAK / NVLINK:.0f} FLOPs
+        per byte are needed, so are {PEAK / NVLINK:.0f} tokens.
 
         The backward pass needs more tokens. For each weight, a token costs $4$ FLOPs there: $2$ for
         the gradient of the layer's input, and $2$ for the gradient of the weight. And $2 + 4 = 6$
@@ -413,6 +437,11 @@ def enough_tokens_hide_the_weights() -> None:
     backward_tokens = [3 / 2 * tokens for tokens in links]  # @inspect backward_tokens as tokens
     assert [round(link) for link in backward_tokens] == [3298, 29685], \
         "In the backward pass it takes 3298 and 29685 tokens, 1.5 times as many."
+    note(rf"""
+        As a rule: FSDP over such a network needs about {round(PEAK / NETWORK, -3):,.0f} tokens per
+        GPU in each microbatch to hide the forward traffic, and about
+        {round(1.5 * PEAK / NETWORK, -3):,.0f} to hide the backward traffic as well.
+    """)
     question(r"""
         A GPU has `32768` tokens in a step, which hide the traffic of FSDP. To save memory, somebody
         runs them in `4` microbatches. A GPU does `19790` FLOPs in the time of one byte, and in
@@ -486,9 +515,10 @@ def weights_can_be_gathered_once() -> None:
     shard_bytes = kept_bytes / run.data  # @inspect shard_bytes as B
     assert shard_bytes < 0.1e9, \
         "A shard of them, all that FSDP would keep, is less than 0.1 GB."
-    note(r"""
-        So a little more than `6` GB of the `80` GB of an H100 save `31` of `32` all-gathers of the
-        weights in a forward pass. That is a good bargain where the network is the bottleneck.
+    note(rf"""
+        So {kept_bytes / 1e9:.1f} GB of the {CARDS["H100 SXM"].memory / 1e9:.0f} GB of an H100 save
+        {run.sequences - 1} of {run.sequences} all-gathers of the weights in the forward passes of a
+        step.
     """)
     question(r"""
         A run is waiting for the network, because FSDP gathers weights for each of many small
@@ -514,8 +544,8 @@ def enough_width_hides_the_tokens() -> None:
 
         Take a tiny block first, with model dimension $d = 4$ and $12 d^2$ weights, on two GPUs.
 
-        - *Computing.* The block has `12 * 16 = 192` weights, so each of the two GPUs has `96`. A
-          token costs `2` FLOPs for each weight: `2 * 96 = 192` FLOPs.
+        - *Computing.* The block has `12 * 16 = 192` weights, so each of the two GPUs has
+          `192 / 2 = 96`. A token costs `2` FLOPs for each weight: `2 * 96 = 192` FLOPs.
         - *Sending.* The token has `4` elements of `2` bytes in `bfloat16`, `8` bytes. On two GPUs,
           [an all-reduce sends](#a_ring_sends_less_than_twice_the_tensor) its tensor once, `8`
           bytes. Two all-reduces send `16` bytes.
@@ -620,9 +650,9 @@ def step_seconds(layout: Layout, pieces: int = 1, rate: float = PEAK) -> float:
 
 
 def gpu_bytes(layout: Layout, kept: int) -> float:
-    """Estimates the bytes on a GPU in a layout, with the first stage of ZeRO and 1F1B.
+    """Estimates the bytes on a GPU in a layout.
 
-    `kept` is how many vectors of the inner size the feed-forward part saves for each token.
+    With the first stage of ZeRO and 1F1B. `kept` is how many vectors of the inner size the feed-forward part saves for each token.
     """
     share = layout.tensor * layout.stages
     # Weights in bfloat16; gradients, master copy and moments in shards.
