@@ -454,7 +454,7 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
 
         Four ranks have tensors of `240000` elements in `float32`. A tensor has
         `4 * 240000 = 960000` bytes, and a part is a fourth of that. (So a part has as many bytes as
-        the tensor has elements: four bytes per element and four parts cancel.)
+        the tensor has elements: the bytes of an element and the number of parts cancel.)
         `ring_reduce_scatter` and `ring_all_gather` are the two halves of our own ring. We compare
         them with the all-reduce of *gloo*, the library that carries data between CPUs:
     """)

@@ -428,9 +428,8 @@ def a_block_needs_four_all_reduces() -> None:
         \cdot \underbrace{T\,d\,w}_{\text{bytes of the tokens}} .
         $$
 
-        Here there are `2 * 128 = 256` tokens of `64` elements in `float64`, eight bytes each, on
-        four ranks. So the formula gives `4 * 1.5 * 256 * 64 * 8 = 786432` bytes, and a little is
-        added by headers:
+        Here there are `2 * 128 = 256` tokens of `64` elements in `float64` on four ranks. So the
+        formula gives `4 * 1.5 * 256 * 64 * 8 = 786432` bytes, and a little is added by headers:
     """)
     formula = 4 * all_reduce_bytes(x.nbytes, 4)  # @inspect formula as B
     assert formula == 786_432, \
