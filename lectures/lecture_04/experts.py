@@ -187,12 +187,13 @@ def the_router_decides_the_bytes() -> None:
         \underbrace{k\,T}_{\text{copies}} \cdot \underbrace{d\,w}_{\text{bytes of one}}
         $$
 
-        bytes in the forward pass. Here that is `2 * 3/4 * (2 * 512) = 1536` tokens and results, and
-        the ranks sent a few more or fewer, because the router is only nearly even. In the backward
-        pass, gradients travel the same routes.
+        bytes in the forward pass. In the backward pass, gradients travel the same routes. Here the
+        formula gives `2 * 3/4 * (2 * 512) = 1536` copies and results for each rank. The ranks send
+        a few more or fewer, because the router is only nearly even:
     """)
-    vectors = from_all_ranks(copies_sent + results_sent)  # @hide
-    print(vectors)
+    vectors = from_all_ranks(copies_sent + results_sent)  # @inspect vectors
+    assert vectors == [1564, 1524, 1535, 1551], \
+        "Rank 0 sends 744 + 820 = 1564 copies and results, and the others about the same number."
     _, picked = Router(64, 32)(x)  # @hide
     stay = torch.isin(picked, torch.arange(32).chunk(ranks)[rank]).double().mean().item()  # @hide
     still = 1 - sum(from_all_ranks(stay)) / ranks  # @hide
