@@ -594,8 +594,8 @@ def more_ranks_keep_less_each() -> None:
         The usual recipe keeps `16` bytes for each parameter: `2` for the weight in `bfloat16`, `2`
         for its gradient, and `3 * 4 = 12` for the optimizer: two moments and a copy of the weight,
         in `float32`. Each stage of [ZeRO](#each_rank_updates_a_shard) shards more than the one
-        before. The table has $P$ parameters, $G$ ranks, and steps of $m$ microbatches, with one
-        backward pass for each:
+        before. The table has $P$ parameters, $G$ ranks, and steps of $m$ backward passes, whose
+        gradients add up:
 
         [@tab:stages]: What each rank keeps with this recipe, in bytes, and what it sends in a step, in all-gathers of all parameters [@zero].
 
@@ -609,8 +609,9 @@ def more_ranks_keep_less_each() -> None:
         What is sent: data parallelism does one all-reduce in a step, which sends `2`. Stage one
         does its two halves, `1 + 1`. Stage two does a reduce-scatter after every backward pass,
         because no rank keeps whole gradients until the next backward pass, and one all-gather of
-        weights: $m + 1$. Stage three keeps no whole weights either. For every microbatch it gathers
-        them twice and does a reduce-scatter: $3m$.
+        weights: $m + 1$. Stage three keeps no whole weights either. For every backward pass it
+        gathers them twice, in the forward pass before it and in the backward pass itself, and does
+        a reduce-scatter: $3m$.
 
         Take stage two on `8` ranks. All weights are `2 * 13 = 26` GB on every rank. An eighth of
         gradients and optimizer is `14 * 13 / 8 = 22.75` GB. Together, `26 + 22.75 = 48.75` GB leave
