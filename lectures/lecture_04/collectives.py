@@ -36,9 +36,10 @@ def a_rank_sees_its_own_memory_alone() -> None:
     note(r"""
         To train on several GPUs, we start several processes, one for each GPU. Such a process is
         called a *rank*. All ranks run the same program, and each has a number: rank 0, rank 1, and
-        so on. All ranks together are a *process group*. Can one rank read the memory of another?
+        so on. Can one rank read the memory of another?
 
-        Four ranks ran the code of this section, on CPUs in place of GPUs. `rank` is the number of
+        Four ranks ran the code of this section, on CPUs in place of GPUs. `dist` is
+        `torch.distributed`, PyTorch's module for exchanges between ranks. `rank` is the number of
         the rank that runs the line, and `ranks` is how many there are. Each rank makes a tensor of
         four elements. Rank 0 has `[1, 2, 3, 4]`, rank 1 has `[10, 20, 30, 40]`, and ranks 2 and 3
         have hundreds and thousands. Where a value differs from rank to rank, the page shows all
@@ -47,8 +48,8 @@ def a_rank_sees_its_own_memory_alone() -> None:
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @inspect rank, ranks
     mine = 10**rank * torch.arange(1, 5)  # @inspect mine
     note(r"""
-        `from_all_ranks` collects a value from every rank, in a list in the order of ranks. It is
-        how we look at what other ranks have:
+        To look at what all ranks have, we use `from_all_ranks`: each rank sends its value to all
+        others, and gets a list of the values in the order of ranks:
     """)
     start = from_all_ranks(mine.tolist())
     assert start[0] == [1, 2, 3, 4], "Rank 0 has the values 1 to 4."
@@ -63,8 +64,9 @@ def a_rank_sees_its_own_memory_alone() -> None:
         "The tensor of rank 0 has changed, and those of the other ranks have not."
     note(r"""
         It does not, because the operating system gives each process memory of its own. So what
-        another rank needs has to be sent to it. Here rank 0 sends its tensor (`send`), and rank 1
-        receives it (`recv`), which overwrites what rank 1 had:
+        another rank needs has to be sent to it. Here rank 0 sends its tensor to rank 1 (`send`;
+        `dst` is the destination). Rank 1 receives it from rank 0 (`recv`; `src` is the source),
+        which overwrites what rank 1 had:
     """)
     if rank == 0:
         dist.send(mine, dst=1)
@@ -86,7 +88,7 @@ def a_rank_sees_its_own_memory_alone() -> None:
     question(r"""
         Ranks 0 and 1 now hold a `9`. Next, rank 1 sends its tensor to rank 2. After that, rank 2
         sends its own to rank 3. How many ranks hold a `9` in the end?
-    """, answer=sum(9 in row for row in [sent[0], sent[1], sent[1], sent[1]]), check=ranks, unit="ranks",
+    """, answer=4, check=sum(9 in row for row in [sent[0], sent[1], sent[1], sent[1]]), unit="ranks",
         wrong={"Rank 3 gets what rank 2 has just received, not what it had at first.": 3},
         hint="What does rank 2 hold at the moment when it sends?",
         why="Sending leaves the sender's tensor as it is. So ranks 0 and 1 keep the `9`, rank 2 gets it from rank 1, and rank 3 gets it from rank 2, which already holds it when it sends.")
@@ -98,12 +100,12 @@ def an_all_reduce_leaves_the_sum_everywhere() -> None:
     note(r"""
         Four [ranks](#a_rank_sees_its_own_memory_alone) have a tensor each, and all of them need the
         sum of the four tensors. How do they get it? An exchange that all ranks call together is a
-        *collective*. Two collectives add up.
+        *collective*. Here are two collectives that add up the tensors of all ranks.
 
         Rank 0 has `[1, 2, 3, 4]`, rank 1 has `[10, 20, 30, 40]`, and ranks 2 and 3 have hundreds
         and thousands. The sum of the first elements is `1 + 10 + 100 + 1000 = 1111`: each of its
-        digits comes from another rank. A *reduce* leaves the sum on a single rank. `dst` says on
-        which, here on rank 0:
+        four digits comes from a different rank. A *reduce* leaves the sum on a single rank. `dst`
+        says on which, here on rank 0:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     mine = 10**rank * torch.arange(1, 5)
@@ -118,7 +120,7 @@ def an_all_reduce_leaves_the_sum_everywhere() -> None:
     on_all_ranks = mine.clone()
     dist.all_reduce(on_all_ranks)  # adds up over ranks, in place
     summed = from_all_ranks(on_all_ranks.tolist())
-    assert summed == ranks * [total], \
+    assert summed == [total, total, total, total], \
         "After the all-reduce, each of the four ranks has the sum."
     figure(plot_held({"at first": start, "after a reduce": reduced, "after an all-reduce": summed}),
         caption=r"""
@@ -131,9 +133,14 @@ def an_all_reduce_leaves_the_sum_everywhere() -> None:
         """)
     misbelief("A reduce changes nothing on the ranks that do not get the sum.", rf"""
         It may overwrite their tensors. Only the rank in `dst` gets a result. Here rank 1 had
-        {start[1]} before the reduce and {reduced[1]} after it, because partial sums pass through it
-        on their way to rank 0.
+        {start[1]} before the reduce and {reduced[1]} after it, because sums pass through rank 1 on
+        their way to rank 0. The first two still lack what rank 0 adds. The last two are complete,
+        because gloo, the library that carries the data here, adds these elements up on rank 1.
     """)
+    assert reduced[1][:2] == [1110, 2220], \
+        "On rank 1, the first two sums lack the 1 and the 2 of rank 0."
+    assert reduced[1][2:] == total[2:], \
+        "The last two sums on rank 1 are complete."
     overwritten = [reduced[r] != start[r] for r in range(ranks)]  # @inspect overwritten
     assert all(overwritten), \
         "After this reduce, no rank has the values that it began with."
@@ -179,8 +186,8 @@ def an_all_reduce_has_two_halves() -> None:
     dist.all_gather(whole, shard)
     gathered = from_all_ranks(torch.cat(whole).tolist())
     dist.all_reduce(mine)
-    reduced = from_all_ranks(mine.tolist())
-    assert gathered == reduced, \
+    all_reduced = from_all_ranks(mine.tolist())  # @inspect all_reduced
+    assert gathered == all_reduced, \
         "After the all-gather, all ranks have what an all-reduce gives."
     figure(plot_held({"at first": start, "after a reduce-scatter": scattered, "after an all-gather": gathered}),
         caption=r"""
@@ -193,8 +200,9 @@ def an_all_reduce_has_two_halves() -> None:
         """)
     note(r"""
         So an all-reduce has two halves. Between them, each rank has a part of the sum that no other
-        rank has. That is a good moment for work on the sum: each rank does it for its own part, and
-        the all-gather brings the results to all.
+        rank has. That is a good moment for work that treats each element by itself, such as a
+        square root: each rank does it for its own part only, and the all-gather brings the results
+        to all ranks.
     """)
     question(r"""
         Each of `8` ranks needs the square root of every element of the sum of all tensors, and the
@@ -217,14 +225,14 @@ def the_kernel_counts_what_a_rank_sends() -> None:
         [all-gather](#an_all_reduce_has_two_halves) collects all four shards on every rank. How many
         bytes does a rank send for that?
 
-        By hand: each rank lacks three shards, so `4 * 3` shards have to arrive. Four ranks send
-        them, so a rank sends three on average.
+        By hand: each of the four ranks lacks three shards, so `4 * 3` shards have to arrive. Four
+        ranks send them. If they share this work equally, each rank sends three.
 
-        Now we measure it. The kernel of the operating system counts the bytes that a rank sends to
-        each other rank, and `Wire` reads these counts before and after a block of code. First we
-        try `Wire` on a single message: rank 0 sends rank 3 a tensor of `1000` elements in
-        `float32`, which has `4 * 1000` bytes. `by_send` has a row for each sender, and in it the
-        bytes to each receiver:
+        Now we measure it. The operating system counts the bytes that a rank sends to each other
+        rank. `Wire` reads these counts before and after a block of code: `wire.to` lists the bytes
+        to each rank, and `wire.sent` is their sum. First we try `Wire` on a single message: rank 0
+        sends rank 3 a tensor of `1000` elements in `float32`, which has `4 * 1000` bytes. `by_send`
+        has a row for each sender, and in it the bytes to each receiver:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x = torch.randn(1000)  # @unnoticed: 1000: a tensor of any size
@@ -239,10 +247,11 @@ def the_kernel_counts_what_a_rank_sends() -> None:
     assert by_send[3] == [HEADER, 0, 0, 0], \
         "Rank 3 sends rank 0 one header of 48 bytes."
     note(rf"""
-        So `Wire` counts correctly. The *headers* are short notes of {HEADER} bytes that come from
-        *gloo*, the library that carries data between CPUs. Each message has two from its sender,
-        which say what is coming, and one in return, which says that the receiver is ready. They are
-        the reason why counts on these pages are a little above formulas.
+        Why more than `4 * 1000` bytes? The *headers* are short notes of {HEADER} bytes (`HEADER`),
+        which come from *gloo*, the library that carries data between CPUs. Each message has two
+        from its sender, which say what is coming, and one in return, which says that the receiver
+        is ready. So `Wire` has counted correctly: `4000 + 2 * 48 = 4096`. Headers are the reason
+        why counts on these pages are a little above the formulas.
 
         Now the all-gather, with a shard of `60000` elements on each rank:
     """)
@@ -256,15 +265,19 @@ def the_kernel_counts_what_a_rank_sends() -> None:
         "Each of the four ranks sends three shards. The rest are headers."
     assert wire.sent - rest == 720_000, \
         "Three shards of 60000 elements have 720000 bytes."
-    assert rest == 18 * HEADER, \
-        "The rest are 18 headers: two with each of the six messages that a rank sends, one in return for each of the six that it gets."  # @hide
+    assert rest == 18 * HEADER == 864, \
+        "The rest are 18 headers of 48 bytes."
+    assert by_gather[0] == [0, 720_000 + 6 * 2 * HEADER, 0, 6 * HEADER], \
+        "Rank 0 sends rank 1 the 720000 bytes and 12 headers, and rank 3 another 6 headers."
     note(r"""
-        The rest are `18` headers. gloo sends a shard in two messages, so a rank sends six messages
-        with two headers each, and returns one header for each of the six that it receives.
+        Where do the `18` headers come from? gloo sends a shard in two messages, so a rank sends
+        `3 * 2 = 6` messages to its neighbor, with two headers each. It returns one header to its
+        other neighbor for each of the `6` messages that come from there: `6 * 2 + 6 = 18`.
 
-        As the picture below shows, each rank sends shards to one neighbor only: first its own, and
-        then those that come in from its other neighbor. It does not send the fourth, because that
-        is the neighbor's own. So $G$ ranks, with shards of a $G$th of the tensor, send
+        Each rank sends shards to one neighbor only, as the picture below shows. Rank 0 sends rank 1
+        its own shard, then that of rank 3, then that of rank 2, as they come in from rank 3. It
+        does not send the shard of rank 1, because rank 1 has it. So $G$ ranks, with shards of a
+        $G$th of the tensor, send
 
         [@eq:gather]: $$
         \frac{G-1}{G} \times \text{bytes of the tensor}
@@ -326,12 +339,14 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
         | third | rank 3 sends `[1110]` | rank 0 has `1110 + 1 = 1111` |
 
         After three steps, rank 0 has the complete sum of all parts `0`. Parts `1` travel at the
-        same time, one rank ahead, and are complete on rank 1, and so on. So all ranks are busy in
-        each step, because each passes on a different part.
+        same time: they start on rank 2 and are complete on rank 1. Parts `2` and `3` travel in the
+        same way. So all ranks are busy in each step, because each passes on a different part.
 
         In step `s`, rank `r` sends its part `r - s`, and adds what it receives to its part
-        `r - s - 1`. (With `% ranks`, part `-1` is part `3`.) `pass_on` sends a part to the next
-        rank and returns what the rank before has sent:
+        `r - s - 1`. (With `% ranks`, part `-1` is part `3`.) Check the first step, `s = 1`, with
+        the table: rank 1 sends its part `1 - 1 = 0`, and rank 2 adds it to its own part
+        `2 - 1 - 1 = 0`. `pass_on` sends a part to the next rank and returns what the rank before
+        has sent:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     mine = 10**rank * torch.arange(1, 5)
@@ -347,7 +362,8 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
     note(r"""
         Each rank now has one part of the sum: this was a *reduce-scatter*. In three more steps, the
         complete parts travel round the ring. What a rank receives now is copied, not added. This is
-        an *all-gather*:
+        an *all-gather*. Here `step` begins at `0`, so rank `r` first sends its part `r`, which is
+        complete on it:
     """)
     for step in range(ranks - 1):
         incoming = pass_on(parts[(rank - step) % ranks])
@@ -375,7 +391,8 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
     question(r"""
         In the second half of the ring, somebody adds what a rank receives, where it should be
         copied. In the first step of that half, rank 1 receives the complete part `0` from rank 0.
-        It still has its own part `0` from the beginning. What does it have after the mistake?
+        Its own part `0` is as at the beginning, because nothing has been added to it. What is its
+        part `0` after the mistake?
     """,
         answer=10 + 1111, check=states["add 3"][1][0] + finished[0], within=0.001,
         wrong={"That is what copying gives.": 1111},
@@ -432,32 +449,35 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
         $$
 
         With more ranks this comes near to two copies, and never reaches them. Most copies are saved
-        because each part is added up in one place, and only the sum travels on.
+        because a rank adds what comes in to its own part, and then sends on one sum in place of
+        several parts.
 
-        Four ranks have tensors of `240000` elements in `float32`. `ring_reduce_scatter` and
-        `ring_all_gather` are the two halves of our own ring. We compare them with the all-reduce of
-        *gloo*, the library that carries data between CPUs:
+        Four ranks have tensors of `240000` elements in `float32`. A tensor has
+        `4 * 240000 = 960000` bytes, and a part is a fourth of that. (So a part has as many bytes as
+        the tensor has elements: the bytes of an element and the number of parts cancel.)
+        `ring_reduce_scatter` and `ring_all_gather` are the two halves of our own ring. We compare
+        them with the all-reduce of *gloo*, the library that carries data between CPUs:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    x = torch.randn(ranks, 240_000)[rank]
+    x = torch.randn(ranks, 240_000)[rank]  # another row on each rank
     formula = 2 * (ranks - 1) * x.nbytes // ranks  # @inspect formula as B
     assert formula == 6 * 240_000, \
         "By the formula, a rank sends six parts of 240000 bytes."
     by_hand, by_gloo = x.clone(), x.clone()
     parts = by_hand.chunk(ranks)
-    with Wire() as ring:
+    with Wire() as ring_wire:
         ring_reduce_scatter(parts)
         ring_all_gather(parts)
-    with Wire() as gloo:
+    with Wire() as gloo_wire:
         dist.all_reduce(by_gloo)
     assert difference(by_hand, by_gloo) < ROUNDING, \
         "Our ring and gloo give the same sums, up to rounding."
-    ratios = ring.sent / formula, gloo.sent / formula  # @inspect ratios
+    ratios = ring_wire.sent / formula, gloo_wire.sent / formula  # @inspect ratios
     assert [round(ratio, 2) for ratio in ratios] == [1.0, 1.0], \
         "Our ring and gloo both send the bytes of the formula, and less than 1 % of headers."
     note(r"""
         The reduce-scatter is the first half of the ring. So alone it should send half the bytes of
-        an all-reduce. Ours does, and gloo's does not:
+        an all-reduce. Ours does. The one of gloo sends twice as much:
     """)
     parts, shard = x.clone().chunk(ranks), torch.empty(x.numel() // ranks)
     with Wire() as ours:
@@ -468,10 +488,10 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
     assert [round(share, 2) for share in shares] == [0.5, 1.0], \
         "Our reduce-scatter sends half of the formula's bytes, and gloo's sends all of them, up to headers."
     misbelief("A reduce-scatter always sends half as much as an all-reduce.", r"""
-        That of gloo sends the same as an all-reduce. The name of a collective says what each rank
-        gets, not what is sent. With a ring like ours, it is half.
+        The reduce-scatter of gloo sends the same as its all-reduce. The name of a collective says
+        what each rank gets, not what is sent. With a ring like ours, it is half.
     """)
-    figure(plot_traffic({"our ring": from_all_ranks(ring.to), "gloo's all-reduce": from_all_ranks(gloo.to),
+    figure(plot_traffic({"our ring": from_all_ranks(ring_wire.to), "gloo's all-reduce": from_all_ranks(gloo_wire.to),
                          "gloo's reduce-scatter": from_all_ranks(theirs.to)}),
         caption=r"""
             Bytes that each rank (row) sent to each other rank (column). Each rank sends to one
@@ -482,8 +502,8 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
             and the amounts are nearly the same in all three.
         """)
     question(r"""
-        Instead of a ring, each of `8` ranks sends its whole gradient to each of the others. How
-        many times as many bytes does a rank send?
+        Instead of a ring, each of `8` ranks sends its whole tensor to each of the others. How many
+        times as many bytes as with the ring does a rank send?
     """, answer=7 / (2 * 7 / 8), check=8 / 2, unit="times",
         wrong={"The ring sends nearly two copies, not one.": 7 / (7 / 8)},
         hint="How many copies does a rank send in each of the two ways?",
@@ -497,14 +517,15 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
 def an_all_to_all_transposes() -> None:
     """In an all-to-all, each rank sends a different part to every rank."""
     note(r"""
-        A rank may have something different for each of the other ranks: tokens, for example, that
-        go to different ranks because each rank keeps different parts of the model. How do all of
-        them exchange these at once?
+        A rank may have something different for each of the other ranks. (In
+        [expert parallelism](#the_router_decides_the_bytes) these are tokens, each for the rank with
+        the weights that it needs.) How do all ranks exchange them at once?
 
         In an *all-to-all*, each rank cuts its tensor into one part for each rank, and part $i$ goes
         to rank $i$. Nothing is added. Rank 0 has `[1, 2, 3, 4]`, rank 1 has `[10, 20, 30, 40]`, and
         ranks 2 and 3 have hundreds and thousands. A part is one element. So rank 0 gets the first
-        element of every rank, rank 1 the second, and so on:
+        element of every rank, rank 1 the second, and so on. `columns` are the columns of a table
+        with the tensor of each rank as a row:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     mine = 10**rank * torch.arange(1, 5)
@@ -512,7 +533,7 @@ def an_all_to_all_transposes() -> None:
     received = torch.empty_like(mine)
     dist.all_to_all_single(received, mine)
     exchanged = from_all_ranks(received.tolist())
-    columns = [list(column) for column in zip(*start)]
+    columns = [list(column) for column in zip(*start)]  # @inspect columns
     assert exchanged[0] == [1, 10, 100, 1000], \
         "Rank 0 has the first element of every rank."
     assert exchanged == columns, \
@@ -538,7 +559,8 @@ def an_all_to_all_transposes() -> None:
         "Each of the four ranks sends three parts, and less than 1 % of headers."
     question(r"""
         Each rank cuts its tensor into parts and calls an all-to-all. Then it calls an all-to-all
-        with the result. What share of its elements does a rank have back where they were at first?
+        with the result. What share of its first elements does a rank then have again, each in its
+        old position?
     """, answer=1.0, check=torch.arange(16).view(4, 4).T.T.eq(torch.arange(16).view(4, 4)).float().mean().item(), unit="%", within=0.02,
         hint="What does an all-to-all do to the table of all ranks' parts?",
         why=r"""
@@ -550,9 +572,9 @@ def an_all_to_all_transposes() -> None:
 
 
 def doubling_all_reduce(x: Tensor) -> int:
-    """Makes `x` the sum of all ranks' `x`, in place; returns the number of exchanges.
+    """An all-reduce of `x`, in place, in which ranks swap whole tensors in pairs; returns how often a rank swapped.
 
-    Each exchange is of the whole tensor, with a rank twice as far away as before.
+    The partners are 1, 2, 4, … ranks away: twice as far each time.
     """
     rank, distance, exchanges = dist.get_rank(), 1, 0
     while distance < dist.get_world_size():

@@ -112,7 +112,8 @@ def keys_and_values_can_go_round() -> None:
         in each turn.
 
         `ring_attention` does that, and also returns how many `pairs` of a query and a key it has
-        scored in each turn. `positions` are the tokens of each rank:
+        scored in each turn. `positions` are the tokens of each rank. There are four heads of
+        dimension `32`, in `float64`. `whole` is attention in one process:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     q, k, v = torch.randn(3, 4, 256, 32).double()  # @unnoticed: 4, 32: any heads
@@ -129,18 +130,34 @@ def keys_and_values_can_go_round() -> None:
     figure(plot_turns(turns),
         caption=r"""
             How many pairs of a query and a key are scored in each turn: queries of a rank down,
-            keys of a rank across. Keys of later tokens than the queries give none.
+            keys of a rank across. Among its own `64` tokens, a rank scores `64 * 65 / 2 = 2080`
+            pairs, and with `64` earlier tokens `64 * 64 = 4096`. Keys of later tokens than the
+            queries give none, so some ranks wait: in turn `4` all but rank 3.
+            ([A zigzag](#in_order_the_last_rank_works_most) mends this.)
         """,
         alt=r"""
             Four tables of four ranks by four, one for each turn. First each rank scores its own
             keys: the diagonal. Turn by turn the keys come from one rank further back, and to the
             first rank from the last. Keys of later tokens than the queries give no pair.
         """)
+    turn_counts = {n for row in turns for n in row}  # @hide
+    assert turn_counts == {0, 64 * 65 // 2, 64 * 64} == {0, 2080, 4096}, \
+        "In a turn, a rank scores no pair, 2080 or 4096."  # @hide
+    assert [row[3] > 0 for row in turns] == [False, False, False, True], \
+        "In the fourth turn only rank 3 scores pairs."  # @hide
+    note(r"""
+        What does a rank send? It passes on the keys and values of `64` tokens in every turn but the
+        last, because after that no rank needs them. The keys of `64` tokens have
+        `4 * 64 * 32 * 8 = 65536` bytes, and the values the same. So a rank should send
+        `3 * 2 * 65536 = 393216` bytes, and a little for the headers of messages:
+    """)
     formula = (ranks - 1) * (k[:, own].nbytes + v[:, own].nbytes)  # @inspect formula as B
+    assert formula == 3 * 2 * 65536 == 393_216, \
+        "Three times the keys and values of 64 tokens have 393216 bytes."  # @hide
     assert len(own) == 64, "A rank has 64 tokens."  # @hide
     ratio = wire.sent / formula  # @inspect ratio
     assert 1 <= ratio < 1.01, \
-        "In every turn but the last, a rank sends keys and values of 64 tokens; headers add less than 1 %."
+        "In every turn but the last, a rank sends the keys and values of 64 tokens. Headers add less than 1 %."
     next_rank = (rank + 1) % ranks  # @hide
     assert wire.to[next_rank] > 0.99 * wire.sent, \
         "More than 99 % of what a rank sends goes to the next rank."  # @hide
@@ -149,21 +166,21 @@ def keys_and_values_can_go_round() -> None:
         agree with attention in one process, up to rounding.
     """)
     question(r"""
-        A sequence of `131072` tokens is shared by `16` ranks. Somebody shares it by `32` ranks. By
-        what factor does the memory for keys and values on each rank change, and by what factor the
-        bytes that it sends in all turns together? Give two numbers.
+        A sequence of `131072` tokens is split among `16` ranks. Now it is split among `32`. By what
+        factor does the memory for keys and values on each rank change, and by what factor do the
+        bytes change that a rank sends in all turns together? Give two numbers.
     """, answer=[0.5, (31 / 32) / (15 / 16)], check=[(131072 / 32) / (131072 / 16), 31 * 4096 / (15 * 8192)],
         within=0.02,
         hint="How many tokens has a rank, and how often does it pass keys and values on?",
         why=r"""
             A rank then has half the tokens, so it holds half the keys and values. It sends half as
-            much in a turn, but in `31` turns in place of `15`: nearly the same, because the keys
-            and values of nearly the whole sequence still have to come to every rank.
+            much in a turn, but in `31` turns instead of `15`: nearly the same, because the keys and
+            values of nearly the whole sequence still have to come to every rank.
         """)
 
 
 def zigzag(tokens: int, ranks: int) -> list[Int[Tensor, " t"]]:
-    """For each rank its tokens: one piece from the front of the sequence, and one from the back.
+    """For each rank its tokens: a piece from the front of the sequence and one from the back, for equal work.
 
     There are two pieces for each rank; the second is the mirror image of the first.
     """
@@ -315,5 +332,5 @@ def a_gather_sends_as_much_as_a_ring() -> None:
         hint="How many tokens' queries has a rank, and how many tokens' keys and values?",
         why=r"""
             A rank has the queries of a sixteenth of the tokens. The keys of all tokens are `16`
-            times that, and so are the values. Then the ring would be the better way.
+            times that, and so are the values. Where they do not fit, the ring is the better way.
         """)

@@ -37,9 +37,13 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
         batch?
 
         Take a model of four weights. Its output for a row is the sum of the row's elements, each
-        times its weight, and its loss is the mean of the outputs. So the gradient of a weight is
-        the mean of its column. Rank 0 has the rows `[0, 1, 2, 3]` and `[2, 3, 4, 5]`, whose mean is
-        `[1, 2, 3, 4]`. Rank `r` has these rows times `10**r`:
+        times its weight, and its loss is the mean of the outputs. A weight multiplies one element
+        of each row. If the weight grows by `1`, the loss grows by the mean of these elements, so
+        this mean is the gradient of the weight.
+
+        Rank 0 has the rows `[0, 1, 2, 3]` and `[2, 3, 4, 5]`. Its gradient of the first weight is
+        `(0 + 2) / 2 = 1`, and the mean of both rows, `[1, 2, 3, 4]`, has all four. Rank `r` has
+        these rows times `10**r`:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     table = torch.tensor([[0.0, 1, 2, 3], [2, 3, 4, 5]])
@@ -47,7 +51,7 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
     weights = torch.ones(4, requires_grad=True)
     loss = (rows @ weights).mean()
     gradient, = torch.autograd.grad(loss, weights)
-    before = from_all_ranks(gradient.long().tolist())
+    before = from_all_ranks(gradient.long().tolist())  # as whole numbers
     assert before[0] == [1, 2, 3, 4], \
         "Rank 0 has the mean of its two rows as its gradient."
     assert before[1] == [10, 20, 30, 40], \
@@ -57,13 +61,15 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
         drift apart. So the ranks [all-reduce](#an_all_reduce_leaves_the_sum_everywhere) their
         gradients and divide the sum by the number of ranks. That is the gradient of the whole
         batch, because all ranks have the same number of rows, and the mean of means of equal size
-        is the mean of all:
+        is the mean of all. For the first weight it is `1111 / 4 = 277.75`:
     """)
     dist.all_reduce(gradient)  # adds up over ranks, in place
     summed = from_all_ranks(gradient.long().tolist())
-    gradient /= ranks
+    gradient /= ranks  # @inspect gradient
     batch = torch.cat([10**r * table for r in range(ranks)])
     assert batch.shape == (8, 4), "The whole batch has 8 rows."  # @hide
+    assert gradient[0] == 1111 / 4 == 277.75, \
+        "The gradient of the first weight is 277.75."  # @hide
     assert torch.equal(gradient, batch.mean(0)), \
         "On each rank, the mean over ranks is the gradient of the whole batch."
     figure(plot_held({"before": before, "after the all-reduce": summed}),
@@ -110,11 +116,12 @@ def three_ways_to_the_same_gradient() -> None:
         rows each, the mean of their four means is the mean over all `32` rows. So the mean of their
         gradients is the gradient of the whole batch.
 
-        And the traffic by hand, for a gradient of eight elements on four ranks: in an
-        [all-reduce](#a_ring_sends_less_than_twice_the_tensor) each rank has four parts of two
+        For the traffic, take a gradient of twelve elements on four ranks. In an
+        [all-reduce](#a_ring_sends_less_than_twice_the_tensor) each rank has four parts of three
         elements. It sends three parts while the sums are formed, all but one, and three again to
-        hand the sums out: `2 * 3` parts, one and a half times the gradient. How many rows a rank
-        has does not matter, because the gradient has the size of the weights and not of the batch.
+        hand the sums out: `2 * 3 = 6` parts, `6 * 3 = 18` elements. That is one and a half times
+        the gradient. How many rows a rank has does not matter, because the gradient has the size of
+        the weights and not of the batch.
 
         `network` makes a model of eight layers, with the same weights each time. A batch of `32`
         rows goes through it in three ways:
@@ -126,7 +133,7 @@ def three_ways_to_the_same_gradient() -> None:
           and all-reduces the gradients by itself during `backward()` [@ddp].
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    x, target = torch.randn(2, 32, 64, dtype=torch.float64)
+    x, target = torch.randn(2, 32, 64, dtype=torch.float64)  # equal on all ranks
     own = slice(8 * rank, 8 * rank + 8)  # this rank's rows
     # In one process.
     alone = network()
@@ -154,6 +161,8 @@ def three_ways_to_the_same_gradient() -> None:
     assert torch.allclose(gradients_of(by_ddp), expected), \
         "By DDP, the gradient is that of one process as well, up to rounding."
     formula = 2 * (ranks - 1) * expected.nbytes // ranks  # @inspect formula as B
+    assert formula == 1.5 * 8 * 64 * 64 * 8, \
+        "Eight layers of 64 * 64 weights of 8 bytes have 262144 bytes of gradients; the formula is one and a half times that."
     ratios = hand_wire.sent / formula, ddp_wire.sent / formula  # @inspect ratios
     assert 1 < min(ratios) <= max(ratios) < 1.04, \
         "By hand and by DDP, a rank sends one and a half times the bytes of all gradients, and a few headers."
@@ -164,7 +173,9 @@ def three_ways_to_the_same_gradient() -> None:
         all-reduce.
 
         With more rows on each rank, computing takes longer, and the all-reduces take the same time
-        as before. So a rank waits for them in a smaller share of the step.
+        as before. So waiting is a smaller share of the step. With more ranks, each sends a little
+        more: $2\,(G-1)/G$ times the gradient on $G$ ranks, which is one and a half on four and
+        nearly two on many.
     """)
     question(r"""
         Data parallelism on `16` ranks is waiting for its all-reduces. Which of these make the share
@@ -185,9 +196,10 @@ FIRST_BUCKET: int = dist._DEFAULT_FIRST_BUCKET_BYTES  # type: ignore[attr-define
 def watched_ddp(
     model: nn.Module, size: int
 ) -> tuple[DistributedDataParallel, list[list[int]]]:
-    """`model` in DDP with buckets of `size` bytes, and a list that gets its events.
+    """Wraps `model` in DDP; returns it, and a list in which it notes the events of a backward pass.
 
-    An event is `[layer]` when that layer's gradient is ready, and all layers of a bucket when it leaves.
+    An event is `[layer]` when that layer's gradient is ready, and the list of a bucket's layers when the bucket is
+    sent. A bucket is a group of gradients that are sent together, of `size` bytes.
     """
     events, world = list[list[int]](), dist.group.WORLD
     assert world is not None

@@ -33,9 +33,9 @@ TOP = 2  # experts for each token
 
 
 class Router(nn.Module):
-    """For each token its two experts with the highest scores, and their shares of the result.
+    """For each token, picks the two experts with the highest scores, and the share that each has in the result.
 
-    The shares add up to one. `favor` is added to the first expert's score.
+    The two shares of a token add up to one. `favor` is added to the first expert's score.
     """
 
     def __init__(self, width: int, experts: int, favor: float = 0.0) -> None:
@@ -111,7 +111,7 @@ class Dispatch:
 
 
 def all_experts() -> list[FeedForward]:  # @stepover
-    """Eight experts, feed-forward parts of dimension 64; each of four ranks keeps two."""
+    """Eight experts, all of the same size: feed-forward parts of dimension 64. Each of four ranks keeps two."""
     return [FeedForward(64, 96).double() for _ in range(8)]
 
 
@@ -124,24 +124,26 @@ def own_tokens() -> Float[Tensor, "512 64"]:
 def the_router_decides_the_bytes() -> None:
     """Tokens are sent to their experts, and the results come back."""
     note(r"""
-        A layer has eight *experts*, feed-forward parts of which each token uses only two. A small
-        matrix, the *router*, picks these two. Each of four ranks keeps two of the experts. How many
-        bytes does a rank send for its tokens?
+        A layer has eight *experts*. Each of them is a feed-forward part, and each token uses only
+        two of them. A small matrix, the *router*, picks these two. Each of four ranks keeps two of
+        the experts. How many bytes does a rank send for its tokens?
 
         Follow one token on rank 0 whose experts are on ranks 0 and 2. The rank makes two copies of
         it. One stays, the other goes to rank 2. There the expert computes a result of the same
         size, and the result comes back. So this token costs two messages of its size.
 
-        Rank 0 sends the first of them, and rank 2 the second. But rank 0 does the same for others:
-        on average each rank receives the same number of copies as it sends, and it sends the same
-        number of results back.
+        Rank 0 sends the copy, and rank 2 sends the result. In turn, rank 0 sends results for the
+        copies that it receives from other ranks. With an even router, a rank receives about as many
+        copies as it sends.
 
         So the traffic follows the tokens and the number of experts for each. The size of the
         experts does not matter, because weights stay where they are.
 
-        Each rank has `512` tokens of its own, and so `2 * 512` copies. Copies go out and results
-        come back in an [all-to-all](#an_all_to_all_transposes) each. `Dispatch` does both, and
-        `table` says how many copies each rank has for the experts of each rank:
+        Each rank has `512` tokens of its own, and so `2 * 512` copies. The copies go out in one
+        [all-to-all](#an_all_to_all_transposes), and the results come back in another: in an
+        all-to-all, each rank sends something different to each rank. `Dispatch` does both. Its
+        `to_ranks` counts the copies that this rank sends to each rank, and `from_ranks` those that
+        it receives from each. `table` has the `to_ranks` of all ranks:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     experts, router = all_experts(), Router(64, 8)
@@ -153,7 +155,7 @@ def the_router_decides_the_bytes() -> None:
             dispatch = Dispatch(chosen, own_experts=2)
             copies = dispatch.send(x)  # for two experts, from each rank
             results = [own_experts[i % 2](c) for i, c in enumerate(copies)]
-            y = dispatch.send_back(results, shares)
+            y = dispatch.send_back(results, shares)  # @inspect y
         expected = run_in_one_process(x, shares, chosen, experts)
     assert torch.allclose(y, expected), \
         "The results are those of one process with all experts, up to rounding."
@@ -185,8 +187,13 @@ def the_router_decides_the_bytes() -> None:
         \underbrace{k\,T}_{\text{copies}} \cdot \underbrace{d\,w}_{\text{bytes of one}}
         $$
 
-        bytes in the forward pass. In the backward pass, gradients travel the same routes.
+        bytes in the forward pass. In the backward pass, gradients travel the same routes. Here the
+        formula gives `2 * 3/4 * (2 * 512) = 1536` copies and results for each rank. The ranks send
+        a few more or fewer, because the router is only nearly even:
     """)
+    vectors = from_all_ranks(copies_sent + results_sent)  # @inspect vectors
+    assert vectors == [1564, 1524, 1535, 1551], \
+        "Rank 0 sends 744 + 820 = 1564 copies and results, and the others about the same number."
     _, picked = Router(64, 32)(x)  # @hide
     stay = torch.isin(picked, torch.arange(32).chunk(ranks)[rank]).double().mean().item()  # @hide
     still = 1 - sum(from_all_ranks(stay)) / ranks  # @hide
@@ -199,7 +206,7 @@ def the_router_decides_the_bytes() -> None:
         More experts need more memory, and each gets fewer tokens.
     """)
     question(r"""
-        A model has `8` experts in each layer, two for each token. Somebody makes it `64` experts of
+        A model has `8` experts in each layer, two for each token. It is changed to `64` experts of
         the same size, on the same ranks, still two for each token. By what factors do the memory
         for experts and the traffic change? Give two numbers.
     """, answer=[64 / 8, 1.0], check=[64 * FeedForward(4, 8).up.weight.numel() / (8 * 4 * 8), round(still / leaving, 1)],
@@ -225,7 +232,9 @@ def the_step_waits_for_the_fullest_rank() -> None:
 
         Four ranks with `512` tokens each run the layer twice: with an even router, and with one
         that adds `1` to all scores of the first expert, which is on rank 0. `flops` counts the
-        `work` of a rank's experts, and `fullest` compares the rank that has the most with the mean:
+        `work` of a rank's experts. All experts have the same size, so one of them can stand for
+        both, and the values of the copies do not matter. `fullest` compares the rank that has the
+        most with the mean:
     """)
     ranks = dist.get_world_size()
     own_expert = all_experts()[0]
@@ -235,13 +244,18 @@ def the_step_waits_for_the_fullest_rank() -> None:
         torch.manual_seed(1)
         _, chosen = Router(64, 8, favor)(x)
         dispatch = Dispatch(chosen, own_experts=2)
-        copies = x.new_empty(sum(dispatch.from_ranks), 64)
+        copies = x.new_empty(sum(dispatch.from_ranks), 64)  # of any values
         work[name] = from_all_ranks(flops(partial(own_expert, copies)))  # @inspect work[name] as FLOP
         tables[name] = from_all_ranks(dispatch.to_ranks)
     assert sum(map(sum, tables["even"])) == 4 * 2 * 512, \
         "There are two copies of each of the 4 * 512 tokens."  # @hide
     assert sum(work["even"]) == sum(work["a favorite"]), \
         "All ranks together do the same number of FLOPs with a favorite as without."
+    for_one = flops(partial(own_expert, x[:1]))  # @inspect for_one as FLOP
+    assert for_one == 3 * 2 * 64 * 96, \
+        "A copy meets three matrices of 64 by 96 weights, with 2 FLOPs for each."
+    assert work["even"][0] == for_one * sum(row[0] for row in tables["even"]), \
+        "The work of rank 0 is the number of copies that it gets, times the FLOPs of one."
     fullest = {name: max(each) * ranks / sum(each)
                for name, each in work.items()}  # @inspect fullest["even"] as times, fullest["a favorite"] as times
     assert 1.04 < fullest["even"] < 1.06, \
@@ -256,31 +270,34 @@ def the_step_waits_for_the_fullest_rank() -> None:
         alt="Two tables of four by four cells. The first is even; in the second all four cells of the first column are dark.")
     note(r"""
         This is why routers are trained to be even. DeepSeek-V3 adds a number to each expert's
-        score, and lowers it for experts that get too many tokens [@deepseek-v3].
+        score, and lowers this number for experts that get too many tokens [@deepseek-v3].
     """)
     question(r"""
         Each token uses two experts, and one of them is always the same favorite. So half of all
-        copies go to one rank, and the others share the rest evenly. Somebody uses `16` ranks in
-        place of `4`. How many times as long as with an even router does the layer take before and
-        after? Give two numbers.
+        copies go to one rank, and the others share the rest evenly. Compare the time of the layer
+        with that of an even router: how many times as long does it take on `4` ranks, and on `16`?
+        Give two numbers.
     """, answer=[0.5 * 4, 0.5 * 16], check=[0.5 / (1 / 4), 0.5 / (1 / 16)],
         hint="What share of all copies would a rank get from an even router?",
         why=r"""
             The rank of the favorite has half of all copies in either case. An even router would
-            give it a fourth, and then a sixteenth. So the more ranks there are, the more of them
-            wait.
+            give it a fourth on `4` ranks, and a sixteenth on `16`. So the layer takes
+            `0.5 / (1/4) = 2` and `0.5 / (1/16) = 8` times as long.
         """)
 
 
 def nodes_of(picked: Int[Tensor, "t k"]) -> Int[Tensor, " t"]:
-    """For each token the number of nodes that its picked experts are on; a node has 32 of them."""
+    """For each token, the number of different nodes that hold its picked experts; 32 experts are on one node."""
     return F.one_hot(picked // 32, 8).amax(dim=1).sum(dim=1)
 
 
 def best_on_four_nodes(
     scores: Float[Tensor, "t 256"]
 ) -> Int[Tensor, "t 8"]:
-    """The eight best experts of each token on the four nodes whose two best have the highest sum."""
+    """For each token, the eight experts with the highest scores on its four best nodes.
+
+    A node is judged by the sum of the token's two highest scores there.
+    """
     by_node = scores.view(-1, 8, 32)
     four = by_node.topk(2, dim=2).values.sum(dim=2).topk(4).indices
     allowed = torch.zeros(len(scores), 8, dtype=torch.bool)

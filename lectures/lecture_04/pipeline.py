@@ -44,7 +44,7 @@ class Pass(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A pass with the step in which it ended."""
+    """A pass of a rank, with the number of the time slot in which it ended."""
 
     number: int
     kind: str
@@ -175,12 +175,14 @@ def stages_hand_on_activations() -> None:
         runs on one rank only. How many layers a stage has does not matter, because what passes
         between its own layers stays on the rank.
 
-        Four stages of one layer each get a batch of `256` tokens in `4` microbatches. A rank at an
-        end of the pipeline has one of the `neighbors`, and the others have two. `batches_sent` is
-        what it sends, as a multiple of the bytes of all tokens:
+        Four stages of one layer each get a batch of `256` tokens in `4` microbatches. The first and
+        the last rank have one neighbor, the others two. To the next rank a rank sends outputs, and
+        to the rank before it sends gradients, in four messages each. Together, the four messages
+        have the bytes of the whole batch. `batches_sent` is all that a rank sends, divided by the
+        bytes of the batch. (`log` has no use here; the next section reads it.)
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    x, target = torch.randn(2, 256, 32).double()
+    x, target = torch.randn(2, 256, 32).double()  # 256 tokens each
     stage = Stage(rank, log=[])
     with Wire() as wire:
         run_all_forward_then_all_backward(stage, x, target, batches=4)
@@ -188,7 +190,7 @@ def stages_hand_on_activations() -> None:
     batches_sent = wire.sent / x.nbytes  # @inspect batches_sent
     assert round(batches_sent, 1) == neighbors, \
         "To each neighbor, a rank sends the bytes of one batch, and a few headers."
-    expected = gradients_alone(ranks, x, target)  # @hide
+    expected = gradients_alone(ranks, x, target)
     assert is_gradient(stage.gradient, expected[rank]), \
         "Each stage has the gradient that one process with all four layers computes, up to rounding."
     question(r"""
@@ -213,8 +215,8 @@ def ranks_wait_for_each_other() -> None:
         Four ranks have a [stage](#stages_hand_on_activations) each, and a batch passes through in
         four microbatches. How much faster is that than a single rank with all stages?
 
-        Say that a stage needs one step for a microbatch, forward or backward. Follow rank 3, the
-        last one:
+        Say that a stage needs one *step* for a microbatch, forward or backward. (Here a step is a
+        slot of time, not a training step.) Follow rank 3, the last one:
 
         - It waits `3` steps, because the first microbatch has to pass ranks 0, 1 and 2 first.
         - It runs the four microbatches forward and then backward, which takes `4 + 4` steps.
@@ -237,7 +239,7 @@ def ranks_wait_for_each_other() -> None:
     length = max(step.number for row in steps for step in row)  # @inspect length as steps
     assert length == 3 + 4 + 4 + 3, "The pipeline takes 14 steps."
     assert idle_share(steps) == Fraction(6, 14), \
-        "Ranks wait in 6 of 14 steps, which is 3 of 7."
+        "Ranks wait in 6 of 14 steps, 3/7 of the time."
     figure(plot_schedules({"all forward, then all backward": steps}),
         caption=r"""
             What each rank did in each step, with the numbers of the microbatches. In a gap, the
@@ -248,14 +250,16 @@ def ranks_wait_for_each_other() -> None:
             to the last, backward passes one from the last to the first, with gaps at both ends and
             in the middle.
         """)
-    lengths = {"F": 1, "B": 2}
+    lengths = {"F": 1, "B": 2}  # forward, backward
     slower = timetable(logs, lengths)
     assert idle_share(slower, lengths) == idle_share(steps), \
         "If a backward pass takes two steps, the share of waiting is the same."
     note(r"""
         In reality a backward pass takes about twice as long as a forward pass. That does not change
-        the share, because then ranks also wait twice as long for gradients. Rank 3 waits $3 + 6$ of
-        $3 + 4 + 8 + 6 = 21$ steps, again $3$ of $7$.
+        the share, because then ranks also wait twice as long for gradients. If a backward pass
+        takes two steps, rank 3 waits `3` steps, runs its four microbatches forward in `4` steps and
+        backward in `4 * 2 = 8`, and waits another `3 * 2 = 6`. So it waits in `3 + 6 = 9` of
+        `3 + 4 + 8 + 6 = 21` steps, again `3/7` of the time.
     """)
     question(r"""
         Two ranks with a stage each get a single microbatch. A stage needs one step forward and one
@@ -275,7 +279,7 @@ ALL_FORWARD, ALTERNATING = "all forward, then all backward", "one forward, one b
 def schedule_passes(
     schedule: str, rank: int, stages: int, batches: int
 ) -> list[Pass]:
-    """The passes of a rank in their order: `ahead` microbatches go forward before one goes back."""
+    """The passes of a rank in order, as a list; `ahead` is how many microbatches go forward before the first goes backward."""
     ahead = batches if schedule == ALL_FORWARD else min(batches, stages - rank)
     passes = [Pass("F", rank, batch) for batch in range(ahead)]
     for batch in range(batches):
@@ -286,7 +290,7 @@ def schedule_passes(
 
 
 def bubble(stages: int, batches: int, pieces: int = 1) -> Fraction:
-    """The share of steps in which a rank waits, by the formula; `pieces` are those on a rank."""
+    """The share of steps in which a rank waits, by the formula; `pieces` is how many pieces of the model a rank has."""
     return Fraction(stages - 1, pieces * batches + stages - 1)
 
 
@@ -301,16 +305,17 @@ def microbatches_fill_the_pipeline() -> None:
         Take four stages, and say that a stage needs one step for one microbatch. With `8`
         microbatches, each rank works in `8` forward steps. The last rank begins three steps after
         the first, so the forward passes take `8 + 3 = 11` steps, and each rank waits in `3` of
-        them. Backward it is the same, so the bubble is `3/11`. With $G$ stages and $\mu$
-        microbatches it is
+        them. Backward it is the same, so the bubble is `(3 + 3) / (11 + 11) = 3/11`. With $G$
+        stages and $\mu$ microbatches it is
 
         [@eq:bubble]: $$
         \frac{\text{steps of waiting}}{\text{all steps}} = \frac{G - 1}{\mu + G - 1} .
         $$
 
-        With more microbatches it shrinks, because ranks wait in the same $G-1$ steps, only at the
-        beginning and the end, and work in more. Pipelines on four ranks, with `1` to `16`
-        microbatches:
+        With more microbatches the bubble shrinks, because in each direction a rank still waits in
+        $G-1$ steps and works in more. When it waits depends on the rank: the last one at the
+        beginning and at the end, rank 0 in the middle, until the first gradient comes back.
+        Pipelines on four ranks, with `1` to `16` microbatches:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x, target = torch.randn(2, 64, 32).double()  # @unnoticed: 64: at least as many as microbatches
@@ -325,6 +330,11 @@ def microbatches_fill_the_pipeline() -> None:
     assert [*counted.values()] == [Fraction(3, n) for n in (4, 5, 7, 11, 19)], \
         "With 1, 2, 4, 8 and 16 microbatches, ranks wait in 3 of 4, 5, 7, 11 and 19 steps."  # @hide
 
+    working = [[step.number for step in row] for row in steps]  # @hide
+    assert working[0] == [*range(1, 17), *range(23, 39)], \
+        "With 16 microbatches, rank 0 waits only in the middle, in steps 17 to 22."  # @hide
+    assert working[3] == [*range(4, 36)], \
+        "The last rank waits in the first three steps and in the last three of 38."  # @hide
     assert stage.log == schedule_passes(ALL_FORWARD, rank, ranks, 16), \
         "The passes of the picture are those that this rank ran with 16 microbatches."  # @hide
 
@@ -344,9 +354,10 @@ def microbatches_fill_the_pipeline() -> None:
             schedules. But if all forward passes come first, rank 0 keeps all `16` microbatches. If
             forward and backward passes alternate, it keeps `4`.
         """, caption=r"""
-            What each rank does in each step, with the numbers of the microbatches. At the right,
-            how many microbatches have gone forward through a rank and not yet backward by the step
-            of the red line: the rank keeps their activations.
+            What each rank does in each step, with the numbers of the microbatches. The numbers at
+            the right count the microbatches for which the rank has run forward and not yet backward
+            at the red line. It keeps their activations. In the schedule "one forward, one backward"
+            a rank alternates as soon as it has a gradient.
         """, alt=r"""
             A row for each rank over the steps, with a box for each forward and each backward pass,
             and gaps where the rank waits.
@@ -358,17 +369,17 @@ def microbatches_fill_the_pipeline() -> None:
     assert [most_kept([Step(0, *p) for p in passes]) for passes in first.values()] == [16, 4], \
         "Rank 0 then keeps 16 microbatches if all forward passes come first, and 4 if the passes alternate."  # @hide
     question(r"""
-        A batch has `16` sequences, and each is one microbatch. Somebody doubles the GPUs by making
-        the pipeline twice as long, `32` stages in place of `16`. By what factor does the time of a
-        step shrink? (The stages are then half as long.)
+        A batch has `16` sequences, and each is one microbatch. A pipeline of `16` stages is made
+        twice as long, with `32` GPUs and `32` stages of half as many layers. How many times as fast
+        is a training step then?
     """, answer=(16 + 15) / ((16 + 31) / 2), check=float((1 - bubble(32, 16)) * 32 / ((1 - bubble(16, 16)) * 16)),
         unit="times", within=0.02,
         wrong={"Ranks wait for a larger share of the time.": 2},
-        hint="How many steps does a direction take before and after, and how long is a step?",
+        hint="How many slots of time does a direction take before and after, and how long is a slot?",
         why=r"""
-            Before, a direction takes `16 + 15 = 31` steps. Afterwards it takes `16 + 31 = 47`
-            steps, each half as long: `23.5`. Twice as many GPUs are only `1.3` times as fast,
-            because most of the time is waiting.
+            Before, a direction takes `16 + 15 = 31` slots. Afterwards it takes `16 + 31 = 47`
+            slots, each half as long: as long as `23.5` before. Twice as many GPUs are only
+            `31 / 23.5`, about `1.3` times as fast, because most of the time is waiting.
         """)
 
 
@@ -376,7 +387,7 @@ def run_schedule(
     kind: Any, numbers: Iterable[int], stages: int,
     x: Tensor, target: Tensor, batches: int,
 ) -> list[Stage]:  # @stepover
-    """Trains one step by a schedule of PyTorch's; returns this rank's stages, with gradients and one log."""
+    """Runs one training step with a schedule of PyTorch's; returns this rank's stages, with their gradients and a common log."""
     log: list[Pass] = []
     own = [Stage(number, log) for number in numbers]
     # What comes and goes, and that gradients go back.
@@ -459,8 +470,8 @@ def early_backward_passes_keep_less() -> None:
         hint="What decides how many microbatches are under way before the first one comes back?",
         why=r"""
             The first rank sends one microbatch forward for each stage, `16`, before the first one
-            comes back. From then on one comes back for each that goes. More microbatches keep no
-            more memory, and that is the point of `1F1B`.
+            comes back. From then on, one microbatch comes back for each one that is sent. More
+            microbatches keep no more memory, and that is the point of `1F1B`.
         """)
 
 

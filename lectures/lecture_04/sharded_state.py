@@ -62,7 +62,7 @@ def initial_weights() -> list[Tensor]:  # @stepover
 def loss_of(
     layers: Iterable[Callable[[Tensor], Tensor]], rows: slice
 ) -> Tensor:
-    """The loss of a model of these layers on some rows of a batch of 32."""
+    """The loss of a model, given as functions or modules, on some rows of the batch."""
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(32, WIDTH, generator=generator)[rows]
     for run in layers:
@@ -71,12 +71,12 @@ def loss_of(
 
 
 def loss(weights: Sequence[Tensor], rows: slice) -> Tensor:
-    """The loss of the model with these weights on some rows of the batch."""
+    """The loss of the same model, given as one vector of weights for each layer."""
     return loss_of([partial(layer, w) for w in weights], rows)
 
 
 def my_rows() -> slice:
-    """Which of the 32 rows of the batch this rank trains on: eight of them on four ranks."""
+    """The rows of the batch of 32 that this rank trains on, as a slice: the same number on each rank."""
     each = 32 // dist.get_world_size()
     return slice(each * dist.get_rank(), each * dist.get_rank() + each)
 
@@ -161,14 +161,14 @@ def every_rank_keeps_sixteen_bytes() -> None:
         all weights. So each rank keeps all weights, and also the gradients and moments that update
         them.
 
-        Four ranks check it with a model of {P:,} parameters in four layers. `weights` has a vector
-        for each layer. `loss` runs the model on this rank's rows, and `bytes_by_kind` adds up the
-        bytes of parameters, gradients and moments:
+        Four ranks check it with a model of `P` = {P:,} parameters in four layers. `weights` has a
+        vector for each layer. `loss` runs the model on this rank's rows, and `bytes_by_kind` adds
+        up the bytes of parameters, gradients and moments:
     """)
     ranks = dist.get_world_size()
     weights = initial_weights()
     optimizer = torch.optim.AdamW(weights)
-    for _ in range(2):  # training steps
+    for _ in range(2):  # training steps: each keeps the same bytes
         gradients = torch.autograd.grad(loss(weights, my_rows()), weights)
         for weight, gradient in zip(weights, gradients):
             dist.all_reduce(gradient)
@@ -183,7 +183,11 @@ def every_rank_keeps_sixteen_bytes() -> None:
     assert agree(moments_of(optimizer), expected_moments), \
         "Every rank has the moments of one process with all rows, up to rounding."  # @hide
     figure(plot_fit([part / P for part in held]),
-        caption="A model that fills one GPU also fills each of two, and a larger one does not fit.",
+        caption=rf"""
+            At {sum(held) // P} bytes per parameter, `3` billion parameters need `48` GB, all that a
+            GPU of this example has (dashed). They fill each of two such GPUs as well. `6` billion
+            need `96` GB on each.
+        """,
         alt=r"""
             Three bars and a limit. The model fills one GPU up to the limit, and each of two GPUs as
             well. A larger model would need more than the limit on each of two.
@@ -204,7 +208,7 @@ def every_rank_keeps_sixteen_bytes() -> None:
 @requires("linux, ranks=4")
 def each_rank_updates_a_shard() -> None:
     """ZeRO's first stage shards the moments, and sends no more than before."""
-    note(r"""
+    note(rf"""
         In data parallelism all ranks have the same gradients after the all-reduce. So all of them
         compute the same update, and each
         [keeps both moments of every parameter](#every_rank_keeps_sixteen_bytes) for it. Can the
@@ -212,8 +216,9 @@ def each_rank_updates_a_shard() -> None:
 
         Take two ranks and a tiny model with the parameters $a$ and $b$. Rank 0 updates $a$, and
         rank 1 updates $b$. Then rank 0 needs only the moments of $a$, and rank 1 only those of $b$.
-        The part that a rank is responsible for is its *shard*. This is the first stage of *ZeRO*
-        [@zero]. After the backward pass:
+        The part that a rank is responsible for is its *shard*. This is the first of three stages of
+        *ZeRO*, a way to divide the state among ranks [@zero]. The backward pass is as before, so a
+        rank still has all gradients. Then:
 
         1. A [reduce-scatter](#an_all_reduce_has_two_halves) leaves each rank the sum of all ranks'
            gradients for its shard.
@@ -224,10 +229,14 @@ def each_rank_updates_a_shard() -> None:
         of the all-reduce that they replace. The update has only moved in between.
 
         To count, call one all-gather of all parameters one *unit* of traffic. A reduce-scatter of
-        all gradients sends one unit as well, so both halves are two units. With four ranks,
-        `my_part` is a quarter of a vector, as a view: a change of the shard changes the vector.
-        `ring_reduce_scatter` and `ring_all_gather` are
-        [our own rings](#a_ring_sends_less_than_twice_the_tensor):
+        all gradients sends one unit as well, so both halves are two units. With `4 * {P}` bytes of
+        parameters on four ranks, a unit is three fourths of them, {3 * P:,} bytes.
+
+        `my_part` is a quarter of a vector, as a *view*: it has no memory of its own, and a change
+        of the shard changes the vector. `ring_reduce_scatter` and `ring_all_gather` are
+        [our own rings](#a_ring_sends_less_than_twice_the_tensor), because the reduce-scatter of
+        gloo sends twice as much. The parts that `ring_all_gather` gets are views as well, so it
+        writes the other ranks' shards into `weight`:
     """)
     ranks = dist.get_world_size()
     weights = initial_weights()
@@ -245,6 +254,7 @@ def each_rank_updates_a_shard() -> None:
     units = traffic_units(wire.sent)  # @inspect units as .2f
     assert round(units, 1) == 2.0, \
         "A rank sends two units, as for an all-reduce of the gradients, up to headers."
+    # Shards are views of the weights, so they add no bytes.
     held = [bytes_of([*weights, *shards]), bytes_of(gradients),
             bytes_of(moments_of(optimizer))]  # @inspect held as B
     assert held == [4 * P, 4 * P, 8 * P // ranks], \
@@ -389,7 +399,7 @@ def run_from_shard(shard: Tensor, x: Tensor) -> Tensor:
 
 
 def run_and_drop(shard: Tensor, x: Tensor) -> Any:
-    """Does the same, and keeps only `x` for the backward pass, which gathers the weights again."""
+    """Like `run_from_shard`, but drops the weights: the backward pass gathers them and runs the layer again, from `x`."""
     return checkpoint(run_from_shard, shard, x, use_reentrant=False)
 
 
@@ -403,16 +413,20 @@ def weights_come_when_they_are_needed() -> None:
         No, because a layer needs its weights only while it runs. Take a model of four layers with
         `1` GB of weights each, on four ranks. In the *third stage* a rank keeps a quarter of every
         layer, `1` GB in all. When the first layer runs, the other three quarters of this layer
-        arrive, and then they are dropped. So a rank never holds more than its `1` GB and one layer.
+        arrive, and then they are dropped. So of all weights, a rank needs only its own `1` GB at
+        any time, and the three quarters that it lacks of the layer that runs.
 
         - Forward, an [all-gather](#an_all_reduce_has_two_halves) collects the weights of a layer
           from all ranks. The layer runs, and the rank drops the weights.
         - Backward, a second all-gather collects them again, because they were dropped. A
           reduce-scatter then leaves each rank the summed gradient of its shard.
 
-        `run_and_drop` does this for one layer. It gathers the weights, runs the layer, and keeps
-        only the layer's input. For the backward pass it
-        [runs the layer once more](#lecture_03.checkpointing_keeps_the_input_alone):
+        `run_and_drop` does this for one layer, and all exchanges are in it. It gathers the weights,
+        runs the layer, and keeps only the layer's input. So in the backward pass it gathers the
+        weights again and
+        [runs the layer once more](#lecture_03.checkpointing_keeps_the_input_alone), to have again
+        what the gradient needs. `partial` makes a function of `x` alone, with the shard already
+        given:
     """)
     ranks = dist.get_world_size()
     shards = [nn.Parameter(my_part(w).clone()) for w in initial_weights()]
@@ -425,7 +439,7 @@ def weights_come_when_they_are_needed() -> None:
         optimizer.step()
     held = bytes_by_kind(shards, optimizer)  # @inspect held as B
     assert sum(held) == 16 * P // ranks, \
-        "Of each parameter's 4 + 4 + 8 = 16 bytes, a rank keeps a fourth on average."
+        "A rank keeps a fourth of the state: the 4 + 4 + 8 = 16 bytes of a fourth of the parameters."
     units = traffic_units(wire.sent)  # @inspect units as .2f
     assert round(units, 1) == 3.0, \
         "A rank sends three units, up to headers: two all-gathers and a reduce-scatter."
@@ -448,21 +462,22 @@ def weights_come_when_they_are_needed() -> None:
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
     note(r"""
         A *unit* is what one all-gather of all parameters sends. Data parallelism sends two units in
-        a step, and the third stage three. In return, all `16` bytes of each parameter are divided
-        by the number of ranks. So the *state* of any model fits, if there are enough ranks.
-        Activations and the one gathered layer do not shrink with more ranks.
+        a step, and the third stage three. In return, the whole *state*, `16` bytes for each
+        parameter, is divided by the number of ranks. So with enough ranks the state of any model
+        fits, if there is room beside it for one gathered layer and for the activations, because
+        these two do not shrink with more ranks.
     """)
     question(r"""
         Each of `100` layers of a model has `1` GB of weights, on `50` ranks in the third stage. How
-        many GB of weights does a rank hold while it runs a layer? Count its shards of all layers,
-        and what it has to get for this one.
+        many GB of weights does a rank need while it runs a layer? Count its shards of all layers,
+        and what it lacks of this layer.
     """, answer=100 / 50 + (1 - 1 / 50), check=2 + 49 / 50, unit="GB",
         wrong={"The layer that runs has to be there as a whole.": 2, "That is the whole model.": 100},
         hint="What does a rank keep of every layer, and what arrives for the one that runs?",
         why=r"""
             A rank keeps a fiftieth of each layer, `100 / 50 = 2` GB. Of the layer that runs, the
-            other `49 / 50` GB arrive. With more ranks, the first number shrinks and the second does
-            not.
+            other `49 / 50` GB arrive. With more ranks, the first number shrinks, and the second
+            comes near to `1` GB.
         """)
 
 
@@ -478,7 +493,7 @@ class Layer(nn.Module):
 
 
 class Collectives(Watching):
-    """While it is active, `counts` counts the collectives that PyTorch runs, by name."""
+    """While active, counts how often PyTorch runs each collective; `counts` maps its name to that number."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -494,7 +509,7 @@ class Collectives(Watching):
 @requires("linux, ranks=4")
 def fsdp_does_the_same() -> None:
     """PyTorch's FSDP keeps and computes the same as the third stage by hand."""
-    note(r"""
+    note(rf"""
         Nobody has to shard a model by hand. PyTorch does it for any model, and calls it *FSDP*,
         fully sharded data parallelism [@fsdp]. It is the
         [third stage of ZeRO](#weights_come_when_they_are_needed): each rank keeps one shard of all
@@ -506,8 +521,12 @@ def fsdp_does_the_same() -> None:
         gradients of its shard.
 
         For two layers, these are `2 * 2` all-gathers and `2` reduce-scatters in a step. The model
-        below has four layers, on four ranks. `Collectives` counts the exchanges by the names that
-        PyTorch has for them, `allgather_base` and `reduce_scatter_base`:
+        below has `P` = {P:,} parameters in four layers, on four ranks. So a rank keeps
+        `{P} / 4 = {P // 4}` of them. `held` lists the bytes of its weights, gradients and moments.
+
+        `Collectives` counts the exchanges by the names that PyTorch has for them, `allgather_base`
+        and `reduce_scatter_base`. `Wire` counts the bytes. Both are made anew for each training
+        step, so in the end they have the counts of the second one:
     """)
     ranks = dist.get_world_size()
     layers = [Layer(w) for w in initial_weights()]
@@ -522,30 +541,32 @@ def fsdp_does_the_same() -> None:
         optimizer.step()
     held = bytes_by_kind(weights, optimizer)  # @inspect held as B
     assert sum(held) == 16 * P // ranks, \
-        "With FSDP, a rank keeps a fourth of each parameter's 4 + 4 + 8 = 16 bytes on average."
+        "With FSDP, a rank keeps a fourth of the state: the 4 + 4 + 8 = 16 bytes of a fourth of the parameters."
     counts = calls.counts  # @inspect counts
     assert counts["allgather_base"] == 2 * LAYERS, \
         "For four layers, FSDP does eight all-gathers, two for each."
     assert counts["reduce_scatter_base"] == LAYERS, \
         "It does four reduce-scatters, one for each layer."
-    expected_weights, expected_moments = trained_alone()  # @hide
+    expected_weights, expected_moments = trained_alone()
     assert agree(weights, map(my_part, expected_weights)), \
-        "After two steps, each shard is that of one process, up to rounding."  # @hide
+        "After two steps, each rank has its shard of the weights that one process computes with all rows, up to rounding."
     assert agree(moments_of(optimizer), map(my_part, expected_moments)), \
         "So are its moments."  # @hide
-    units = traffic_units(wire.sent)  # @hide
-    assert round(units, 1) == 4.0, \
-        "Here a rank sends four units, up to headers: two all-gathers, and gloo's reduce-scatter, which sends two."  # @hide
     note(r"""
-        Each layer needs three exchanges in a step, and each exchange sends the layer once, except
-        for one shard. Data parallelism all-reduces the gradients instead. An all-reduce is two such
-        exchanges, a reduce-scatter and an all-gather. So FSDP sends one and a half times as much
-        [@zero], and keeps only a part of the state.
+        What does that cost in traffic? A *unit* is what a rank sends in an all-gather of all
+        parameters. Each layer needs three exchanges in a step: two all-gathers and one
+        reduce-scatter. If each of them sends the same, FSDP sends `3` units. Data parallelism sends
+        `2` units, because it all-reduces the gradients, and an all-reduce is a reduce-scatter and
+        an all-gather. So FSDP sends `3 / 2` times as much [@zero], and keeps only a part of the
+        state.
 
-        (This holds if a reduce-scatter sends the same as an all-gather.
-        [That of gloo](#a_ring_sends_less_than_twice_the_tensor), which carries the data here, sends
-        twice as much.)
+        Here it sends more. The data are carried by gloo, and
+        [its reduce-scatter](#a_ring_sends_less_than_twice_the_tensor) sends twice as much as an
+        all-gather:
     """)
+    units = traffic_units(wire.sent)  # @inspect units as .2f
+    assert round(units, 1) == 4.0, \
+        "With gloo, a rank sends 1 + 1 + 2 = 4 units in a step, up to headers."
     question(r"""
         Somebody sets `reshard_after_forward` to `False`: gathered weights are kept until the
         backward pass. What share of the traffic of a step is saved, if all three exchanges send the
@@ -571,9 +592,10 @@ def more_ranks_keep_less_each() -> None:
         is not sharded, every rank keeps whole.
 
         The usual recipe keeps `16` bytes for each parameter: `2` for the weight in `bfloat16`, `2`
-        for its gradient, and `12` for the optimizer, which are two moments and a copy of the weight
-        in `float32`. The stages of [ZeRO](#each_rank_updates_a_shard) shard more and more. With $P$
-        parameters on $G$ ranks, and $m$ backward passes in a step, whose gradients add up:
+        for its gradient, and `3 * 4 = 12` for the optimizer: two moments and a copy of the weight,
+        in `float32`. Each stage of [ZeRO](#each_rank_updates_a_shard) shards more than the one
+        before. The table has $P$ parameters, $G$ ranks, and steps of $m$ backward passes, whose
+        gradients add up:
 
         [@tab:stages]: What each rank keeps with this recipe, in bytes, and what it sends in a step, in all-gathers of all parameters [@zero].
 
@@ -584,15 +606,19 @@ def more_ranks_keep_less_each() -> None:
         | stage two: optimizer and gradients | $2P + 2P/G + 12P/G$ | $m + 1$ |
         | stage three: everything | $2P/G + 2P/G + 12P/G$ | $3m$ |
 
-        Stages two and three send in every backward pass, because they keep no whole gradients until
-        the next one. Stage three keeps no whole weights either, so it also gathers them again.
+        What is sent: data parallelism does one all-reduce in a step, which sends `2`. Stage one
+        does its two halves, `1 + 1`. Stage two does a reduce-scatter after every backward pass,
+        because no rank keeps whole gradients until the next backward pass, and one all-gather of
+        weights: $m + 1$. Stage three keeps no whole weights either. For every backward pass it
+        gathers them twice, in the forward pass before it and in the backward pass itself, and does
+        a reduce-scatter: $3m$.
 
         Take stage two on `8` ranks. All weights are `2 * 13 = 26` GB on every rank. An eighth of
         gradients and optimizer is `14 * 13 / 8 = 22.75` GB. Together, `26 + 22.75 = 48.75` GB leave
         room for activations.
 
         `keep` gives the bytes of each kind on one rank, and `sharded` says what each stage shards.
-        `memory` is nine tenths of the memory of an H100:
+        `memory` is nine tenths of the memory of an H100, and `needed` lists what three cases need:
     """)
     recipe = {"weights": 2, "gradients": 2, "optimizer": 12}  # bytes
     assert sum(recipe.values()) == 16, "The state of a parameter has 16 bytes."  # @hide
@@ -606,6 +632,10 @@ def more_ranks_keep_less_each() -> None:
     assert sum(keep("stage two", 8).values()) == (26 + 22.75) * 1e9, \
         "In stage two on 8 ranks, each keeps 48.75 GB."
     memory = room(CARDS["H100 SXM"].memory, RESERVE, 0)  # @inspect memory as B
+    needed = [sum(keep(stage, ranks).values()) for stage, ranks in
+              [("stage one", 8), ("stage two", 4), ("stage three", 4)]]  # @inspect needed as B
+    assert needed == [71.5e9, 71.5e9, 52e9], \
+        "Stage one on 8 ranks needs 52 + 156 / 8 = 71.5 GB, stage two on 4 needs 26 + 182 / 4 = 71.5 GB, and stage three on 4 needs 208 / 4 = 52 GB."
     grid = explore(keep, over={"stage": [*sharded], "ranks": [1, 2, 4, 6, 8, 16, 32, 64, 128, 1024]},
         at={"stage": "stage one", "ranks": 4}, kind="stack", unit="B", limit=("nine tenths of an H100's memory", memory),
         do="From how many ranks on does each stage fit on an H100? Choose a stage, then move the ranks.",
@@ -620,27 +650,29 @@ def more_ranks_keep_less_each() -> None:
         if not fits[stage] and sum(state.values()) <= memory:
             fits[stage] = ranks
     assert [*fits.values()] == [0, 8, 4, 4], \
-        "Stages one, two and three fit on 8, 4 and 4 of these numbers of ranks, data parallelism (0) on none."
+        "Tried with more and more ranks, data parallelism never fits (0), stage one first fits on 8, and stages two and three on 4."
     recipe = {"weights": 4, "gradients": 4, "optimizer": 8}  # in float32
-    floor = sum(keep("stage one", 10**9).values())  # @inspect floor as B
-    assert floor > memory, \
+    least = sum(keep("stage one", 10**9).values())  # @inspect least as B
+    assert least > memory, \
         "In float32 throughout, stage one does not fit, even on a billion ranks."
     note(r"""
-        More ranks help only with what is sharded. In `float32` throughout, weights and gradients
-        alone have `8 * 13 = 104` GB on every rank of stage one, so that stage never fits. With the
-        usual recipe it does.
+        More ranks help only with what is sharded. In `float32` throughout, a parameter has `4`
+        bytes for the weight, `4` for the gradient and `8` for the moments, and needs no copy. In
+        stage one, weights and gradients are on every rank: `8 * 13 = 104` GB. Even a billion ranks,
+        as in `least`, save only the moments, so that stage never fits. With the usual recipe it
+        does.
     """)
     question(r"""
-        A run in stage two, with the usual recipe, has `1024` ranks. The largest model whose state
-        fits has a certain number of parameters. How many times as many can stage three have on the
-        same ranks?
+        How many times as many parameters fit on `1024` ranks with stage three as with stage two?
+        Both use the usual recipe, and only the state counts.
     """, answer=(2 + 14 / 1024) / (16 / 1024), check=sum(grid["stage two", 1024].values()) / sum(grid["stage three", 1024].values()), unit="times",
         within=0.02,
         wrong={"Stage three shards the weights as well, and these are nearly all that is left.": 1},
         hint="What is left on a rank of each stage, for one parameter?",
         why=r"""
             In stage two, `2` bytes of each parameter stay on every rank, and the rest is
-            `14 / 1024`. In stage three all is shared: `16 / 1024`. The ratio is about `129`.
+            `14 / 1024`. In stage three everything is sharded: `16 / 1024`. The ratio is about
+            `129`.
         """)
 
 

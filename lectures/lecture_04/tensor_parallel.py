@@ -67,18 +67,21 @@ def a_matmul_can_be_cut_in_two_ways() -> None:
           all of `x` for that. Each rank has one element of the result.
         - Cut $W$ by *rows*. Rank 0 keeps the first row and needs only the first element of `x`. It
           computes `1 * 0`, rank 1 computes `2 * 4`, and so on. Each rank has one of the four terms
-          of the `25`, and an [all-reduce](#an_all_reduce_leaves_the_sum_everywhere) adds them up.
+          of the `25`, and also one term of every other element. An
+          [all-reduce](#an_all_reduce_leaves_the_sum_everywhere) adds up the terms of all ranks.
+
+        `chunk` cuts a matrix into groups of rows, and with `dim=1` into groups of columns:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x: Float[Tensor, "1 4"] = torch.tensor([[1.0, 2, 3, 4]])
     w: Float[Tensor, "4 4"] = torch.tensor(
-        [[0.0, 1, 2, 3], [4, 0, 1, 2], [3, 4, 0, 1], [2, 3, 4, 0]]
+        [[0.0, 1, 2, 3], [4, 0, 1, 2], [3, 3, 0, 1], [2, 4, 4, 0]]
     )
     element: Float[Tensor, "1 1"] = x @ w.chunk(ranks, dim=1)[rank]  # @inspect element
     elements = from_all_ranks(element.item())
-    assert elements == (x @ w)[0].tolist(), \
+    assert elements == (x @ w)[0].tolist() == [25, 26, 20, 10], \
         "Cut by columns, each rank computes one element of the result."
-    assert elements[0] == 25, "The one of rank 0 is 25."  # @hide
+    assert len({*elements}) == 4, "The four elements differ."  # @hide
     terms: Float[Tensor, "1 4"] = x[:, rank : rank + 1] @ w.chunk(ranks)[rank]  # @inspect terms
     firsts = from_all_ranks(terms[0, 0].item())  # @inspect firsts
     assert firsts == [1 * 0, 2 * 4, 3 * 3, 4 * 2], \
@@ -89,7 +92,8 @@ def a_matmul_can_be_cut_in_two_ways() -> None:
         "The all-reduce gives every rank the whole result."
     note(r"""
         So columns need all of the input and no sum. Rows need only a part of the input, but then
-        the results have to be added up.
+        the results have to be added up. PyTorch names the two ways `ColwiseParallel` and
+        `RowwiseParallel`.
     """)
     question(r"""
         A matrix has `4096` rows (inputs) and `1024` columns (outputs), cut by *rows* among `8`
@@ -122,28 +126,28 @@ def columns_then_rows_need_one_sum() -> None:
         by columns and `down` by rows: then each rank has computed exactly the columns that it needs
         next.
 
-        By hand, with two ranks and two columns inside: say that for some token, rank 0 computes $3$
-        in the first column, and rank 1 computes $4$ in the second. The result has one element, and
-        `down` is the column `[2, 5]`. Rank 0 keeps the $2$ and computes `3 * 2 = 6`. Rank 1 keeps
-        the $5$ and computes `4 * 5 = 20`. The element is `6 + 20 = 26`.
+        By hand, with two ranks: let there be two columns between the matrices. For some token, rank
+        0 computes $3$ in the first column, and rank 1 computes $4$ in the second. The result has
+        one element, and `down` is the column `[2, 5]`. Rank 0 keeps the $2$ and computes
+        `3 * 2 = 6`. Rank 1 keeps the $5$ and computes `4 * 5 = 20`. The element is `6 + 20 = 26`.
 
         SiLU and the multiplication $\odot$ need no exchange, because they work on each column by
         itself. So there is one all-reduce, at the very end. `draw` makes the matrices, and `own`
-        are the columns of this rank:
+        are the columns of this rank. `whole` is what one process computes with all columns:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     gate, up, down = draw((8, 16), (8, 16), (16, 8))
     x: Float[Tensor, "token 8"] = torch.randn(3, 8).double()
     own = slice(4 * rank, 4 * rank + 4)  # of 16 columns
     inside = F.silu(x @ gate[:, own]) * (x @ up[:, own])
-    part = inside @ down[own]  # this rank's rows
-    total = part.clone()
+    terms = inside @ down[own]  # this rank's rows
+    total = terms.clone()
     dist.all_reduce(total)
     whole = (F.silu(x @ gate) * (x @ up)) @ down
-    assert not torch.allclose(part, whole), \
-        "Before the all-reduce, a rank has only a part of each sum."
+    assert not torch.allclose(terms, whole), \
+        "Before the all-reduce, a rank has only some terms of each sum."
     assert torch.allclose(total, whole), \
-        "After it, every rank has the result of the whole part, up to rounding."
+        "After the all-reduce, every rank has the result of one process with all columns, up to rounding."
     kept = 2 * gate[:, own].numel() + down[own].numel()  # @inspect kept
     assert kept * ranks == gate.numel() + up.numel() + down.numel(), \
         "Each rank keeps a fourth of the weights."
@@ -173,9 +177,8 @@ def columns_then_rows_need_one_sum() -> None:
         "A norm before SiLU takes one more all-reduce, of a sum of squares for each token."  # @hide
     question(r"""
         Another feed-forward part computes `down(SiLU(norm(up(x))))`. Its norm divides all columns
-        of a token by their root mean square. `up` is cut by columns, `down` by rows, and each rank
-        computes with its own slices only. How many all-reduces does the part need in the forward
-        pass?
+        of a token by their root mean square. `up` is cut by columns and `down` by rows, and weights
+        are never sent. How many all-reduces does one forward pass need?
     """, answer=2, check=len((squares, normed)), unit="all-reduces",
         wrong={"The norm needs the squares of all columns, and a rank has only some.": 1},
         hint="Can a rank compute the norm, and then SiLU, from its own columns?",
@@ -187,7 +190,7 @@ def columns_then_rows_need_one_sum() -> None:
 
 
 def draw(*shapes: tuple[int, int]) -> list[Tensor]:
-    """Random matrices in float64, the same on all ranks, that keep the size of what they multiply."""
+    """Random matrices of these shapes in float64, the same on all ranks; results are about as large as inputs."""
     return [
         torch.randn(shape).double() / math.sqrt(shape[0]) for shape in shapes
     ]
@@ -214,8 +217,11 @@ def heads_are_columns() -> None:
         and a sum can be computed in parts. An
         [all-reduce](#an_all_reduce_leaves_the_sum_everywhere) does that.
 
-        Now take PyTorch's own `layer` of four heads, on four ranks. Each head has `16` columns of
-        `query`, `key` and `value`, and `16` rows of the `projection`:
+        Now take PyTorch's own `layer` of dimension `64` with four heads, on four ranks. Each head
+        has `64 / 4 = 16` columns of `query`, `key` and `value`, and `16` rows of the `projection`.
+        So the number of heads has to be a multiple of the number of ranks. (PyTorch keeps the first
+        three matrices in one, `in_proj_weight`, with outputs as rows. We transpose it and cut it in
+        three.)
     """)
     rank = dist.get_rank()
     layer = nn.MultiheadAttention(64, 4, bias=False).double()
@@ -226,14 +232,14 @@ def heads_are_columns() -> None:
     own = slice(16 * rank, 16 * rank + 16)  # this rank's head
     q, k, v = x @ query[:, own], x @ key[:, own], x @ value[:, own]
     head = F.scaled_dot_product_attention(q, k, v)
-    part = head @ projection[own]  # this rank's rows
-    total = part.clone()
+    terms = head @ projection[own]  # this rank's rows
+    total = terms.clone()
     dist.all_reduce(total)
     whole = layer(x, x, x)[0]  # all heads
-    assert not torch.allclose(part, whole), \
-        "Before the all-reduce, a rank has only a part of each sum."
+    assert not torch.allclose(terms, whole), \
+        "Before the all-reduce, a rank has only the terms of its own head."
     assert torch.allclose(total, whole), \
-        "After it, every rank has the whole layer's output, up to rounding."
+        "After the all-reduce, every rank has the whole layer's output, up to rounding."
     starts = from_all_ranks(own.start)  # @hide
     assert starts == [0, 16, 32, 48], "Each of the 64 columns belongs to exactly one rank."  # @hide
     bands = (torch.tensor(starts) // 16).expand(4, 4)  # @hide
@@ -248,9 +254,9 @@ def heads_are_columns() -> None:
         """)
     parts = [10.0, -4.0, 1.0, 3.0]  # @hide
     question(r"""
-        Four ranks have one head each. For one element of the output, their parts are `10`, `-4`,
-        `1` and `3`. Somebody removes the all-reduce. With what value does rank 2 go on, and what
-        would be correct? Give two numbers.
+        Four ranks have one head each. For one element of the output, they compute `10`, `-4`, `1`
+        and `3`, in the order of ranks. Somebody removes the all-reduce. With what value does rank 2
+        go on, and what would be correct? Give two numbers.
     """, answer=[parts[2], sum(parts)], check=[1.0, 10.0],
         hint="What does rank 2 know without the all-reduce?",
         why=r"""
@@ -268,7 +274,7 @@ def summed(x: Tensor) -> Tensor:
 
 
 class SumForward(torch.autograd.Function):
-    """All-reduces tensors in the forward pass."""
+    """The autograd function behind `sum_forward`."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -280,7 +286,7 @@ class SumForward(torch.autograd.Function):
 
 
 class SumBackward(torch.autograd.Function):
-    """All-reduces gradients in the backward pass."""
+    """The autograd function behind `sum_backward`."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -292,13 +298,13 @@ class SumBackward(torch.autograd.Function):
 
 
 def sum_forward(x: Tensor) -> Tensor:
-    """Adds up all ranks' tensors in the forward pass; does nothing in the backward pass."""
+    """All-reduces `x` in the forward pass; passes the gradient on unchanged in the backward pass."""
     y: Tensor = SumForward.apply(x)
     return y
 
 
 def sum_backward(x: Tensor) -> Tensor:
-    """Does nothing in the forward pass; adds up all ranks' gradients in the backward pass."""
+    """Passes `x` on unchanged in the forward pass; all-reduces its gradient in the backward pass."""
     y: Tensor = SumBackward.apply(x)
     return y
 
@@ -361,7 +367,7 @@ def gradient_of_tokens(y: Tensor, x: Tensor) -> Tensor:
 
 
 def all_reduce_bytes(size: float, ranks: int) -> float:
-    """Bytes that each of `ranks` ranks in a ring sends to all-reduce `size` bytes."""
+    """Bytes that each rank sends in a ring all-reduce of a tensor of `size` bytes, on a given number of ranks."""
     return 2 * (ranks - 1) / ranks * size
 
 
@@ -380,15 +386,16 @@ def a_block_needs_four_all_reduces() -> None:
         computes $3x$, rank 1 computes $5x$, and the output is $3x + 5x$. So the gradient of $x$ is
         $8$. But rank 0 finds $3$, and rank 1 finds $5$.
 
-        Their gradients have to be added up, because each rank computed another part of the sum from
-        $x$, and sees only its own. A block has two such inputs, those of attention and of the
-        feed-forward part. That makes two more, four in all [@shoeybi2019]. (The residual connection
-        is no such input: every rank computes all of it.)
+        Their gradients have to be added up, because each rank used $x$ for a different term of the
+        sum, and has only the gradient of its own term. A block has two such inputs, those of
+        attention and of the feed-forward part. That makes two more, four in all [@shoeybi2019].
+        (The residual connection is no such input: every rank computes all of it.)
 
-        Two helpers do this. `sum_forward` adds up in the forward pass, and does nothing backward.
-        `sum_backward` does nothing in the forward pass, and adds up gradients backward. In the
-        block, `attention` and `feed_forward` compute with this rank's slices, and `norm`
-        normalizes. `one_all_reduce` is what a single all-reduce of the tokens `x` sends:
+        Two helpers do this. `sum_forward` all-reduces in the forward pass, and passes the gradient
+        on unchanged. `sum_backward` passes the tokens on unchanged, and all-reduces their gradient
+        in the backward pass. In the block, `attention` and `feed_forward` compute with this rank's
+        slices, and `norm` normalizes. `gradient_of_tokens` runs the backward pass. `one_all_reduce`
+        is what a single all-reduce of the tokens `x` sends:
     """)
     matrices = block_matrices()
     slices = own_slices(matrices)
@@ -396,15 +403,15 @@ def a_block_needs_four_all_reduces() -> None:
     feed_forward = partial(feed, matrices=slices[1])
 
     def split_block(x: Tensor) -> Tensor:
-        part = attention(sum_backward(norm(x)))
-        x = x + sum_forward(part)  # x + is the residual connection
-        part = feed_forward(sum_backward(norm(x)))
-        return x + sum_forward(part)
+        terms = attention(sum_backward(norm(x)))
+        x = x + sum_forward(terms)  # x + is the residual connection
+        terms = feed_forward(sum_backward(norm(x)))
+        return x + sum_forward(terms)
 
     x = torch.randn(2, 128, 64).double().requires_grad_()
-    with Wire() as single:  # @hide
+    with Wire() as single:
         dist.all_reduce(torch.ones_like(x))
-    one_all_reduce = single.sent  # @hide
+    one_all_reduce = single.sent  # @inspect one_all_reduce as B
     with Wire() as forward:
         y = split_block(x)
     with Wire() as backward:
@@ -420,11 +427,16 @@ def a_block_needs_four_all_reduces() -> None:
         \underbrace{4}_{\text{all-reduces}} \cdot \underbrace{\frac{2\,(G-1)}{G}}_{\text{sent by each}}
         \cdot \underbrace{T\,d\,w}_{\text{bytes of the tokens}} .
         $$
+
+        Here there are `2 * 128 = 256` tokens of `64` elements in `float64` on four ranks. So the
+        formula gives `4 * 1.5 * 256 * 64 * 8 = 786432` bytes, and a little is added by headers:
     """)
     formula = 4 * all_reduce_bytes(x.nbytes, 4)  # @inspect formula as B
-    ratio = (forward.sent + backward.sent) / formula  # @hide
-    assert 1 < ratio < 1.02, \
-        "Both directions together send the bytes of the formula, and less than 2 % of headers."  # @hide
+    assert formula == 786_432, \
+        "The formula gives 786432 bytes."  # @hide
+    both = forward.sent + backward.sent  # @inspect both as B
+    assert 1 < both / formula < 1.01, \
+        "Both directions together send the bytes of the formula, and less than 1 % of headers."
     whole = run_block(x, matrices, torch.clone, torch.clone)  # @hide
     assert torch.allclose(y, whole), \
         "The output is that of the whole block on one rank, up to rounding."  # @hide
@@ -496,7 +508,7 @@ def a_checkpointed_block_sends_again() -> None:
     """, answer=0.8 * 4 / 3 + 0.2 * 5 / 4, check=(0.8 + 0.8 / 3) + (0.2 + 0.2 / 4), unit="s", within=0.02,
         wrong={"The traffic grows as well.": 0.8 * 4 / 3 + 0.2, "PyTorch stops before the last all-reduce of a block.": 0.8 * 4 / 3 + 0.2 * 6 / 4},
         hint="How many all-reduces does a block need now, in place of four?",
-        why="`0.8` seconds of arithmetic become `1.07`. Five all-reduces in place of four make `0.25` seconds of waiting out of `0.2`.")
+        why="`0.8` seconds of arithmetic become `1.07`. With five all-reduces instead of four, the waiting grows from `0.2` to `0.2 * 5 / 4 = 0.25` seconds.")
 
 
 def all_gather_tokens(x: Float[Tensor, "b t d"]) -> Float[Tensor, "b all d"]:
@@ -509,7 +521,7 @@ def all_gather_tokens(x: Float[Tensor, "b t d"]) -> Float[Tensor, "b all d"]:
 def reduce_scatter_tokens(
     x: Float[Tensor, "b all d"]
 ) -> Float[Tensor, "b t d"]:
-    """This rank's tokens of the sum of all ranks' `x`, sending no more than is needed."""
+    """Adds up the ranks' `x`, and returns this rank's tokens of the sum; a rank sends all of `x` but its own tokens."""
     parts = torch.stack(x.chunk(dist.get_world_size(), dim=1))
     came = torch.empty_like(parts)
     dist.all_to_all_single(came, parts)
@@ -517,7 +529,7 @@ def reduce_scatter_tokens(
 
 
 class Gather(torch.autograd.Function):
-    """Forward: all-gathers the tokens. Backward: reduce-scatters their gradients."""
+    """The autograd function behind `gather`."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -529,7 +541,7 @@ class Gather(torch.autograd.Function):
 
 
 class Scatter(torch.autograd.Function):
-    """Forward: reduce-scatters the parts of sums. Backward: all-gathers the gradients."""
+    """The autograd function behind `scatter`."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:

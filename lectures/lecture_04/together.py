@@ -36,6 +36,7 @@ def all_together() -> None:
     one_axis_carries_weights_the_other_tokens()
     the_axes_multiply()
     the_published_run_lost_less_than_its_bubble()
+    flops_per_byte_follow_the_tokens()
     enough_tokens_hide_the_weights()
     weights_can_be_gathered_once()
     enough_width_hides_the_tokens()
@@ -64,7 +65,7 @@ def feed_forward_layers(layers: int, width: int, hidden: int) -> nn.Sequential:
 
 
 def shard(model: nn.Sequential, mesh: DeviceMesh) -> None:
-    """Cuts the products along the axis tensor, if there is one, and the state along data."""
+    """Splits the matrices among the ranks of the axis tensor, if there is one, and the state among those of the axis data."""
     for layer in model:
         if "tensor" in (mesh.mesh_dim_names or ()):
             plan = {name: kind() for name, kind in COLUMNS_THEN_ROWS.items()}
@@ -96,19 +97,22 @@ def one_axis_carries_weights_the_other_tokens() -> None:
         | row | rank 0 | rank 1 |
         | row | rank 2 | rank 3 |
 
-        - The two ranks of a *row* have the same tokens and share each matrix, by
-          [tensor parallelism](#columns_then_rows_need_one_sum). Each computes with half of it, and
-          all-reduces add up what they get for the tokens. This is the axis *tensor*.
+        - The two ranks of a *row* have the same tokens, and each matrix is split between them, by
+          [tensor parallelism](#columns_then_rows_need_one_sum). Each rank computes with half of a
+          matrix, and all-reduces add up their results for the tokens. The axis *tensor* runs along
+          a row.
         - The two ranks of a *column* have different tokens and use the same half of each matrix.
           Each stores half of this half, by [FSDP](#fsdp_does_the_same), and gathers the rest when
-          it is needed. This is the axis *data*.
+          it is needed. The axis *data* runs down a column.
 
         So rank 0 exchanges tokens with rank 1 and weights with rank 2. With rank 3 it exchanges
-        nothing, because they share neither tokens nor weights. With `16` times as many rows in the
-        batch, rank 0 should send `16` times as many bytes to rank 1, and the same to rank 2.
+        nothing, because the two have neither tokens nor weights in common. With `16` times as many
+        examples in the batch, rank 0 should send `16` times as many bytes to rank 1, and the same
+        to rank 2.
 
-        `shard` cuts a model of two layers along both axes. It trains with a batch of `64` rows, and
-        then of `1024`. `sends` says for each rank how many bytes go to each other rank:
+        `shard` cuts a model of two layers along both axes. It trains with a batch of `64` examples,
+        and then of `1024`. `sends` says for each rank how many bytes go to each other rank. The
+        first run of each batch only opens connections:
     """)
     rank = dist.get_rank()
     row, column = divmod(rank, 2)
@@ -119,8 +123,8 @@ def one_axis_carries_weights_the_other_tokens() -> None:
     sends = {}
     for batch in (64, 1024):
         x = torch.randn(batch, 128)
-        own = x.chunk(2)[row]  # the rows of this rank
-        model(own).square().mean().backward()  # sets up connections
+        own = x.chunk(2)[row]  # the examples of this rank
+        model(own).square().mean().backward()  # not measured
         model.zero_grad()
         with Wire() as wire:
             model(own).square().mean().backward()
@@ -135,10 +139,10 @@ def one_axis_carries_weights_the_other_tokens() -> None:
     by_rank_0 = [sends[batch][0] for batch in (64, 1024)]  # to each rank
     weight_bytes = [sent[2] for sent in by_rank_0]  # @inspect weight_bytes as B
     assert weight_bytes[0] == weight_bytes[1], \
-        "Along the axis data, rank 0 sends the same number of bytes for 64 rows and for 1024."
+        "Along the axis data, rank 0 sends the same number of bytes for 64 examples and for 1024."
     token_bytes = [sent[1] for sent in by_rank_0]  # @inspect token_bytes as B
     assert 15 < token_bytes[1] / token_bytes[0] < 16, \
-        "Along the axis tensor, it sends nearly 16 times as many bytes for 16 times as many rows."
+        "Along the axis tensor, it sends nearly 16 times as many bytes for 16 times as many examples."
     assert [sent[3] for sent in by_rank_0] == [0, 0], \
         "To rank 3, which is in another row and column, it sends nothing."  # @zero: no axis joins them
     figure(plot_traffic({f"a batch of {batch}": table for batch, table in sends.items()}),
@@ -151,12 +155,33 @@ def one_axis_carries_weights_the_other_tokens() -> None:
             bytes. Ranks next to each other exchange few with the small batch, and most with the
             large one.
         """)
-    note("It is not quite `16` times, because each message has a short header that does not grow.")
+    note(r"""
+        It is not quite `16` times, because each message has a short header that does not grow.
+        Reckon both numbers for `64` examples:
+
+        - *Weights.* Two layers of `3` matrices, `128` by `320`, have
+          `2 * 3 * 128 * 320 * 4 = 983040` bytes. A rank computes with half of them and stores half
+          of that, `245760` bytes. It sends what it stores in two all-gathers, forward and backward.
+          In a reduce-scatter of gradients, gloo sends twice as much. Together, that is
+          `4 * 245760 = 983040` bytes, and headers.
+        - *Tokens.* A rank has half of the examples, each of `128` elements: `32 * 128 * 4 = 16384`
+          bytes. Between two ranks, an all-reduce sends them once. There are four: one forward in
+          each layer, and two backward in the second layer, because `gate` and `up` both need a
+          gradient of the tokens. (The input of the first layer needs none.) That is
+          `4 * 16384 = 65536` bytes, and headers.
+
+        So the axis *tensor* belongs inside a node, on the fast links, if tokens are the larger
+        traffic.
+    """)
     token_formula = [4 * all_reduce_bytes(batch // 2 * 128 * 4, 2) for batch in sends]  # @hide
+    assert token_formula[0] == 65_536, \
+        "For 64 examples, four all-reduces send 65536 bytes."  # @hide
     assert all(1 < b / f < 1.08 for b, f in zip(token_bytes, token_formula)), \
         "Tokens cost four all-reduces: one forward in each layer, and two backward in the second; headers add up to 8 %."  # @hide
     half = sum(p.nbytes for p in alone.parameters()) / 2  # @hide
     gathers, sums = 2 * half / 2, all_reduce_bytes(half, 2)  # @hide
+    assert (half / 2, gathers + sums) == (245_760, 983_040), \
+        "A rank stores 245760 bytes of weights, and sends them four times."  # @hide
     assert 1 < weight_bytes[0] / (gathers + sums) < 1.02, \
         "Weights cost two all-gathers and one all-reduce of half the model, and headers."  # @hide
     question(r"""
@@ -209,7 +234,7 @@ N = LAYERS * BLOCK + VOCABULARY * WIDTH  # of all matrices
 def the_axes_multiply() -> None:
     """In a layout the axes multiply to the number of GPUs."""
     note(r"""
-        How do `16384` GPUs train one model? The report on Llama 3 tells it for the 405B model
+        How do `16384` GPUs train one model? The report on Llama 3 describes it for the 405B model
         [@llama3]: they share the work in four ways at once. Think of the GPUs as a grid with four
         axes. The lengths of the axes are the *layout*:
 
@@ -220,14 +245,18 @@ def the_axes_multiply() -> None:
 
         Start small. With $2$ GPUs for each matrix and $3$ stages, $2 \cdot 3$ GPUs run one copy of
         the model. Two such groups with tokens of their own are $12$ GPUs. In the same way, the
-        second layout of the report is `8 * 1 * 16 * 128 = 16384`.
+        second layout of the report has `8` (tensor), `1` (context), `16` (stages) and `128` (data):
+        `8 * 1 * 16 * 128 = 16384` GPUs.
 
-        How many tokens has a step? Only the axis data counts, because all GPUs of a group work on
-        the same sequences. In the second layout, `128` groups get `16` sequences of `8192` tokens
-        each. `LLAMA_3` holds the three layouts of the report:
+        How many tokens are in a step? Only the axis data counts, because all GPUs of a group work
+        on the same sequences. In the second layout, `128` groups get `16` sequences of `8192`
+        tokens each: `128 * 16 * 8192 = 16777216` tokens. `LLAMA_3` holds the three layouts of the
+        report:
     """)
     gpus = [layout.gpus for layout in LLAMA_3]  # @inspect gpus
-    assert gpus == [8 * 16 * 64, 16384, 8 * 16 * 16 * 8], \
+    assert gpus[1:] == [16384, 16384], \
+        "The second and the third layout have 16384 GPUs."  # @hide
+    assert gpus == [8 * 1 * 16 * 64, 8 * 1 * 16 * 128, 8 * 16 * 16 * 8], \
         "The axes of each layout multiply to the number of GPUs that the report gives."
     tokens = [layout.tokens for layout in LLAMA_3]  # @inspect tokens
     assert tokens == [64 * 32 * 8192, 128 * 16 * 8192, 8 * 16 * 131072], \
@@ -244,9 +273,10 @@ def the_axes_multiply() -> None:
         "A stage of DeepSeek-V3 has 128 GPUs, with two copies of each of its experts."  # @hide
     misbelief("Expert parallelism always multiplies the number of GPUs.", rf"""
         It did not in DeepSeek-V3 [@deepseek-v3]. That run had `2048` GPUs and `16` stages, so a
-        stage had `2048 / 16 = 128` GPUs. All {stage_gpus} had tokens of their own and count along
-        the axis data. The experts of a stage were spread over `64` of these same GPUs, and the
-        other `64` held one more copy of them. (Other systems do give experts an axis of their own.)
+        stage had `2048 / 16 = 128` GPUs. All {stage_gpus} had tokens of their own, so the axis data
+        had length {stage_gpus}, and `16 * 128 = 2048` are all GPUs. There is no room for one more
+        factor. The experts of a stage were spread over `64` of these same GPUs, and the other `64`
+        held one more copy of them. (Other systems do give experts an axis of their own.)
     """)
     question(r"""
         A run has `4096` GPUs, `8` along the axis tensor, `8` stages, and all others along the axis
@@ -301,8 +331,8 @@ def the_published_run_lost_less_than_its_bubble() -> None:
     """, answer=0.41 / (64 / (64 + 15)), check=0.41 / float(1 - bubble(16, 16, pieces=4)), unit="%", within=0.02,
         hint="What is the bubble with four pieces?",
         why=r"""
-            A GPU works in `4 * 16 = 64` of `64 + 15` steps. So `0.41` is `64 / 79` of what it
-            reaches while it works: about `51 %`.
+            A GPU works in `4 * 16 = 64` of `64 + 15` steps. With no waiting it would reach
+            `0.41 * 79 / 64` of its peak, about `51 %`.
         """)
 
 
@@ -311,20 +341,20 @@ NETWORK = 400e9 / 8  # bytes a second between nodes: 400 Gbit/s [llama3]
 
 
 @requires("linux, ranks=4")
-def enough_tokens_hide_the_weights() -> None:
-    """With enough tokens in each microbatch, FSDP's traffic can be hidden."""
+def flops_per_byte_follow_the_tokens() -> None:
+    """In FSDP, the FLOPs for each byte that arrives grow with the tokens of a microbatch."""
     note(r"""
         In [FSDP](#fsdp_does_the_same) each of $G$ ranks keeps a shard of all weights, and gathers a
-        layer before it runs. While a GPU computes one layer, the weights of the next can arrive. If
-        they arrive in time, the traffic costs no time: it is *hidden*. How many tokens does a GPU
-        need for that?
+        layer before it runs. How many FLOPs does a GPU compute for each byte that it receives?
 
-        Take one weight of `4` bytes, and `256` tokens. When it has arrived, it costs `2` FLOPs for
-        each token, so the GPU does `2 * 256 / 4 = 128` FLOPs for each byte that arrived. With twice
-        the tokens it does twice as much, because the weight arrives once and every token uses it.
+        Take one weight of `4` bytes, and `256` tokens. With this weight the GPU computes `2` FLOPs
+        for each token, so it does `2 * 256 / 4 = 128` FLOPs for each byte that has arrived. With
+        twice the tokens the GPU does twice as many, because the weight arrives once and every token
+        uses it.
 
         On four ranks only `3 / 4` of the weights have to arrive, because a rank has its own shard.
-        So it does `128 * 4 / 3` FLOPs for each byte. With $T$ tokens and $w$ bytes per weight:
+        So the GPU does `128 * 4 / 3`, about `170.7` FLOPs for each byte. With $T$ tokens and $w$
+        bytes per weight:
 
         [@eq:hide]: $$
         \frac{\text{FLOPs}}{\text{byte}}
@@ -333,8 +363,8 @@ def enough_tokens_hide_the_weights() -> None:
         $$
 
         But weights are dropped when their layer is done. If the tokens of a step come in several
-        *microbatches*, weights are gathered for each of them. So $T$ are the tokens of *one
-        microbatch*, not those of the step.
+        *microbatches*, weights are gathered for each of them. So $T$ is the number of tokens of
+        *one microbatch*, not of the step.
 
         Four ranks have `256` tokens each, in `1`, `2` and `8` microbatches. In the forward pass,
         `flops` counts what a rank computes, and `Wire` what it sends, which is also what arrives: a
@@ -351,24 +381,54 @@ def enough_tokens_hide_the_weights() -> None:
                        for _ in range(microbatches))
         ratios[microbatches] = work / wire.sent  # @inspect ratios[microbatches] as FLOP/B
         formula[microbatches] = 2 * tokens / 4 * ranks / (ranks - 1)
-    assert all(0.97 < ratios[m] / formula[m] < 1 for m in ratios), \
-        "For 1, 2 and 8 microbatches, FLOPs per byte are those of the formula with the tokens of one microbatch, less up to 3 % for headers."
-    assert ratios[8] < ratios[1] / 7.9, \
-        "In eight microbatches, the same tokens have less than an eighth of the FLOPs for each byte, up to headers."
+    assert round(formula[1], 1) == 170.7, \
+        "For one microbatch, the formula gives 170.7 FLOPs per byte."  # @hide
+    assert all(0.99 < ratios[m] / formula[m] < 1 for m in ratios), \
+        "For 1, 2 and 8 microbatches, FLOPs per byte are those of the formula with the tokens of one microbatch. Headers make them less than 1 % lower."
+    assert ratios[1] / ratios[8] == 8.0, \
+        "In eight microbatches, the same tokens have an eighth of the FLOPs for each byte."
+    with torch.no_grad(), Wire() as wire_4:  # @hide
+        work_4 = sum(flops(partial(model, torch.randn(256, 128))) for _ in range(4))  # @hide
+    question(r"""
+        A rank has `8192` tokens in a step, as one microbatch. Now it gets `32768` tokens in a step,
+        as four microbatches of `8192`. By what factor do the FLOPs change that it computes in FSDP
+        for each byte that arrives?
+    """, answer=1.0, check=round(work_4 / wire_4.sent / ratios[1], 2), unit="times",
+        wrong={"The weights are also gathered four times.": 4},
+        hint="How often does a weight arrive in a step, before and after?",
+        why=r"""
+            The rank computes `4` times as many FLOPs, and every weight arrives `4` times instead of
+            once. Only larger microbatches give more FLOPs for each byte.
+        """)
+
+
+def enough_tokens_hide_the_weights() -> None:
+    """With enough tokens in each microbatch, FSDP's traffic can be hidden."""
     note(rf"""
-        How many FLOPs for each byte are enough? The number that a GPU can do while it receives one
-        byte. The peak of an H100, `PEAK`, is {PEAK / 1e12:.0f} teraFLOPs a second. From GPUs in the
-        same node it receives {NVLINK / 1e9:.0f} GB/s (`NVLINK`), over the links of that name
-        [@nvidia-hopper]. From other nodes it receives {NETWORK / 1e9:.0f} GB/s (`NETWORK`), if the
-        network is that of Llama 3 [@llama3].
+        While a GPU computes one layer, the weights of the next can arrive. If they arrive in time,
+        the traffic of [FSDP](#fsdp_does_the_same) costs no time: it is *hidden*. How many tokens
+        does a GPU need for that?
 
-        Weights in `bfloat16` have `2` bytes, so with many ranks the formula gives one FLOP per byte
-        for each token. Then the FLOPs per byte that are needed are also the tokens that are needed.
+        First, how many FLOPs for each byte are enough? The number that a GPU can do while it
+        receives one byte. The peak of an H100, `PEAK`, is {PEAK / 1e12:.1f} teraFLOPs a second.
+        From GPUs in the same node it receives {NVLINK / 1e9:.0f} GB/s (`NVLINK`), over the links of
+        that name [@nvidia-hopper]. From other nodes it receives {NETWORK / 1e9:.0f} GB/s
+        (`NETWORK`), if the network is that of Llama 3 [@llama3].
 
-        The backward pass needs more tokens. Each weight costs $4$ FLOPs per token there: $2$ for
-        the gradient of the layer's input, and $2$ for the gradient of the weight. And it moves
-        $2 + 4 = 6$ bytes, the weight and its gradient in `float32`. So it has $3$ times the bytes
-        of the forward pass and only $2$ times its FLOPs, and needs `3 / 2` times the tokens:
+        So in the time of one byte, it can do `{PEAK / 1e12:.1f}e12 / {NVLINK / 1e9:.0f}e9`,
+        {PEAK / NVLINK:.0f} FLOPs over NVLink, and `{PEAK / 1e12:.1f}e12 / {NETWORK / 1e9:.0f}e9`,
+        {PEAK / NETWORK:.0f}, over the network.
+
+        With $T$ tokens in a microbatch and $w$ bytes per weight on $G$ ranks, a GPU does
+        [$2T/w \cdot G/(G-1)$ FLOPs for each byte](#flops_per_byte_follow_the_tokens). Weights in
+        `bfloat16` have $w = 2$ bytes, and with many ranks $G/(G-1)$ is nearly $1$. So this is
+        $2T / 2 = T$: the FLOPs per byte are the number of tokens. Where {PEAK / NVLINK:.0f} FLOPs
+        per byte are needed, so are {PEAK / NVLINK:.0f} tokens.
+
+        The backward pass needs more tokens. For each weight, a token costs $4$ FLOPs there: $2$ for
+        the gradient of the layer's input, and $2$ for the gradient of the weight. And $2 + 4 = 6$
+        bytes are sent, the weight and its gradient in `float32`. That is $2$ times the FLOPs of the
+        forward pass and $3$ times its bytes, so the backward pass needs `3 / 2` times the tokens:
     """)
     nvlink_tokens, network_tokens = PEAK / NVLINK, PEAK / NETWORK  # @inspect nvlink_tokens as tokens, network_tokens as tokens
     assert (round(nvlink_tokens), round(network_tokens)) == (2199, 19790), \
@@ -376,12 +436,17 @@ def enough_tokens_hide_the_weights() -> None:
     links = nvlink_tokens, network_tokens
     backward_tokens = [3 / 2 * tokens for tokens in links]  # @inspect backward_tokens as tokens
     assert [round(link) for link in backward_tokens] == [3298, 29685], \
-        "In the backward pass it takes 3298 and 29685 tokens, half as many again."
+        "In the backward pass it takes 3298 and 29685 tokens, 1.5 times as many."
+    note(rf"""
+        As a rule: FSDP over such a network needs about {round(PEAK / NETWORK, -3):,.0f} tokens per
+        GPU in each microbatch to hide the forward traffic, and about
+        {round(1.5 * PEAK / NETWORK, -3):,.0f} to hide the backward traffic as well.
+    """)
     question(r"""
         A GPU has `32768` tokens in a step, which hide the traffic of FSDP. To save memory, somebody
         runs them in `4` microbatches. A GPU does `19790` FLOPs in the time of one byte, and in
-        `bfloat16` with many ranks it does one FLOP per byte for each token. How many times as long
-        as the arithmetic does the forward traffic take now?
+        `bfloat16` with many ranks it does one FLOP per byte for each token. How long does the
+        forward traffic take now, as a multiple of the time of the arithmetic?
     """, answer=19790 / (32768 / 4), check=PEAK / NETWORK * 4 / 32768, unit="times", within=0.02,
         wrong={"Weights are gathered again for each microbatch.": 19790 / 32768},
         hint="How many tokens use a weight each time it has arrived?",
@@ -398,8 +463,8 @@ def weights_can_be_gathered_once() -> None:
         [FSDP's traffic is hidden](#enough_tokens_hide_the_weights) if enough tokens use a weight
         each time it has arrived. Did a published run have so many?
 
-        Take one weight in `bfloat16`, in the forward pass. It has `2` bytes to gather, and costs
-        `2` FLOPs for each token. So with $8$ tokens it costs `2 * 8 = 16` FLOPs for `2` bytes, $8$
+        Take one weight in `bfloat16`, in the forward pass. Its `2` bytes have to be gathered, and a
+        token costs `2` FLOPs with it. So $8$ tokens cost `2 * 8 = 16` FLOPs for `2` bytes, $8$
         FLOPs per byte. In this way, the FLOPs per byte are always the number of tokens. That is
         still so if a GPU computes with only a `128`th of the weights, because then it also gathers
         only a `128`th.
@@ -420,25 +485,29 @@ def weights_can_be_gathered_once() -> None:
     microbatch = run.sequence  # @inspect microbatch as tokens
     assert microbatch == 8192 < needed, \
         "A microbatch has 8192 tokens, too few to hide the traffic."
-    step = run.tokens / run.data  # @inspect step as tokens
-    assert step == 32 * microbatch > 13 * needed, \
-        "The 32 microbatches of a group's step have 32 times as many, more than 13 times what is needed."
-    figure(plot_arrivals({"a microbatch": microbatch, "a group's step": step}, needed),
+    step_tokens = run.tokens / run.data  # @inspect step_tokens as tokens
+    assert step_tokens == 32 * microbatch > 13 * needed, \
+        "The 32 microbatches of a group's step have 32 * 8192 = 262144 tokens, more than 13 times what is needed."
+    figure(plot_arrivals({"a microbatch": microbatch, "a group's step": step_tokens}, needed),
         caption=r"""
             Tokens that use a weight each time it has arrived, if it is gathered for each microbatch
             and if it is gathered once in a step. The dashed line is what hides the traffic over the
             network in the forward pass.
         """,
         alt="Two bars on a logarithmic scale. That of a microbatch ends before the dashed line, that of a group's step far behind it.")
-    note(r"""
+    note(rf"""
         So with weights gathered for each microbatch, the run would have waited for the network.
         Instead, it kept gathered weights until the end of the step [@llama3]. Then each weight
-        arrives once, and the tokens of all `32` microbatches use it. Strictly, that is not FSDP but
-        the first or second [stage of ZeRO](#each_rank_updates_a_shard), because a GPU keeps whole
-        weights and not only a shard of them.
+        arrives once, and the tokens of all `32` microbatches use it. Strictly, that is not FSDP,
+        which is [stage three of ZeRO](#weights_come_when_they_are_needed), because a GPU keeps
+        whole weights. It is stage two if a GPU keeps a shard of the gradients, and stage one if it
+        keeps whole gradients.
 
-        What does it cost in memory? `N` are the weights of all blocks, and of one table of the
-        vocabulary. On average over the stages, a GPU computes with a `128`th of them:
+        What does it cost in memory? `N` is the number of weights in all matmuls: {LAYERS} blocks of
+        {BLOCK / 1e9:.3f} billion, and {VOCABULARY * WIDTH / 1e9:.1f} billion in the last matrix,
+        which computes the scores of the vocabulary. (The table of embeddings is left out, because
+        it is only looked up.) Together these are {N / 1e9:.1f} billion. On average over the stages,
+        a GPU computes with a `128`th of them:
     """)
     kept_bytes = 2 * N / (run.tensor * run.stages)  # @inspect kept_bytes as B
     assert 6.3e9 < kept_bytes < 6.4e9, \
@@ -446,6 +515,11 @@ def weights_can_be_gathered_once() -> None:
     shard_bytes = kept_bytes / run.data  # @inspect shard_bytes as B
     assert shard_bytes < 0.1e9, \
         "A shard of them, all that FSDP would keep, is less than 0.1 GB."
+    note(rf"""
+        So {kept_bytes / 1e9:.1f} GB of the {CARDS["H100 SXM"].memory / 1e9:.0f} GB of an H100 save
+        {run.sequences - 1} of {run.sequences} all-gathers of the weights in the forward passes of a
+        step.
+    """)
     question(r"""
         A run is waiting for the network, because FSDP gathers weights for each of many small
         microbatches. Which of these can help? Give `1` or `0` for each: keep gathered weights until
@@ -461,8 +535,8 @@ def weights_can_be_gathered_once() -> None:
 
 
 def enough_width_hides_the_tokens() -> None:
-    """With a large model dimension, tensor parallelism inside a node computes longer than it sends."""
-    note(r"""
+    """With a large model dimension, tensor parallelism in a node spends more time computing than sending."""
+    note(rf"""
         In [tensor parallelism](#a_block_needs_four_all_reduces) `8` GPUs share each matrix of a
         Transformer block. For that, they all-reduce the tokens, twice in the forward pass. Does
         sending take longer than computing? Both grow with the number of tokens, so one token is
@@ -470,11 +544,11 @@ def enough_width_hides_the_tokens() -> None:
 
         Take a tiny block first, with model dimension $d = 4$ and $12 d^2$ weights, on two GPUs.
 
-        - *Computing.* The block has `12 * 16 = 192` weights, and each GPU has half of them. A token
-          costs `2` FLOPs for each weight: `2 * 192 / 2 = 192` FLOPs.
-        - *Sending.* The token has `4` elements of `2` bytes in `bfloat16`. On two GPUs,
-          [an all-reduce sends](#a_ring_sends_less_than_twice_the_tensor) `2 * 1/2` times its
-          tensor, so two of them send `2 * 4 * 2 = 16` bytes.
+        - *Computing.* The block has `12 * 16 = 192` weights, so each of the two GPUs has
+          `192 / 2 = 96`. A token costs `2` FLOPs for each weight: `2 * 96 = 192` FLOPs.
+        - *Sending.* The token has `4` elements of `2` bytes in `bfloat16`, `8` bytes. On two GPUs,
+          [an all-reduce sends](#a_ring_sends_less_than_twice_the_tensor) its tensor once, `8`
+          bytes. Two all-reduces send `16` bytes.
 
         That is `192 / 16 = 12` FLOPs per byte. With twice the model dimension it is twice as many,
         because the weights grow with $d^2$, and the bytes of a token only with $d$.
@@ -483,10 +557,13 @@ def enough_width_hides_the_tokens() -> None:
         weights, and an all-reduce sends `2 * 7/8` times its tensor. `all_reduce_bytes` counts what
         it sends.
 
-        Now a block of Llama 3's 405B model [@llama3], with attention's scores left out. `WIDTH` is
-        its $d$, `16384`, and `BLOCK` are its weights, about three billion. In the time that it
-        takes to send one byte, an H100 can do `nvlink` FLOPs inside a node [@nvidia-hopper], and
-        `network` FLOPs between nodes [@llama3]:
+        Now take a block of Llama 3's 405B model [@llama3], without the scores of attention. `WIDTH`
+        is its $d$, `16384`, and `BLOCK` is the number of its weights, {BLOCK / 1e9:.3f} billion. On
+        `8` GPUs, a token costs `2 * BLOCK / 8`, about {2 * BLOCK / 8e6:.0f} million FLOPs on each
+        GPU, and the GPU sends {2 * all_reduce_bytes(2 * WIDTH, 8):,.0f} bytes: two all-reduces,
+        each `2 * 7/8` times the `2 * 16384` bytes of the token. In the time that it takes to send
+        one byte, an H100 can do `nvlink` FLOPs inside a node [@nvidia-hopper], and `network` FLOPs
+        between nodes [@llama3]:
     """)
 
     def flops_per_byte(d: int, weights: float, gpus: int) -> float:
@@ -502,15 +579,18 @@ def enough_width_hides_the_tokens() -> None:
     nvlink, network = PEAK / NVLINK, PEAK / NETWORK  # @inspect nvlink as FLOP/B, network as FLOP/B
     assert (round(nvlink), round(network)) == (2199, 19790), \
         "In the time of one byte, an H100 can do 2199 FLOPs over NVLink, and 19790 over the network."  # @hide
+    assert round(intensity) == 6949, \
+        "The published block does 6949 FLOPs per byte."  # @hide
     assert nvlink < intensity < network, \
-        "For each byte, the published block has more FLOPs than fit into the time of a byte over NVLink, and fewer than over the network."
+        "For each byte that it sends, a GPU computes 6949 FLOPs: more than the 2199 that fit into the time of a byte over NVLink, and fewer than the 19790 over the network."
     note(r"""
         So over NVLink, the links inside a node, sending takes less time than computing. Over the
         network it takes more. That is why GPUs that share matrices are in one node.
 
         But even over NVLink the traffic is not free. A block cannot go on before an all-reduce is
         done, so the time of sending is added to that of computing. With the GPU and its links at
-        their peaks:
+        their peaks, a byte takes the time of `2199` FLOPs, and for each byte the GPU computes
+        `6949`. So sending adds `2199 / 6949` of the time of computing:
     """)
     added = nvlink / intensity  # @inspect added as %
     assert 0.31 < added < 0.32, \
@@ -519,7 +599,7 @@ def enough_width_hides_the_tokens() -> None:
         "On 4 GPUs in place of 8, a GPU does more than twice as many FLOPs per byte."  # @hide
     widths = [2**n for n in range(10, 16)]  # @hide
     figure(plot_widths({gpus: {d: flops_per_byte(d, 12 * d * d, gpus) for d in widths} for gpus in (2, 4, 8)},
-                       (WIDTH, intensity), {"the network asks for this": network, "NVLink asks for this": nvlink}),
+                       (WIDTH, intensity), {"needed over the network": network, "needed over NVLink": nvlink}),
         caption="FLOPs for each byte that a GPU sends, if a block of $12 d^2$ weights is shared by `2`, `4` or `8` GPUs. Above a dashed line, sending takes less time than computing. The point is the block of Llama 3's 405B model [@llama3] on `8` GPUs.",
         alt=r"""
             Three lines that rise with the model dimension, on logarithmic scales. The fewer GPUs
@@ -541,7 +621,7 @@ def enough_width_hides_the_tokens() -> None:
 
 
 def layouts(gpus: int, sequences: int) -> Iterator[Layout]:
-    """All layouts of so many GPUs in powers of two, a sequence or more for each data rank."""
+    """All layouts of `gpus` GPUs whose axes are powers of two, if each data rank gets at least one sequence of a step."""
     for tensor in (1, 2, 4, 8, 16, 32):
         for stages in (1, 2, 4, 8, 16, 32, 64):
             data = gpus // (tensor * stages)
@@ -570,9 +650,9 @@ def step_seconds(layout: Layout, pieces: int = 1, rate: float = PEAK) -> float:
 
 
 def gpu_bytes(layout: Layout, kept: int) -> float:
-    """Estimates the bytes on a GPU; the feed-forward part keeps `kept` vectors of its inner size for each token.
+    """Estimates the bytes on a GPU in a layout.
 
-    With the first stage of ZeRO and 1F1B.
+    With the first stage of ZeRO and 1F1B. `kept` is how many vectors of the inner size the feed-forward part saves for each token.
     """
     share = layout.tensor * layout.stages
     # Weights in bfloat16; gradients, master copy and moments in shards.
@@ -591,11 +671,16 @@ def a_search_finds_a_published_layout() -> None:
         Llama 3's 405B model was trained on `16384` H100 GPUs, with `2048` sequences of `8192`
         tokens in a step [@llama3]. Would we have chosen the same [layout](#the_axes_multiply)?
 
-        A layout here has three axes, whose lengths multiply to the number of GPUs: *tensor*,
-        *stages* and *data*. With two GPUs there would be three layouts in powers of two: one for
-        each axis that gets the `2`. For `16384` GPUs we try all with up to `32` GPUs for each
-        matrix, up to `64` stages, and at least one sequence for each data rank. Those that fit are
-        sorted by an estimate of the time of a step. `step_seconds` adds up:
+        A *layout* here is three numbers: *tensor*, the GPUs that share each matrix, *stages*, the
+        length of the pipeline, and *data*, the groups with tokens of their own. Their product is
+        the number of GPUs. With two GPUs there would be three layouts: `2 * 1 * 1`, `1 * 2 * 1` and
+        `1 * 1 * 2`.
+
+        We vary *tensor* from `1` to `32` and *stages* from `1` to `64`, in powers of two. That
+        gives `6 * 7 = 42` pairs, and *data* is what remains of `16384`. In `6` of the pairs there
+        are more than `2048` groups, so that some would have no sequence. The other `36` layouts are
+        tried. Those that fit into memory are sorted by an estimate of the time of a step.
+        `step_seconds` adds up:
 
         - the arithmetic, at the peak of the GPU,
         - the all-reduces of tokens, over NVLink up to `8` GPUs, else over the network,
@@ -627,9 +712,15 @@ def a_search_finds_a_published_layout() -> None:
         fitting.sort(key=step_seconds)
         return [(a.tensor, a.stages, a.data) for a in fitting]
 
+    pairs = [(t, s) for t in (1, 2, 4, 8, 16, 32) for s in (1, 2, 4, 8, 16, 32, 64)]  # @hide
+    assert (len(pairs), sum(16384 // (t * s) > 2048 for t, s in pairs)) == (42, 6), \
+        "Of 42 pairs, 6 leave more groups than there are sequences."  # @hide
     best = ranked(3, memory)
     first = best[:3]  # @inspect first  # @unnoticed: 3: as many as one likes
     assert len(best) == 24, "24 of the 36 layouts fit."
+    fits = [gpu_bytes(a, 3) < memory for a in tried]
+    assert fits == [a.tensor >= 16 or a.tensor * a.stages >= 64 for a in tried], \
+        "Those fit that have 16 or more GPUs for each matrix, or 64 or more for each copy of the model."
     assert best[:2] == [(8, 8, 256), (8, 16, 128)], \
         "The fastest has 8 stages; the layout of Llama 3, tensor 8, stages 16, data 128, is the second."
     quickest = step_seconds(Layout(8, 1, 8, 256, 8192, 8))
@@ -637,6 +728,10 @@ def a_search_finds_a_published_layout() -> None:
     assert round(gap, 3) == 0.033, \
         "By the estimate, it takes 3.3 % longer than the first."
     note(r"""
+        Why do these fit? The GPUs of a group, *tensor* times *stages*, share one copy of the model,
+        so a GPU of a small group has too much of it. With `16` or more GPUs for each matrix,
+        activations are divided among so many GPUs that even small groups fit.
+
         Why are the first ones alike? More than `8` GPUs for each matrix would have to use the slow
         network. Fewer would need longer pipelines, with larger bubbles. The number of stages is a
         matter of memory: fewer stages have smaller bubbles, but each GPU then has more layers, and
