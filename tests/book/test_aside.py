@@ -122,7 +122,11 @@ def test_an_aside_of_an_aside_is_folded_once(made: model.Record) -> None:
 
 def test_an_aside_of_another_device_says_so_on_its_fold(made: model.Record) -> None:
     fold = fold_of(page.pages(made)["other.md"])
-    assert "<summary>Aside · Not run (needs a GPU)</summary>" in fold and "Shows 1 claim: " in fold and "On a card." in fold
+    assert (
+        "<summary>Aside · Not run (needs a GPU)</summary>" in fold
+        and "Shows 1 claim: " in fold
+        and "On a card." in fold
+    )
 
 
 def test_the_contents_mark_asides_and_say_how_long_the_core_takes(made: model.Record) -> None:
