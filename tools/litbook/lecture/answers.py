@@ -77,7 +77,7 @@ def steps(source: str, values: Mapping[str, str]) -> list[str]:
                 written = f"({ast.get_source_segment(text, answer)})"
                 trees = (ast.parse(written, mode="eval") for _again in range(2))
                 told = [
-                    ast.unparse(_Filled(written, some).visit(tree)) for tree, some in zip(trees, ({}, values))
+                    ast.unparse(_Filled(written, some).visit(tree)) for tree, some in zip(trees, ({}, values), strict=True)
                 ]
                 return list(dict.fromkeys(told))
     return []
