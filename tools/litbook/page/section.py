@@ -197,10 +197,10 @@ class _SectionReader:
 
     def _shown_helpers(self, lines: Sequence[int]) -> list[forms.ShownHelper]:
         """The helpers of this page that their author shows, where these lines name them first."""
-        page = self.book.place[self.section.key]
+        page = self.book.place.get(self.section.key, "")  # none of a module
         helpers, _constants = find_references(self.book, self.section.file, lines)
         shown = (it for it in helpers if it.shown and it.key not in self.named)
-        here = [it for it in shown if self.book.defined.get(it.key) == page]
+        here = [it for it in shown if page and self.book.defined.get(it.key) == page]
         self.named |= {helper.key for helper in here}
         return [forms.ShownHelper(helper.key) for helper in here]
 
