@@ -136,7 +136,7 @@ def plain_sgd_remembers_nothing() -> None:
         """)
 
 
-def momentum(lr: float, beta: float = 0.9) -> Rule:
+def momentum(lr: float, beta: float = 0.9) -> Rule:  # @show
     """The rule of momentum: the learning rate times a sum of gradients in which older ones fade."""
 
     def rule(p: Tensor, g: Tensor, state: State) -> Tensor:
@@ -362,7 +362,7 @@ def rmsprop(lr: float, alpha: float = 0.99, eps: float = 1e-8) -> Rule:
     return rule
 
 
-def adam(
+def adam(  # @show
     lr: float, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
     correct: bool = True,
 ) -> Rule:

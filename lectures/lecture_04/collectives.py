@@ -411,7 +411,7 @@ def difference(ours: Tensor, theirs: Tensor) -> float:
     return ((ours - theirs).abs().max() / theirs.abs().max()).item()
 
 
-def ring_reduce_scatter(parts: Sequence[Tensor]) -> Tensor:
+def ring_reduce_scatter(parts: Sequence[Tensor]) -> Tensor:  # @show
     """Adds up the ranks' `parts` round the ring, in place; returns this rank's part of the sum.
 
     The other parts are left as sums on their way.
@@ -571,7 +571,7 @@ def an_all_to_all_transposes() -> None:
         wrong={"Only the diagonal stays where it is after one of them.": 0.25})
 
 
-def doubling_all_reduce(x: Tensor) -> int:
+def doubling_all_reduce(x: Tensor) -> int:  # @show
     """An all-reduce of `x`, in place, in which ranks swap whole tensors in pairs; returns how often a rank swapped.
 
     The partners are 1, 2, 4, … ranks away: twice as far each time.

@@ -27,7 +27,7 @@ def context_parallelism() -> None:
     a_gather_sends_as_much_as_a_ring()
 
 
-def ring_attention(
+def ring_attention(  # @show
     q: Float[Tensor, "h t c"], k: Float[Tensor, "h t c"],
     v: Float[Tensor, "h t c"], positions: list[Tensor],
 ) -> tuple[Float[Tensor, "h t c"], list[int]]:

@@ -32,7 +32,7 @@ def expert_parallelism() -> None:
 TOP = 2  # experts for each token
 
 
-class Router(nn.Module):
+class Router(nn.Module):  # @show
     """For each token, picks the two experts with the highest scores, and the share that each has in the result.
 
     The two shares of a token add up to one. `favor` is added to the first expert's score.

@@ -398,7 +398,7 @@ def run_from_shard(shard: Tensor, x: Tensor) -> Tensor:
     return layer(Gather.apply(shard), x)
 
 
-def run_and_drop(shard: Tensor, x: Tensor) -> Any:
+def run_and_drop(shard: Tensor, x: Tensor) -> Any:  # @show
     """Like `run_from_shard`, but drops the weights: the backward pass gathers them and runs the layer again, from `x`."""
     return checkpoint(run_from_shard, shard, x, use_reentrant=False)
 

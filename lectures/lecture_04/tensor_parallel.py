@@ -273,7 +273,7 @@ def summed(x: Tensor) -> Tensor:
     return total
 
 
-class SumForward(torch.autograd.Function):
+class SumForward(torch.autograd.Function):  # @show
     """The autograd function behind `sum_forward`."""
 
     @staticmethod
@@ -285,7 +285,7 @@ class SumForward(torch.autograd.Function):
         return grad
 
 
-class SumBackward(torch.autograd.Function):
+class SumBackward(torch.autograd.Function):  # @show
     """The autograd function behind `sum_backward`."""
 
     @staticmethod

@@ -629,7 +629,7 @@ def layouts(gpus: int, sequences: int) -> Iterator[Layout]:
                 yield Layout(tensor, 1, stages, data, 8192, sequences // data)
 
 
-def step_seconds(layout: Layout, pieces: int = 1, rate: float = PEAK) -> float:
+def step_seconds(layout: Layout, pieces: int = 1, rate: float = PEAK) -> float:  # @show
     """Estimates the seconds of a step in a layout, with arithmetic at `rate`.
 
     The bubble stretches arithmetic and sums of tokens; weights and gradients cost what is not hidden. Each rank has

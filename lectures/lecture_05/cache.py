@@ -136,7 +136,7 @@ def pages_waste_half_a_page() -> None:
 PAGE = 4  # tokens
 
 
-class PagedCache(Cache):
+class PagedCache(Cache):  # @show
     """The KV cache of one sequence in one layer: its page table, into a pool of pages that all sequences share."""
 
     def __init__(self, pool: Tensor, free: list[int]) -> None:
