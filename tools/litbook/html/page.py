@@ -225,8 +225,12 @@ def _page(book: Sitemap, name: str, way: Html) -> Page:
     head += [*text, *imports] if book.parts else [*imports, *text]
     # Definitions that this page is the first to use, and the works it cites.
     definitions = [it for it in book.definitions(name) if it.key not in sheet.shown]
-    head += [elements.heading(2, _("Definitions"), "definitions")] if definitions else []
-    head += [definition(sheet, it) for it in definitions]
+    if definitions:
+        n = len(definitions)
+        summary = tag("summary", ngettext("{n} name, and its code", "{n} names, and the code of each", n))
+        folds = [definition(sheet, it) for it in definitions]
+        head += [elements.heading(2, _("Definitions"), "definitions")]
+        head += [tag("details", summary, *folds, class_="lb-defs")]
     head += [*_preambles(sheet, same_file=False), *references(sheet.setting.citations)]
     asked = sheet.answers or (book.parts and not number)  # contents say what is answered
     scripts = {"player": steps, "answers": asked, "beside": any(sheet.links.values())}
