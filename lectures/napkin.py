@@ -86,7 +86,7 @@ class Recipe:
 RECIPES: tuple[Recipe, ...] = (
     Recipe("adamw-mixed", "AdamW, bfloat16, float32 master copy", 2, 2, 4, 8, "master"),
     Recipe("adamw-mixed-grad32", "AdamW, bfloat16, float32 master copy and gradients", 2, 4, 4, 8, "master"),
-    Recipe("adamw", "AdamW, float32 throughout", 4, 4, 0, 8, "state"),
+    Recipe("adamw-float32", "AdamW, float32 throughout", 4, 4, 0, 8, "state"),
     Recipe("adamw-bfloat16", "AdamW, bfloat16 throughout", 2, 2, 0, 4, "lost",
            warning="bfloat16 throughout loses updates that are small beside their weight"),
     Recipe("adamw-mixed-state16", "AdamW, bfloat16 also for moments, float32 master copy", 2, 2, 4, 4, "master"),

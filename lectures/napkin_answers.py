@@ -69,7 +69,7 @@ FIELDS = [
     Field("prompt", "Tokens of a prompt", "of each request; 2k is 2,048", "length", ["2048"], "s", "s", 1, 1e8),
     Field("output", "Tokens of the output", "of each request", "length", ["512"], "s", "s", 1, 1e8),
     Field("parameters", "Parameters", "empty: those of the shape; a number of your own overrides them", "count", [""], "pfs", "", 1, 1e15),
-    Field("mfu", "MFU", "before recomputation, of the peak; Llama 3 reached 0.38 to 0.43 on H100s", "share", ["0.4"], "pfs", "", 0.0001, 1, False),
+    Field("mfu", "MFU", "of a run that recomputes nothing; Llama 3 reached 0.38 to 0.43 on H100s", "share", ["0.4"], "pfs", "", 0.0001, 1, False),
     Field("format", "Format of the matmuls", "sets the peak", "choice", ["bfloat16"], "pf", choices=CHOICES["format"]),
     Field("reserve", "Memory kept free", "for buffers, fragments and the driver: an assumption", "share", ["10 %"], "pfs", "", 0, 0.9, False),
     Field("sequences", "Sequences on each GPU", "of a microbatch", "count", ["1"], "pf", "", 1, 1e6),
@@ -624,7 +624,7 @@ def model_rows(q: Question, s: Shape) -> list[Row]:
     of_all = f"{share(active / count)} of all" if s.experts > 1 else "without the embedding, which is looked up"
     if s.tied and s.experts == 1:
         of_all = "the embedding is the head as well"
-    cached = "one latent for all heads" if s.kv_rank > 0 else f"2 × {s.kv_heads} KV heads × {s.head_size}"
+    cached = "one latent for all heads" if s.kv_rank > 0 else f"2 × {s.layers} layers × {s.kv_heads} KV heads × {s.head_size} × 2 B"
     if s.windowed_layers > 0:
         cached += f"; {s.windowed_layers} of {s.layers} layers keep {words(s.window)} tokens"
     forward = nk.forward_flops(s, q.context if q.job != "serve" else q.prompt)
@@ -737,7 +737,10 @@ def run_rows(q: Question, s: Shape, device: Device, plan: Plan) -> list[Row]:
         Row("run", "within", "GPUs to be done in time", by, words(by), f"within {seconds(q.within * nk.DAY)}, memory apart",
             f"{flop(work)} ÷ ({seconds(q.within * nk.DAY)} × {flop(peak)}/s × {short(q.mfu)})", "days", "estimate"),
     ]
-    return [row for row in rows if row.key != "energy" or watts > 0]
+    return [
+        row for row in rows
+        if (row.key != "energy" or watts > 0) and (row.key != "within" or plan.waiting == 0)  # more GPUs wait otherwise
+    ]
 
 
 def step_seconds(q: Question, s: Shape, device: Device) -> float:
@@ -833,7 +836,8 @@ def serve_rows(q: Question, s: Shape, device: Device) -> list[Row]:
         ttft_formula = f"{size(prompt_read)} of weights ÷ {of_all}"
     slower = max(flops / (q.devices * peak_of(q, device) * q.mfu), first)
     limited = step_of(q, s, device, most) if most > 0 else 0
-    together = f"; if {words(batch)} arrive together, the last waits {seconds(batch * first)}" if batch > 1 else ""
+    together = f"; if {words(batch)} arrive together, the last waits at least {seconds(batch * first)}" if batch > 1 else ""
+    full_memory = "; more do not fit" if most >= sequences_that_fit(q, s, device) else ""
     latency = nk.all_reduce_latency(s, q.devices)
     slow = batch / (mixed + latency)
     waits: list[Row] = [
@@ -861,7 +865,7 @@ def serve_rows(q: Question, s: Shape, device: Device) -> list[Row]:
         Row("serve", "requests", "Requests per minute", total * 60 / q.output, short(total * 60 / q.output), f"of {words(q.output)} output tokens" + about(short_in(slow * 60 / q.output, 3), latency),
             f"60 × {short(total)} ÷ {words(q.output)}", "chunks", "upper bound"),
         Row("serve", "limit", "Batch at the limit of TPOT", most, words(most),
-            (f"{seconds(limited)} of {short(q.limit)} ms" if most > 0 else "one request alone takes longer")
+            (f"{seconds(limited)} of {short(q.limit)} ms{full_memory}" if most > 0 else "one request alone takes longer")
             + about(words(batch_at_limit(q, s, device, latency)), latency),
             f"the largest that fits with TPOT up to {short(q.limit)} ms", "limit", "upper bound"),
         Row("serve", "price-in", "Price of a million prompt tokens", price_in, short(price_in), "prefilled alone; the price of output tokens contains it",
@@ -1080,18 +1084,23 @@ def cell(text: str) -> str:
 
 def as_csv(found: Answer, given: list[list[str]]) -> str:
     """The answer and its assumptions as CSV; numbers in full, sizes in bytes, times in seconds."""
-    lines = ["kind,name,value,text,remark"]
+    lines = ["kind,name,value,bound,text,remark"]
     for row in given:
-        lines.append(f"assumption,{quoted(row[0])},,{quoted(row[1])},")
-    lines.append(f"verdict,{quoted(found.title)},,{quoted(found.text)},")
+        lines.append(f"assumption,{quoted(row[0])},,,{quoted(row[1])},")
+    lines.append(f"verdict,{quoted(found.title)},,,{quoted(found.text)},")
+    for change in found.changes:
+        lines.append(f"change,{quoted('It would fit with')},,,{quoted(change.text)},")
+    for warning in found.warnings:
+        lines.append(f"warning,{quoted('Mind')},,,{quoted(warning)},")
     for result in found.rows:
-        lines.append(f"result,{quoted(result.name)},{full(result.value)},{quoted(result.text)},{quoted(result.remark)}")
+        lines.append(f"result,{quoted(result.name)},{full(result.value)},{result.bound},{quoted(result.text)},{quoted(result.remark)}")
     return "\n".join(lines) + "\n"
 
 
 def full(value: float) -> str:
-    """A number in up to ten digits, without commas."""
-    return f"{math.floor(value)}" if value >= 1e6 and value < 1e15 else short(value).replace(",", "")
+    """A number: a whole one in full, another in four digits, without commas."""
+    whole = value < 1e15 and (value >= 1e6 or value == math.floor(value))
+    return f"{math.floor(value)}" if whole else short(value).replace(",", "")
 
 
 def quoted(text: str) -> str:

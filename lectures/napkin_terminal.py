@@ -1,6 +1,6 @@
 """The calculator in a terminal: a config.json and options in, a table or JSON out.
 
-In go the words of a command line, out come text and an exit status: 0 it was answered, 2 it cannot be
+In go the words of a command line, out come text and an exit status: 0 it fits, 1 it does not, 2 it cannot be
 asked. Nothing is sent anywhere. The answers are those of `napkin_answers.py`.
 """
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rich.table import Table
 from hardware import CARDS, Card
 from napkin import SECTIONS
 from napkin_answers import (
-    FIELDS, Answer, Device, answer, as_csv, as_markdown, asks, assumptions, check, read_question,
+    FIELDS, Answer, Device, answer, as_csv, as_markdown, asks, assumptions, check, default_of, read_question,
 )
 from napkin_config import LARGEST, Reading, shape_of
 
@@ -58,7 +58,8 @@ def device_of(card: Card) -> Device:
 def nearest(name: str, known: Sequence[str]) -> str:
     """What is like a name that is not known."""
     lower = {it.lower(): it for it in known}
-    if found := get_close_matches(name.lower(), lower, 3, 0.3):
+    begin = [it for it in lower if it.startswith(name.strip().lower())] if name.strip() else []
+    if found := begin[:5] or get_close_matches(name.lower(), lower, 3, 0.3):
         return f"did you mean {' or '.join(lower[it] for it in found)}?"
     return f"there are {', '.join(known)}"
 
@@ -94,22 +95,33 @@ def read_model(name: str) -> Reading:
 
 def parser() -> Parser:
     """The options: one for each field of the calculator."""
-    result = Parser("napkin.py", description="Does a model fit, how long does it train, how fast does it serve?")
+    result = Parser(
+        "napkin.py",
+        description="Does a model fit, how long does it train, how fast does it serve?",
+        epilog="In [brackets] is what an option is where nobody gives it, in pretrain, finetune and serve where these differ. "
+        "Exit status: 0 it fits, 1 it does not, 2 it cannot be asked.",
+    )
     result.add_argument("model", nargs="?", help="a config.json, - for standard input, or the name of a model: --list")
     result.add_argument("--job", default="pretrain", help="pretrain, finetune or serve")
     result.add_argument("--device", default="H100 SXM", help="a GPU of lectures/hardware.py")
     for field in FIELDS:
         choices = f": {', '.join(c[0] for c in field.choices)}" if field.choices else f", {field.hint}"
-        result.add_argument(f"--{field.name}", metavar="X", help=f"{field.label}{choices}".replace("%", "%%"))
-    result.add_argument("--json", action="store_true", help="for programs; sizes in bytes, times in seconds")
-    result.add_argument("--markdown", action="store_true", help="tables to take along")
-    result.add_argument("--csv", action="store_true", help="the same for a spreadsheet")
+        own = {default_of(field, job): None for job in ("pretrain", "finetune", "serve") if asks(field, job)}
+        default = f" [{', '.join(text or 'empty' for text in own)}]"
+        result.add_argument(f"--{field.name}", metavar="X", help=f"{field.label}{choices}{default}".replace("%", "%%"))
+    form = result.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="for programs; sizes in bytes, times in seconds")
+    form.add_argument("--markdown", action="store_true", help="tables to take along")
+    form.add_argument("--csv", action="store_true", help="the same for a spreadsheet")
     result.add_argument("--list", action="store_true", help="the models and devices that have a name")
     return result
 
 
 def show(found: Answer, given: list[list[str]], console: Console) -> None:
-    """The answer as tables."""
+    """The answer as tables, below what was asked."""
+    asked = dict(given)
+    job = dict(choice for field in FIELDS if field.name == "job" for choice in field.choices or []).get(asked["Job"], asked["Job"])
+    console.print(f"[dim]{escape(job)} {escape(asked['Model'])} on {escape(asked['GPUs'])} × {escape(asked['Device'])}[/]")
     mark, style = ("✓", "bold green") if found.fits else ("✗", "bold red")
     console.print(f"[{style}]{mark} {found.title}[/] {escape(found.text)}")
     for change in found.changes:
@@ -140,6 +152,7 @@ def ask(options: argparse.Namespace) -> tuple[Answer, list[list[str]]]:
     reading, device = read_model(options.model), named_device(options.device)
     assert reading.shape is not None
     texts = {f.name: text for f in FIELDS if (text := getattr(options, f.name)) is not None}
+    texts |= {f.name: texts[f.name].lower() for f in FIELDS if f.choices and f.name in texts}
     for field in FIELDS:
         if field.name in texts and options.job in ("pretrain", "finetune", "serve") and not asks(field, options.job):
             raise Misused(f"--{field.name} is nothing that {options.job} asks for")
@@ -172,4 +185,4 @@ def main(words: Sequence[str] | None = None) -> int:
         print((as_markdown if options.markdown else as_csv)(found, given), end="")
     else:
         show(found, given, Console(soft_wrap=False))
-    return 0
+    return 0 if found.fits else 1

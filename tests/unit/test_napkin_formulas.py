@@ -251,7 +251,7 @@ def test_a_weight_of_qlora_has_the_published_bits() -> None:
 
 
 @pytest.mark.parametrize(("key", "kind", "options"), [
-    ("adamw", "AdamW", {}), ("momentum", "SGD", {"momentum": 0.9}), ("sgd", "SGD", {}),
+    ("adamw-float32", "AdamW", {}), ("momentum", "SGD", {"momentum": 0.9}), ("sgd", "SGD", {}),
 ])  # fmt: skip
 def test_a_real_optimizer_keeps_as_many_bytes(key: str, kind: str, options: dict[str, float]) -> None:
     import torch
@@ -284,7 +284,7 @@ def test_adafactor_keeps_next_to_nothing_and_muon_one_average() -> None:
 
 def test_recipes_and_their_bytes() -> None:
     assert {it.key: it.total for it in napkin.RECIPES} == {
-        "adamw": 16, "adamw-mixed": 16, "adamw-mixed-grad32": 18, "adamw-mixed-state16": 12, "adam-8bit": 10,
+        "adamw-float32": 16, "adamw-mixed": 16, "adamw-mixed-grad32": 18, "adamw-mixed-state16": 12, "adam-8bit": 10,
         "adamw-bfloat16-state32": 12, "adamw-bfloat16": 8, "momentum": 12, "sgd": 8, "adafactor": 8, "muon": 12,
         "lora": 16, "qlora": 16,
     }  # fmt: skip
