@@ -107,11 +107,41 @@ SETTINGS = [
     ("decimal.getcontext().prec = 5", "decimal.getcontext().prec == 28"),
     ("sys.setrecursionlimit(5000)", "sys.getrecursionlimit() != 5000"),
     ("warnings.simplefilter('module')", "warnings.filters[0][0] != 'module'"),
-]
+    ("warnings.showwarning = print", "warnings.showwarning is not print"),
+    ("logging.captureWarnings(True)", "logging._warnings_showwarning is None"),
+    ("logging.getLogger('litbook_test').setLevel(10)", "logging.getLogger('litbook_test').level == 0"),
+    ("logging.root.addHandler(logging.NullHandler())", "not any(type(h) is logging.NullHandler for h in logging.root.handlers)"),
+    ("logging.disable(50)", "logging.root.manager.disable == 0"),
+    ("os.environ['TZ'] = 'Asia/Tokyo'; time.tzset()", "time.tzname[0] != 'JST'"),
+    ("os.umask(0o070)", "os.umask(0o022) != 0o070"),
+    ("signal.setitimer(signal.ITIMER_VIRTUAL, 50)", "signal.getitimer(signal.ITIMER_VIRTUAL)[0] == 0"),
+    ("signal.signal(signal.SIGUSR1, signal.SIG_IGN)", "signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL"),
+    ("gc.set_threshold(7, 8, 9)", "gc.get_threshold() != (7, 8, 9)"),
+    ("gc.disable()", "gc.isenabled()"),
+    ("KEPT.set(3)", "KEPT.get() == 0"),
+    ("sys.path.insert(0, '/nowhere')", "'/nowhere' not in sys.path"),
+    ("sys.argv.append('--left')", "'--left' not in sys.argv"),
+    ("sys.stdin = None", "sys.stdin is not None"),
+    ("sys.displayhook = sys.excepthook = threading.excepthook = print", "print not in (sys.displayhook, sys.excepthook, threading.excepthook)"),
+    ("sys.setswitchinterval(0.5)", "sys.getswitchinterval() < 0.5"),
+    ("sys.set_int_max_str_digits(0)", "sys.get_int_max_str_digits() == 4300"),
+    ("np.seterrcall(print)", "np.geterrcall() is None"),
+    ("np.setbufsize(16384)", "np.getbufsize() == 8192"),
+    ("torch.backends.cudnn.benchmark = torch.backends.cudnn.deterministic = True", "not (torch.backends.cudnn.benchmark or torch.backends.cudnn.deterministic)"),
+    ("torch.backends.mkldnn.enabled = False", "torch.backends.mkldnn.enabled"),
+    ("torch.set_flush_denormal(True)", "torch.tensor(5e-324, dtype=torch.float64).item() > 0"),
+    ("torch.set_autocast_enabled('cpu', True)", "not torch.is_autocast_enabled('cpu')"),
+    ("torch.set_autocast_dtype('cpu', torch.float16)", "torch.get_autocast_dtype('cpu') == torch.bfloat16"),
+    ("torch.set_warn_always(True)", "not torch.is_warn_always_enabled()"),
+    ("torch.backends.cuda.enable_flash_sdp(False)", "torch.backends.cuda.flash_sdp_enabled()"),
+    ("matplotlib.pyplot.figure('left')", "matplotlib.pyplot.get_fignums() == []"),
+    ("matplotlib.colormaps.register(matplotlib.colormaps['viridis'], name='left')", "'left' not in matplotlib.colormaps"),
+]  # fmt: skip
 
 
 def test_what_a_section_sets_is_put_back_behind_it(tmp_path: Path) -> None:
-    imports = "import decimal, os, sys, warnings\nimport matplotlib, torch\nimport numpy as np\n"
+    imports = "import contextvars, decimal, gc, logging, os, signal, sys, threading, time, warnings\n"
+    imports += "import matplotlib.pyplot, torch\nimport numpy as np\nKEPT = contextvars.ContextVar('kept', default=0)\n"
     sets, holds = ("\n    ".join(lines) for lines in zip(*SETTINGS, strict=True))
     asserts = holds.replace("\n    ", "\n    assert ")
     text = f"{HEAD}{imports}\n\ndef main():\n    one()\n    two()\n\n\ndef one():\n    {sets}\n\n\n"

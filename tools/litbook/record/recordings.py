@@ -264,7 +264,7 @@ def _says_the_same(was: model.Section, now: model.Section) -> bool:
 
 def dumps(record: model.Record) -> str:
     """The recording of a run, as the text of its file."""
-    return encoding.dumps(trim(record))
+    return encoding.dumps(consistency.sealed(trim(record)))
 
 
 # ---------------------------------------------------------------------------- what a recording holds
