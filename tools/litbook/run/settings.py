@@ -30,7 +30,11 @@ _ALL = slice(None)  # the list stays, and gets back what was in it
 _LOCALE = partial(locale.setlocale, locale.LC_ALL), partial(locale.setlocale, locale.LC_ALL)
 _HOOKS = (sys, "displayhook"), (sys, "excepthook"), (sys, "unraisablehook"), (threading, "excepthook")
 _STREAMS = (sys, "stdin"), (sys, "stdout"), (sys, "stderr")
-_TIMERS = [getattr(signal, name) for name in ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF") if hasattr(signal, name)]
+_TIMERS = [
+    getattr(signal, name)
+    for name in ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
+    if hasattr(signal, name)
+]
 _SIGNALS = sorted(signal.valid_signals())
 
 
@@ -136,7 +140,9 @@ _Log = tuple[int, list[logging.Handler], list[Any], bool, bool]
 
 def _logs() -> tuple[int, dict[str, _Log]]:
     """What is logged: the level below which nothing is, and the state of each logger."""
-    loggers = {name: it for name, it in logging.root.manager.loggerDict.items() if isinstance(it, logging.Logger)}
+    loggers = {
+        name: it for name, it in logging.root.manager.loggerDict.items() if isinstance(it, logging.Logger)
+    }
     state = {
         name: (it.level, [*it.handlers], [*it.filters], it.propagate, bool(it.disabled))
         for name, it in {"": logging.root, **loggers}.items()
