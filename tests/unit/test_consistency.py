@@ -122,9 +122,7 @@ def test_what_nothing_else_in_it_gainsays_breaks_the_seal(kind: str, tmp_path: P
     assert recordings.read(file, "lecture_sample").count() == {"holds": 2}
     assert was in text
     file.write_text(text.replace(was, now, 1))
-    with pytest.raises(
-        RecordError, match="was changed by hand or damaged: section .* is not what was recorded there"
-    ):
+    with pytest.raises(RecordError, match="is not what was recorded there"):
         recordings.read(file, "lecture_sample")
 
 

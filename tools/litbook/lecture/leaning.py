@@ -5,7 +5,7 @@ change is
 
     an assignment to `global`, to an attribute or an item, of a class, a function or a module too;
     a call of a method whose result nobody takes (`MODEL.eval()`, `SEEN.append(1)`), or of a method of the
-    lecture's that changes its `self`; a function that is made to change what it is given (`heappush`, `out=`);
+    lecture's that changes its `self`; a function that changes what it is given (`heappush`, `out=`);
     any use of what is spent by use: an iterator, an open file, a generator of random numbers;
     a file that is written, by its name;
 
@@ -38,13 +38,13 @@ GIVEN = frozenset(
 )
 # What makes an object that is another one after each use.
 SPENT = frozenset(
-    "Generator Random RandomState accumulate chain count cycle default_rng enumerate filter iter map open product"
-    " repeat reversed zip".split()
+    "Generator Random RandomState accumulate chain count cycle default_rng enumerate filter iter map open"
+    " product repeat reversed zip".split()
 )
 # Calls that leave a file of the name that they are given.
 WRITES = frozenset(
-    "dump makedirs mkdir rename save save_file save_model savefig savetxt savez savez_compressed to_csv to_json to_parquet"
-    " touch write_bytes write_text".split()
+    "dump makedirs mkdir rename save save_file save_model savefig savetxt savez savez_compressed to_csv"
+    " to_json to_parquet touch write_bytes write_text".split()
 )
 # Methods that are called for what they print or draw, and settings of modules that are put back.
 _SPEAKS = frozenset("close flush plot print scatter show bar hist info warning debug summary".split())

@@ -3,7 +3,7 @@
 In go a recording's text and the record that was read of it; `check` raises a `RecordError` for marks of a
 merge, keys that stand twice, dates that are none or lie ahead, numbers that are not what their text says, and
 verdicts that do not follow from their operands; these compare values of Python's own types alone. Whatever else
-was changed breaks the `seal` of its section. A seal is no signature: who forges a recording forges it, too.
+was changed breaks the `seal` of its section. A seal is no signature: who forges a recording forges it.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ def check(text: str, record: Record, shown: str) -> None:
         raise RecordError(f"{shown} was changed by hand or damaged: {error}") from None
     environments = [record.environment, *(section.run for section in record.sections if section.run)]
     why = next(filter(None, map(_date, environments)), "")
-    why = why or next(filter(None, map(_section, record.sections)), "") or _broken_seal(record)
+    why = why or next(filter(None, map(_section, record.sections)), "")
     if why:
         raise RecordError(f"{shown} was changed by hand or damaged: {why}")
 
 
 def seal(section: Section, environment: Environment) -> str:
-    """The hash of a section's entry and of the environment that it ran in, but for where it stands in its file.
+    """The hash of a section's entry and of the environment that it ran in, but for where it stands.
 
     So lines above it may come and go, on another branch as well.
     """
@@ -83,12 +83,15 @@ def sealed(record: Record) -> Record:
     return replace(record, sections=tuple(sections))
 
 
-def _broken_seal(record: Record) -> str:
-    """Which section is not as it was recorded; nothing where none has a seal: it is from before there were any."""
+def check_seals(record: Record, shown: str) -> None:
+    """Raise `RecordError` where a section is not as it was recorded.
+
+    Nothing is said where none has a seal: the recording is from before there were any.
+    """
     for section in record.sections if any(entry.seal for entry in record.sections) else ():
         if section.seal != seal(section, record.environment):
-            return f"section {section.key!r:.80} is not what was recorded there"
-    return ""
+            what = f"section {section.key!r:.80} is not what was recorded there"
+            raise RecordError(f"{shown} was changed by hand or damaged: {what}")
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> None:

@@ -48,6 +48,10 @@ def read(file: Path, lecture: str) -> model.Record:
     if not PLAIN.fullmatch(slug):
         what = "has a device whose name is not of small letters, digits and -"
         raise _refusal(f"{shown} {what}: {slug[:80]!r}")
+    try:
+        consistency.check_seals(record, shown)
+    except RecordError as error:
+        raise _refusal(str(error)) from None
     return record
 
 

@@ -1,9 +1,9 @@
 """What a section may set for itself: read before it, and put back behind it.
 
 Each setting is a name, a way to read, a way to write; a library's are read where the library is there. A
-`contextvars` variable needs none, since each section runs in a copy of the context. What stays: what a section
-does to files, to objects of the lecture (`lecture.leaning` tells of these) and to names of modules, the trace
-function (a debugger's), limits of the process, `os.putenv`.
+variable of `contextvars` needs none, since each section runs in a copy of the context. What stays: what a
+section does to files, to objects of the lecture and to names of modules (`lecture.leaning` tells of these),
+the trace function (a debugger's), limits of the process, `os.putenv`.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _of_torch(torch: Any) -> list[tuple[str, Callable[[], Any], Callable[[Any], 
     options, cuda, backends = torch._tensor_str.PRINT_OPTS, torch.backends.cuda, torch.backends
     flags = [(backends.cudnn, name) for name in ("enabled", "benchmark", "deterministic")]
     flags.append((backends.mkldnn, "enabled"))
-    kinds = ("cpu", "cuda")
+    kinds, switch, to = ("cpu", "cuda"), torch.set_autocast_enabled, torch.set_autocast_dtype
     return [
         ("default dtype", torch.get_default_dtype, torch.set_default_dtype),
         ("default device", torch.get_default_device, torch.set_default_device),
@@ -103,8 +103,8 @@ def _of_torch(torch: Any) -> list[tuple[str, Callable[[], Any], Callable[[Any], 
         ("printing", lambda: dict(vars(options)), vars(options).update),
         ("warnings", torch.is_warn_always_enabled, torch.set_warn_always),
         ("small floats", _flushes, torch.set_flush_denormal),
-        *((f"autocast {k}", partial(torch.is_autocast_enabled, k), partial(torch.set_autocast_enabled, k)) for k in kinds),
-        *((f"{k} autocast", partial(torch.get_autocast_dtype, k), partial(torch.set_autocast_dtype, k)) for k in kinds),
+        *((f"autocast {k}", partial(torch.is_autocast_enabled, k), partial(switch, k)) for k in kinds),
+        *((f"{k} autocast", partial(torch.get_autocast_dtype, k), partial(to, k)) for k in kinds),
         *((name, partial(getattr, module, name), partial(setattr, module, name)) for module, name in flags),
         ("flash", cuda.flash_sdp_enabled, cuda.enable_flash_sdp),
         ("lean attention", cuda.mem_efficient_sdp_enabled, cuda.enable_mem_efficient_sdp),
@@ -113,7 +113,7 @@ def _of_torch(torch: Any) -> list[tuple[str, Callable[[], Any], Callable[[Any], 
 
 
 def _flushes(smallest: float = 5e-324) -> bool:
-    """Whether the processor takes floats that are too small to be normal for zero: there is no other way to ask."""
+    """Whether the processor takes floats that are too small to be normal for zero; torch cannot be asked."""
     return smallest * 1.0 == 0
 
 
