@@ -2,8 +2,8 @@
 
 In go a recording's text and the record that was read of it; `check` raises a `RecordError` for marks of a
 merge, keys that stand twice, dates that are none or lie ahead, numbers that are not what their text says, and
-verdicts that do not follow from their operands; these compare values of Python's own types alone. Whatever else
-was changed breaks the `seal` of its section. A seal is no signature: who forges a recording forges it.
+verdicts that do not follow from their operands; these compare values of Python's own types alone. Whatever
+else was changed breaks the `seal` of its section. A seal is no signature: who forges a recording forges it.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 A lecture has a process to itself, so nothing is put back for the sake of another one. What stays changed
 until the process ends: defaults of libraries, threads, the trace of what was imported; what a section sets,
-`settings` puts back behind it. Put back is what would change what litbook does with the record: the modules it
-is made of, the limits of the interpreter, what `run` has set itself. Each entry is a name, a way to read, a way
-to write.
+`settings` puts back behind it. Put back is what would change what litbook does with the record: the modules
+it is made of, the limits of the interpreter, what `run` has set itself. Each entry is a name, a way to read,
+a way to write.
 """
 
 from __future__ import annotations
