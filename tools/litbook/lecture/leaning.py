@@ -121,10 +121,10 @@ class Leanings:
             {name for name, value in _made(file.tree) if _learns(value, every)} for file in lecture.files
         ]
         self._parts: dict[GlobalName, set[GlobalName]] = {}  # names whose objects are parts of each other
-        for file in lecture.files:
-            for name, value in _made(file.tree):
-                for part in _parts_of(value) & self._values[file.number]:
-                    pair = (file.number, name), (file.number, part)
+        for text in lecture.files:
+            for name, value in _made(text.tree):
+                for part in _parts_of(value) & self._values[text.number]:
+                    pair = (text.number, name), (text.number, part)
                     for one, other in (pair, pair[::-1]):
                         self._parts.setdefault(one, set()).add(other)
 
@@ -182,8 +182,8 @@ class Leanings:
                     for name in _kept_defaults(call, helper) & changed:
                         summary.changed.setdefault((home, f"{helper.name}({name}=…)"), (file, call))
                         summary.read.setdefault((home, f"{helper.name}({name}=…)"), (file, call))
-            for call in inside if self._methods else ():
-                for base in self._own_changes(call, summary):
+            for one in inside if self._methods else ():
+                for base in self._own_changes(one, summary):
                     for name in origins.of(base):
                         self._note(summary, name, given, file, base)
             for inner in inside:
