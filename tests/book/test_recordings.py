@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.records import fill
+from tests.records import fill, unsealed
 from tests.running import COMMAND, HEAD, REPO, command, process, sampled, write
 
 from litbook.errors import RecordError
@@ -80,7 +80,8 @@ class Place:
         self.lecture.write_text(text.replace(was, now), encoding="utf-8")
 
     def damage(self, was: str, now: str) -> bytes:
-        text = self.file.read_text(encoding="utf-8")
+        """Put other values there, without the seals that would tell of it."""
+        text = unsealed(self.file.read_text(encoding="utf-8"))
         assert was in text
         self.file.write_text(text.replace(was, now), encoding="utf-8")
         return self.file.read_bytes()
@@ -172,8 +173,8 @@ def test_an_edited_value_in_the_recording_is_found_and_approve_repairs_it(record
         for line in difflib.unified_diff(before.splitlines(), recorded.file.read_text().splitlines(), n=0)
         if re.match(r"[-+][^-+]", line)
     ]
-    # the environment with its date, and what was measured: nothing else
-    assert len(changed) <= 2 + 4
+    # the environment with its date, what was measured, and the seal of the section: nothing else
+    assert len(changed) <= 2 + 4 + 2
     assert recorded.run().returncode == 0
 
 
@@ -337,7 +338,7 @@ def test_a_failing_claim_counts_for_more_than_a_recording_that_cannot_be_used(re
 
 
 def test_hostile_text_in_a_recording_is_shown_as_text_and_cut(recorded: Place) -> None:
-    data = json.loads(recorded.file.read_text())
+    data = json.loads(unsealed(recorded.file.read_text()))
     hostile = "\u001b[31m<script>alert(1)</script>" + "x" * 10**5
     for section in data["sections"]:
         shots = section.get("snapshots", [])

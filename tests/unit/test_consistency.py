@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tests.records import unsealed
 from tests.running import HEAD, record, write
 
 from litbook.errors import RecordError
@@ -72,6 +73,81 @@ def test_a_recording_that_contradicts_itself_is_refused(file: Path, was: str, no
     with pytest.raises(RecordError) as raised:
         recordings.read(file, "lecture_sample")
     assert says in str(raised.value) and "changed by hand or damaged" in str(raised.value)
+
+
+SLOW = f"""{HEAD}
+import numpy as np
+import torch
+
+
+def main():
+    one()
+
+
+@requires("slow")
+def one():
+    name = "alpha"  # @inspect name
+    w = np.float64(0.25)  # @inspect w as s
+    x = torch.tensor([1.0, 2.0, 4.0])  # @inspect x
+    for i in range(9):
+        s = i * i  # @inspect s
+    print("printed here")
+    note(f"It is {{x.sum()}}.")
+    question("What is it?", answer=w, check=1 / 4, why="because")
+    assert x.sum() == 7, "seven in all"
+    assert w == 0.25, "a quarter"
+"""
+CHANGED = {  # what a run would not have written, and no other value of the file gainsays
+    "a text that is shown": ("alpha", "omega"),
+    "a number of NumPy's": ("0.25", "0.75"),
+    "an element of a tensor": ("[1.0,2.0,4.0]", "[1.0,2.0,5.0]"),
+    "a caption": ("seven in all", "eight in all"),
+    "a claim's own text": ("x.sum() == 7", "x.sum() == 8"),
+    "what was printed": ("printed here", "printed there"),
+    "prose": ("It is 7.0.", "It is 8.0."),
+    "why": ("because", "perhaps"),
+    "a unit": (',"s"', ',"ms"'),
+    "how often": (",9", ",8"),
+    "a device": ('"name":"', '"name":"another '),
+    "a date": ('"date":"20', '"date":"19'),
+    "what it depends on": ('"depends":"', '"depends":"0'),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGED)
+def test_what_nothing_else_in_it_gainsays_breaks_the_seal(kind: str, tmp_path: Path) -> None:
+    file, (was, now) = tmp_path / "recordings" / "lecture_sample.cpu.json", CHANGED[kind]
+    recordings.write(file, replace(record(tmp_path, SLOW, slow=True), lecture="lecture_sample"))
+    text = file.read_text()
+    assert recordings.read(file, "lecture_sample").count() == {"holds": 2}
+    assert was in text
+    file.write_text(text.replace(was, now, 1))
+    with pytest.raises(RecordError, match="is not what was recorded there"):
+        recordings.read(file, "lecture_sample")
+
+
+@pytest.mark.parametrize("what", ["claims", "values", "pieces", "loops"])
+@pytest.mark.parametrize("how", ["doubled", "left out", "exchanged"])
+def test_what_a_merge_doubles_leaves_out_or_exchanges_breaks_the_seal(
+    what: str, how: str, tmp_path: Path
+) -> None:
+    """So it is with `merge=union`, which keeps the lines of both sides."""
+    file = tmp_path / "recordings" / "lecture_sample.cpu.json"
+    recordings.write(file, replace(record(tmp_path, SLOW, slow=True), lecture="lecture_sample"))
+    data = json.loads(file.read_text())
+    (entry,) = (it for it in data["sections"] if it["key"] == "one")
+    rows = entry[what]
+    entry[what] = {"doubled": [*rows, rows[-1]], "left out": rows[:-1], "exchanged": rows[::-1]}[how]
+    if entry[what] == rows:
+        return  # there is one
+    file.write_text(json.dumps(data))
+    with pytest.raises(RecordError, match="was changed by hand or damaged"):
+        recordings.read(file, "lecture_sample")
+
+
+def test_a_recording_from_before_there_were_seals_is_read(file: Path) -> None:
+    file.write_text(unsealed(file.read_text()))
+    assert recordings.read(file, "lecture_sample").count()["holds"] > 0
 
 
 def test_marks_of_a_merge_are_named(file: Path) -> None:

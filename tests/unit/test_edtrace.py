@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.running import judged, messages, one, record, section, shown, write
+from tests.running import failures, judged, line_of, messages, one, record, section, shown, write
 from tests.unit.test_author import PIXEL
 from tests.unit.test_terminal import printed
 
@@ -639,6 +639,57 @@ def test_what_edtrace_takes_for_a_comment_is_a_remark(tmp_path: Path) -> None:
         "@inspect stands on a line of its own and belongs to no statement",
     ]
     assert [it.text for it in one(made, "steps").values][:1] == ["y"]
+
+
+COMMENTS = {  # as they stand in courses, or might; each with the expressions that it shows
+    "# @ inspect y": [],
+    "# @clear": [],
+    "# @stepover": [],
+    "# @inspect x, @inspect y": ["x", "y"],
+    "#@inspect y @stepover @clear x": ["y"],
+    "# @inspect y @clear x y": ["y"],
+    "# Spanish + English @inspect y": ["y"],
+    "# [batch trial] @inspect y": ["y"],
+    "# Latex @stepover": [],
+    "# @inspect x.real y.real": ["x.real", "y.real"],
+    "# @inspect y unknown  # Doesn't propagate to x!": ["y"],
+    "# @inspect unknown # Warning: this doesn't work": [],
+    "# @inspect self.Q": [],
+    "# @hide this": [],
+    "# @stepover x": [],
+    "# @inspect y.": [],
+    "# @inspect: y": [],
+    "# @inspect (y": [],
+    "# @inspect y - what it is": [],
+    "# @inspect y, which is it": ["y"],
+    "# @INSPECT y": [],
+    "# @inspects y": [],
+    "# @inspect y = 3": [],
+    "# @animate y": [],
+    "# mail me@clear.com, @percyliang": [],
+}
+
+
+def test_the_odd_lines_of_courses_run_and_are_at_most_remarks(tmp_path: Path) -> None:
+    """One lecture has them all, behind a statement, on a line of its own, and behind `else:`."""
+    lines, at = ["x = 1"], dict[str, int]()
+    for comment in COMMENTS:
+        at[comment] = len(lines)
+        lines += [f"y = x + 1  {comment}", comment]
+    lines += [
+        "if x == 2:",
+        "    pass",
+        *(line for c in COMMENTS for line in (f"else:  {c}", f"    x = 1  {c}")),
+    ][:4]
+    body = "\n".join(f"    {line}" for line in lines)
+    text = f"from edtrace import text\n\n\ndef main():\n    one()\n\n\ndef one():\n    text('One.')\n{body}\n    assert x == 1\n"
+    made = record(tmp_path, text, words="edtrace")
+    found = judged(made, words="edtrace")
+    assert failures(made) == [] and found.errors == []
+    first = line_of(text, "x = 1") - one(made).first
+    values = [v for v in one(made).values if v.kind != "clear"]
+    shown = {c: [v.text for v in values if v.line == first + line] for c, line in at.items()}
+    assert shown == COMMENTS
 
 
 def test_the_same_lines_are_errors_in_litbooks_own_words(tmp_path: Path) -> None:

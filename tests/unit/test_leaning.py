@@ -58,6 +58,109 @@ KINDS = {  # what is made, what changes it, what reads it
     "read in a helper": ("X = MODEL = Model()", "train(MODEL, 2)", "assert look() == 2"),
 }
 
+OWN = """
+import collections, heapq, itertools, math, operator, random
+import numpy as np, torch
+from pathlib import Path
+
+
+class Counter:
+    total = 0
+    def __init__(self):
+        self.n = 0
+        self.inner = []
+    def bump(self):
+        self.n += 1
+    def deeper(self):
+        self.bump()
+    def put_in(self, x):
+        self.inner.append(x)
+    def look(self):
+        return self.n
+    def __call__(self):
+        self.n += 1
+    def __iadd__(self, x):
+        self.n += x
+        return self
+    def __enter__(self):
+        self.n += 1
+        return self
+    def __exit__(self, *a):
+        pass
+
+
+def helper(x=[]):
+    x.append(1)
+    return len(x)
+
+
+def counted():
+    counted.calls = getattr(counted, "calls", 0) + 1
+"""
+MORE_KINDS = {  # with classes and functions of `OWN`
+    "an own method": ("X = Counter()", "X.bump()", "assert X.n == 1"),
+    "an own method that calls one": ("X = Counter()", "X.deeper()", "assert X.look() == 1"),
+    "an own method that keeps what it gets": ("X = Counter()", "X.put_in(3)", "assert X.inner == [3]"),
+    "a call of an object": ("X = Counter()", "X()", "assert X.n == 1"),
+    "+= of an object": ("X = Counter()", "global X\n    X += 1", "assert X.n == 1"),
+    "a with of an object": ("X = Counter()", "with X:\n        pass", "assert X.n == 1"),
+    "an attribute of a class": ("", "Counter.total = 3", "assert Counter.total == 3"),
+    "an attribute of a function": ("", "counted()", "assert counted.calls == 1"),
+    "a default argument": ("", "helper()", "assert helper() == 2"),
+    "a generator of random numbers": ("X = random.Random(0)", "x = X.random()", "assert X.random() < 1"),
+    "numpy's generator": ("X = np.random.default_rng(0)", "x = X.normal(size=3)", "assert X.normal() < 9"),
+    "torch's generator": ("X = torch.Generator()", "x = torch.randn(3, generator=X)", "assert torch.randn(1, generator=X) < 9"),
+    "an iterator": ("X = iter([1, 2])", "x = next(X)", "assert next(X) == 2"),
+    "a for over an iterator": ("X = iter([1, 2])", "for x in X:\n        pass", "assert list(X) == []"),
+    "an iterator made a list": ("X = iter([1, 2])", "x = list(X)", "assert list(X) == []"),
+    "itertools.count": ("X = itertools.count()", "x = next(X)", "assert next(X) == 1"),
+    "heapq": ("X = [3]", "heapq.heappush(X, 1)", "assert X[0] == 1"),
+    "random.shuffle": ("X = [1, 2, 3]", "random.shuffle(X)", "assert X[0] in (1, 2, 3)"),
+    "setattr": ("X = Counter()", "setattr(X, 'n', 4)", "assert X.n == 4"),
+    "operator.setitem": ("X = [1]", "operator.setitem(X, 0, 4)", "assert X[0] == 4"),
+    "globals()": ("X = 1", "globals()['X'] = 4", "assert X == 4"),
+    "del an item": ("X = [1, 2]", "del X[0]", "assert X == [2]"),
+    "del an attribute": ("X = Counter()", "del X.n", "assert not hasattr(X, 'n')"),
+    "+= a list by name": ("X = [1]\nY = [2]", "global X\n    X += Y", "assert X == [1, 2]"),
+    "|= a dict": ("X = {}", "global X\n    X |= {'a': 1}", "assert X == {'a': 1}"),
+    "out=": ("X = np.zeros(2)", "np.add(X, 1, out=X)", "assert X.sum() == 2"),
+    "np.copyto": ("X = np.zeros(2)", "np.copyto(X, 1)", "assert X.sum() == 2"),
+    "fill": ("X = np.zeros(2)", "X.fill(1)", "assert X.sum() == 2"),
+    "X[...] op": ("X = np.zeros(2)", "X[:] += 1", "assert X.sum() == 2"),
+    "nn.init": ("X = torch.nn.Linear(1, 1)", "torch.nn.init.zeros_(X.weight)", "assert X.weight.sum() == 0"),
+    "backward": ("X = torch.ones(2, requires_grad=True)", "X.sum().backward()", "assert X.grad.sum() == 2"),
+    "backward by name": ("X = torch.ones(2, requires_grad=True)", "loss = (X * 2).sum()\n    loss.backward()", "assert X.grad.sum() == 4"),
+    "eval()": ("X = torch.nn.Dropout()", "X.eval()", "assert not X.training"),
+    "to a dtype": ("X = torch.nn.Linear(1, 1)", "X.double()", "assert X.weight.dtype == torch.float64"),
+    "half": ("X = torch.nn.Linear(1, 1)", "X.to(torch.float16)", "assert X.weight.dtype == torch.float16"),
+    "requires_grad_": ("X = torch.nn.Linear(1, 1)", "X.requires_grad_(False)", "assert not X.weight.requires_grad"),
+    "a hook": ("X = torch.nn.Linear(1, 1)", "X.register_forward_hook(print)", "assert len(X._forward_hooks) == 1"),
+    "an optimizer of the module": ("X = torch.nn.Linear(1, 1)\nO = torch.optim.SGD(X.parameters(), lr=1)", "O.step()", "assert X.weight.grad is None"),
+    "zero_grad": ("X = torch.nn.Linear(1, 1)", "X.zero_grad()", "assert X.weight.grad is None"),
+    "rotate": ("X = collections.deque([1, 2])", "X.rotate(1)", "assert X[0] == 2"),
+    "subtract": ("X = collections.Counter()", "X.subtract('a')", "assert X['a'] == -1"),
+    "difference_update": ("X = {1, 2}", "X.difference_update({1})", "assert X == {2}"),
+    "move_to_end": ("X = collections.OrderedDict(a=1, b=2)", "X.move_to_end('a')", "assert list(X) == ['b', 'a']"),
+    "defaultdict": ("X = collections.defaultdict(int)", "y = X['a']", "assert len(X) == 1"),
+    "an alias of the module": ("X = [1]\nY = X", "X.append(2)", "assert Y == [1, 2]"),
+    "a container of it": ("X = [1]\nY = {'x': X}", "X.append(2)", "assert Y['x'] == [1, 2]"),
+    "through a method's result": ("X = {'a': [1]}", "for v in X.values():\n        v.append(2)", "assert X['a'] == [1, 2]"),
+    "a comprehension of calls": ("X = []", "y = [X.append(i) for i in range(2)]", "assert len(X) == 2"),
+    "a bound method": ("X = []", "f = X.append\n    f(1)", "assert X == [1]"),
+    "a map": ("X = []", "list(map(X.append, [1]))", "assert X == [1]"),
+    "a closure": ("X = []", "def f():\n        X.append(1)\n    f()", "assert X == [1]"),
+    "a lambda": ("X = []", "f = lambda: X.append(1)\n    f()", "assert X == [1]"),
+    "a file": ("", "with open('left.txt', 'w') as f:\n        f.write('x')", "with open('left.txt') as f:\n        assert f.read() == 'x'"),
+    "a file by Path": ("", "Path('left.txt').write_text('x')", "assert Path('left.txt').read_text() == 'x'"),
+    "a file of a name": ("PATH = Path('left.txt')", "PATH.write_text('x')", "assert PATH.read_text() == 'x'"),
+    "an array in a file": ("", "np.save('left.npy', np.ones(2))", "assert np.load('left.npy').sum() == 2"),
+    "a checkpoint": ("", "torch.save({}, 'left.pt')", "assert torch.load('left.pt') == {}"),
+    "a name of a module": ("", "math.tau = 3", "assert math.tau == 3"),
+    "a walrus in global": ("X = 0", "global X\n    (X := 3)", "assert X == 3"),
+    "for target global": ("X = 0", "global X\n    for X in [3]:\n        pass", "assert X == 3"),
+    "a match": ("X = [[1]]", "match X:\n        case [y]:\n            y.append(2)", "assert X == [[1, 2]]"),
+}  # fmt: skip
+
 
 def lecture(made: str, changes: str, reads: str) -> str:
     main = "def main():\n    changer()\n    reader()\n"
@@ -76,6 +179,36 @@ def test_a_section_that_reads_what_another_changes_is_told_and_runs_after_it(
     made = record(tmp_path, text, sections=("reader",))
     assert made.count() == {"holds": 1}
     assert made.asked == ("reader",)
+
+
+@pytest.mark.parametrize("kind", MORE_KINDS)
+def test_whatever_changes_what_another_section_reads_is_told(kind: str, tmp_path: Path) -> None:
+    text = lecture(*MORE_KINDS[kind]).replace(BEFORE, OWN + BEFORE, 1)
+    told = leaning.find_leaning(parse.parse(text))
+    assert told and all(one.what.startswith("reader reads ") for one in told)
+    assert record(tmp_path, text, sections=("reader",)).count() == {"holds": 1}
+
+
+@pytest.mark.parametrize(
+    ("made", "changes", "reads"),
+    [
+        ("X = [1, 2]", "print(X)\n    note(f'{len(X)} of them')", "assert X == [1, 2]"),
+        ("X = [1, 2]", "y = sorted(X)\n    y.sort()\n    y.append(3)", "assert X == [1, 2]"),
+        ("X = Counter()", "assert X.look() == 0", "assert X.look() == 0"),
+        ("X = Counter()", "y = Counter()\n    y.bump()\n    y.put_in(X.n)", "assert X.n == 0"),
+        ("X = np.ones(2)", "y = np.add(X, 1)\n    np.add(X, 1, out=y)", "assert X.sum() == 2"),
+        ("X = torch.ones(2)", "w = torch.ones(2, requires_grad=True)\n    (w * X).sum().backward()", "assert X.sum() == 2"),
+        ("X = [3, 1]", "assert math.tau > X[1]", "assert math.tau > X[1]"),
+        ("X = [3]", "Path('a.txt').write_text('x')", "Path('a.txt').write_text('y')\n    assert Path('a.txt').read_text() == 'y'"),
+        ("X = 'a'", "note('see a.txt')", "note('see a.txt')\n    assert X == 'a'"),
+        ("X = [1]", "assert helper([2]) == 2", "assert helper([3]) == 2"),
+        ("X = [1]", "np.testing.assert_allclose(X, [1])", "assert X == [1]"),
+        ("X = {'a': 1}", "y = X['a'] + X.get('b', 0)", "assert X['a'] == 1"),
+    ],
+)  # fmt: skip
+def test_what_only_looks_at_a_thing_changes_nothing(made: str, changes: str, reads: str) -> None:
+    text = lecture(made, changes, reads).replace(BEFORE, OWN + BEFORE, 1)
+    assert [one.what for one in leaning.find_leaning(parse.parse(text))] == []
 
 
 @pytest.mark.parametrize(
@@ -107,11 +240,41 @@ SETTINGS = [
     ("decimal.getcontext().prec = 5", "decimal.getcontext().prec == 28"),
     ("sys.setrecursionlimit(5000)", "sys.getrecursionlimit() != 5000"),
     ("warnings.simplefilter('module')", "warnings.filters[0][0] != 'module'"),
-]
+    ("warnings.showwarning = print", "warnings.showwarning is not print"),
+    ("logging.captureWarnings(True)", "logging._warnings_showwarning is None"),
+    ("logging.getLogger('litbook_test').setLevel(10)", "logging.getLogger('litbook_test').level == 0"),
+    ("logging.root.addHandler(logging.NullHandler())", "not any(type(h) is logging.NullHandler for h in logging.root.handlers)"),
+    ("logging.disable(50)", "logging.root.manager.disable == 0"),
+    ("os.environ['TZ'] = 'Asia/Tokyo'; time.tzset()", "time.tzname[0] != 'JST'"),
+    ("os.umask(0o070)", "os.umask(0o022) != 0o070"),
+    ("signal.setitimer(signal.ITIMER_VIRTUAL, 50)", "signal.getitimer(signal.ITIMER_VIRTUAL)[0] == 0"),
+    ("signal.signal(signal.SIGUSR1, signal.SIG_IGN)", "signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL"),
+    ("gc.set_threshold(7, 8, 9)", "gc.get_threshold() != (7, 8, 9)"),
+    ("gc.disable()", "gc.isenabled()"),
+    ("KEPT.set(3)", "KEPT.get() == 0"),
+    ("sys.path.insert(0, '/nowhere')", "'/nowhere' not in sys.path"),
+    ("sys.argv.append('--left')", "'--left' not in sys.argv"),
+    ("sys.stdin = None", "sys.stdin is not None"),
+    ("sys.displayhook = sys.excepthook = threading.excepthook = print", "print not in (sys.displayhook, sys.excepthook, threading.excepthook)"),
+    ("sys.setswitchinterval(0.5)", "sys.getswitchinterval() < 0.5"),
+    ("sys.set_int_max_str_digits(0)", "sys.get_int_max_str_digits() == 4300"),
+    ("np.seterrcall(print)", "np.geterrcall() is None"),
+    ("np.setbufsize(16384)", "np.getbufsize() == 8192"),
+    ("torch.backends.cudnn.benchmark = torch.backends.cudnn.deterministic = True", "not (torch.backends.cudnn.benchmark or torch.backends.cudnn.deterministic)"),
+    ("torch.backends.mkldnn.enabled = False", "torch.backends.mkldnn.enabled"),
+    ("torch.set_flush_denormal(True)", "torch.tensor(5e-324, dtype=torch.float64).item() > 0"),
+    ("torch.set_autocast_enabled('cpu', True)", "not torch.is_autocast_enabled('cpu')"),
+    ("torch.set_autocast_dtype('cpu', torch.float16)", "torch.get_autocast_dtype('cpu') == torch.bfloat16"),
+    ("torch.set_warn_always(True)", "not torch.is_warn_always_enabled()"),
+    ("torch.backends.cuda.enable_flash_sdp(False)", "torch.backends.cuda.flash_sdp_enabled()"),
+    ("matplotlib.pyplot.figure('left')", "matplotlib.pyplot.get_fignums() == []"),
+    ("matplotlib.colormaps.register(matplotlib.colormaps['viridis'], name='left')", "'left' not in matplotlib.colormaps"),
+]  # fmt: skip
 
 
 def test_what_a_section_sets_is_put_back_behind_it(tmp_path: Path) -> None:
-    imports = "import decimal, os, sys, warnings\nimport matplotlib, torch\nimport numpy as np\n"
+    imports = "import contextvars, decimal, gc, logging, os, signal, sys, threading, time, warnings\n"
+    imports += "import matplotlib.pyplot, torch\nimport numpy as np\nKEPT = contextvars.ContextVar('kept', default=0)\n"
     sets, holds = ("\n    ".join(lines) for lines in zip(*SETTINGS, strict=True))
     asserts = holds.replace("\n    ", "\n    assert ")
     text = f"{HEAD}{imports}\n\ndef main():\n    one()\n    two()\n\n\ndef one():\n    {sets}\n\n\n"

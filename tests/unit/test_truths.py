@@ -330,7 +330,7 @@ NO_TRUTH = {  # the test of a claim, and what it comes to
 }
 A_TRUTH = (
     "n and n == 5", "bool(n)", "not xs", "np.bool_(n)", "x.all() == (x > 0).all()", "torch.tensor([True])", "np.array([True])",
-    "0 < n < 9", "n == 5 if n else n", "(big := n > 3)", "np.array(n) == 5", "x[:1] == 1",
+    "0 < n < 9", "n == 5 if n else n", "(big := n > 3)", "np.array(n) == 5", "x[:1] == 1", "sympy.Integer(n) < 9", "not sympy.Integer(n) > 9",
 )  # fmt: skip
 
 
@@ -351,7 +351,7 @@ def test_a_claim_whose_test_is_no_truth_fails_with_the_way_out(tmp_path: Path, t
 @pytest.mark.parametrize("test", A_TRUTH)
 def test_a_truth_is_pythons_numpys_or_a_tensor_of_one(tmp_path: Path, test: str) -> None:
     body = f"n, xs, x = 5, [], torch.ones(3)\nassert {test}, 'it holds'"
-    assert failures(record(tmp_path, section(body, "import torch\nimport numpy as np\n"))) == []
+    assert failures(record(tmp_path, section(body, "import sympy, torch\nimport numpy as np\n"))) == []
 
 
 def test_numpy_is_asked_of_a_generator_and_takes_nothing(tmp_path: Path) -> None:

@@ -502,7 +502,37 @@ PLACES = {  # each text says 71 where its word stands
     "what to see": 'g = explore(f, over={"x": [1, 2]}, at={"x": 2}, caption="A.", alt="A bar.", see="It is 71.")',
     "a limit": 'explore(f, over={"x": [1, 2]}, at={"x": 2}, caption="A.", alt="A.", limit=("the 71 GB", 3))',
 }
+MORE_PLACES = {  # the same, where nobody thought of it at first
+    "starred": 'note(*["It takes 71 bytes."])',
+    "a partial": 'functools.partial(note, "It takes 71 bytes.")()',
+    "a map": 'list(map(note, ["It takes 71 bytes."]))',
+    "another name": 'say_it = note\nsay_it("It takes 71 bytes.")',
+    "getattr": 'getattr(litbook, "note")("It takes 71 bytes.")',
+    "a default": 'def speak(text="It takes 71 bytes."):\n    note(text)\nspeak()',
+    "a walrus": 'note(t := "It takes 71 bytes.")',
+    "a template": 'note(string.Template("It takes $n bytes.").substitute(n=71))',
+    "replaced": 'note("It takes N bytes.".replace("N", "71"))',
+    "format_map": 'note("It takes {n} bytes.".format_map({"n": 71}))',
+    "a hole of a hole": "note(f\"It takes {f'{71}'} bytes.\")",
+    "a choice of typed texts in a hole": "note(f\"It takes {'71' if n else 'no'} bytes.\")",
+    "a choice of typed numbers in a hole": 'note(f"It takes {71 if n else 0} bytes.")',
+    "a row of a table": 'note("| a | b |\\n|---|---|\\n| it takes | 71 bytes |")',
+    "a heading": 'note("## It takes 71 bytes")',
+    "the title of a box": "note('!!! tip \"It takes 71 bytes\"\\n    So it does.')",
+    "an item of a list": 'note("- It takes\\n- 71 bytes")',
+    "a link": 'link("https://a.b", "It takes 71 bytes")',
+    "what is said": 'misbelief("It takes 71 bytes.", f"It takes {n}.")',
+    "what the machine says": 'misbelief(f"It takes {n}.", "It takes 71 bytes.")',
+    "a hint": 'question("What?", answer=n, check=1 + 2, hint="It is more than 71 bytes.")',
+    "a why": 'question("What?", answer=n, check=1 + 2, why="Since 71 bytes are more.")',
+    "a speaker's note": 'speaker_note("It takes 71 bytes.")',
+    "an escape": 'note("It takes \\x37\\x31 bytes.")',
+    "two literals": 'note("It takes 7" "1 bytes.")',
+    "an entity": 'note("It takes &#55;1 bytes.")',
+}
 BEFORE = """
+import functools, string
+import litbook
 TEXT = "It takes 71 bytes."
 TEXTS = ["It takes 71 bytes."]
 
@@ -525,9 +555,9 @@ def f(x):
 """
 
 
-@pytest.mark.parametrize("where", PLACES)
+@pytest.mark.parametrize("where", [*PLACES, *MORE_PLACES])
 def test_a_typed_number_is_named_wherever_its_word_stands(where: str, tmp_path: Path) -> None:
-    assert said(tmp_path, f"n = 3\n{PLACES[where]}", BEFORE) == ["71"]
+    assert said(tmp_path, f"n = 3\n{(PLACES | MORE_PLACES)[where]}", BEFORE) == ["71"]
 
 
 @pytest.mark.parametrize(
@@ -622,3 +652,26 @@ def test_the_way_out_is_that_of_what_stands_before_the_number(text: str, begins:
 )  # fmt: skip
 def test_a_number_is_no_name_because_a_noun_stands_before_it(text: str, tmp_path: Path) -> None:
     assert len(said(tmp_path, f"note({text!r})", "")) == 1
+
+
+def test_one_program_with_all_of_these_numbers_has_each_named(tmp_path: Path) -> None:
+    """Each place has a number of its own: what is named for one hides no other."""
+    every = PLACES | MORE_PLACES
+    alone = {
+        "a helper",
+        "a default",
+        "a constant of the module",
+        "an item",
+        "an attribute",
+    }  # and what has a text of its own
+    alone |= {
+        "a number that is spelled by str",
+        "a helper that returns it",
+        "an escape",
+        "two literals",
+        "an entity",
+    }
+    bodies = {str(101 + i): every[where] for i, where in enumerate(every) if where not in alone}
+    lines = (body.replace("71", number) for number, body in bodies.items())
+    listed = said(tmp_path, "n = 3\n" + "\n".join(lines), BEFORE)
+    assert set(bodies) - {*listed} == set()

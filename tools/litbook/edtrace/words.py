@@ -56,7 +56,7 @@ from typing import Any
 
 from litbook.edtrace import markup
 from litbook.errors import AuthorError
-from litbook.probe import author
+from litbook.probe import author, recorder
 from litbook.record.limits import OUTPUT
 from litbook.record.model import PICTURES
 
@@ -99,9 +99,12 @@ def install_words(words: str, lecture: Path) -> Iterator[None]:
             if above:
                 setattr(sys.modules[above], last, module)
         sys.gettrace = gettrace
+        recorder.PASSED_OVER.append(NameError)  # `@inspect` of a name that is not there yet shows nothing
     try:
         yield
     finally:
+        if words:
+            recorder.PASSED_OVER.remove(NameError)
         _lecture, sys.gettrace = path, real
         for name in NAMES.get(words, ()):
             del sys.modules[name]

@@ -1,27 +1,56 @@
 """Sections that lean on each other: one reads a name of the module whose object an earlier one changes.
 
 In go a lecture's text, out come pairs of sections with the lines at which one changes and the other reads. A
-change is an assignment to `global`, to an attribute or an item, a call of a method that changes what it is
-called on, and any of these on what was got from it: `for p in MODEL.parameters(): p.data -= …`,
-`SGD(MODEL.parameters()).step()`, or in a helper to which it was given. Nothing runs here.
+change is
+
+    an assignment to `global`, to an attribute or an item, of a class, a function or a module too;
+    a call of a method whose result nobody takes (`MODEL.eval()`, `SEEN.append(1)`), or of a method of the
+    lecture's that changes its `self`; a function that changes what it is given (`heappush`, `out=`);
+    any use of what is spent by use: an iterator, an open file, a generator of random numbers;
+    a file that is written, by its name;
+
+and any of these on what was got from it: `for p in MODEL.parameters(): p.data -= …`, an optimizer of its
+parameters, or in a helper to which it was given. Nothing runs here, and what `exec` does nobody sees.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from litbook.lecture.author_words import WORDS
 from litbook.lecture.calls import LectureCalls
 from litbook.lecture.model import Lecture
 from litbook.python import scopes
-from litbook.python.nodes import FunctionNode, parameters
+from litbook.python.nodes import FunctionNode, dotted, parameters
 
 CHANGES = frozenset(  # methods that change what they are called on; torch's end in `_`
     "add append appendleft clear discard extend fit insert load_state_dict partial_fit pop popitem popleft"
     " remove reverse setdefault sort step train_step update".split()
 )
+# Functions that change their first argument. So do those whose names end in `_`.
+GIVEN = frozenset(
+    "copyto delattr delitem fill_diagonal heapify heappop heappush heappushpop heapreplace insort insort_left"
+    " insort_right next place put putmask setattr setitem shuffle".split()
+)
+# What makes an object that is another one after each use.
+SPENT = frozenset(
+    "Generator Random RandomState accumulate chain count cycle default_rng enumerate filter iter map open"
+    " product repeat reversed zip".split()
+)
+# Calls that leave a file of the name that they are given.
+WRITES = frozenset(
+    "dump makedirs mkdir rename save save_file save_model savefig savetxt savez savez_compressed to_csv"
+    " to_json to_parquet touch write_bytes write_text".split()
+)
+# Methods that are called for what they print or draw, and settings of modules that are put back.
+_SPEAKS = frozenset("close flush plot print scatter show bar hist info warning debug summary".split())
+_RESTORED = ("os.", "sys.", "torch.backends.", "warnings.", "threading.", "logging.")
+_MAKERS = ("__init__", "__post_init__")
+_FILES = -1  # stands for the number of a file where a name is that of a file on disk
 GlobalName = tuple[int, str]
 """A file's number and a name at its top."""
 
@@ -61,13 +90,48 @@ class Leanings:
             }
             for file in lecture.files
         ]
+        self._blocks = [
+            {node.name: node for node in file.tree.body if isinstance(node, ast.ClassDef | FunctionNode)}
+            for file in lecture.files
+        ]
+        self._modules = [
+            {
+                (alias.asname or alias.name).partition(".")[0]
+                for node in file.tree.body
+                if isinstance(node, ast.Import)
+                for alias in node.names
+            }
+            for file in lecture.files
+        ]
+        self._methods: dict[str, list[tuple[FunctionNode, int]]] = {}  # of the lecture's classes, by name
+        for file, named in enumerate(self._blocks):
+            for block in named.values():
+                for method in block.body if isinstance(block, ast.ClassDef) else ():
+                    if isinstance(method, FunctionNode):
+                        self._methods.setdefault(method.name, []).append((method, file))
+        self._spent = [
+            {name for name, value in _made(file.tree) if _is_spent(value)} for file in lecture.files
+        ]
+        self._counting = [  # where asking for an item makes one
+            {name for name, value in _made(file.tree) if _callee(value) == "defaultdict"}
+            for file in lecture.files
+        ]
+        every = {name: block for blocks in self._blocks for name, block in blocks.items()}
+        self._learns = [
+            {name for name, value in _made(file.tree) if _learns(value, every)} for file in lecture.files
+        ]
+        self._parts: dict[GlobalName, set[GlobalName]] = {}  # names whose objects are parts of each other
+        for text in lecture.files:
+            for name, value in _made(text.tree):
+                for part in _parts_of(value) & self._values[text.number]:
+                    pair = (text.number, name), (text.number, part)
+                    for one, other in (pair, pair[::-1]):
+                        self._parts.setdefault(one, set()).add(other)
 
     @cached_property
     def all(self) -> list[Leaning]:
         """Each reader with each name and the last section before it that changes it, in their order."""
         found, changed = list[Leaning](), dict[GlobalName, list[tuple[int, tuple[int, ast.AST]]]]()
-        if not any(self._values):
-            return found
         for index in self.lecture.order:
             spec, node = self.lecture.functions[index], self.lecture.node_of[index]
             if (
@@ -79,9 +143,11 @@ class Leanings:
             summary = self._summary(node, spec.file)
             for name, read in summary.read.items():
                 for changer, at in changed.get(name, [])[-1:]:
-                    found.append(Leaning(index, changer, name[1], read, at))
+                    if name[0] != _FILES or name not in summary.changed:  # it writes its own
+                        found.append(Leaning(index, changer, name[1], read, at))
             for name, at in summary.changed.items():
-                changed.setdefault(name, []).append((index, at))
+                for one in (name, *self._parts.get(name, ())):
+                    changed.setdefault(one, []).append((index, at))
         return found
 
     def before(self, sections: Iterable[int]) -> list[int]:
@@ -103,21 +169,80 @@ class Leanings:
             summary = self._summaries[node] = _Summary()  # before it is filled: it may call itself
             given, inside = [name for _, name in parameters(node)], [*ast.walk(node)]
             origins = _Origins(node, inside, self._values[file])
-            for base, at in _changes(inside):
+            for base, at in (*_changes(inside, self._is_word), *_writes_through(inside, origins)):
                 for name in origins.of(base):
                     self._note(summary, name, given, file, at)
-            for call in inside:
+            for call in (one for one in inside if isinstance(one, ast.Call)):
                 for helper, home in self._called(call, file, origins.local):
                     self._take(summary, self._summary(helper, home))
-                    for argument in _given(call, helper, self._summary(helper, home).parameters):
+                    changed = self._summary(helper, home).parameters
+                    for argument in _given(call, helper, changed):
                         for name in origins.of(argument):
                             self._note(summary, name, given, file, call)
+                    for name in _kept_defaults(call, helper) & changed:
+                        summary.changed.setdefault((home, f"{helper.name}({name}=…)"), (file, call))
+                        summary.read.setdefault((home, f"{helper.name}({name}=…)"), (file, call))
+            for one in inside if self._methods else ():
+                for base in self._own_changes(one, summary):
+                    for name in origins.of(base):
+                        self._note(summary, name, given, file, base)
             for inner in inside:
-                if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
-                    key = None if inner.id in origins.local else self._key(file, inner.id)
-                    if key is not None:
-                        summary.read.setdefault(key, (file, inner))
+                self._read(summary, inner, file, origins)
         return self._summaries[node]
+
+    def _is_word(self, call: ast.Call) -> bool:
+        """Whether a call says something, and changes nothing: a word of an author's, `print`, a plot."""
+        name = dotted(call.func).rpartition(".")[2]
+        return name in WORDS or name in _SPEAKS or name.startswith("assert")
+
+    def _own_changes(self, call: ast.AST, summary: _Summary) -> Iterator[ast.expr]:
+        """The objects that a method of the lecture's own classes changes, called by its name or by a form."""
+        match call:
+            case ast.Call(ast.Attribute(value=base, attr=name)):
+                forms = [(name, base)]
+            case ast.Call(ast.Name(name) as base) if not any(name in blocks for blocks in self._blocks):
+                forms = [("__call__", base)]
+            case ast.withitem(base):
+                forms = [("__enter__", base)]
+            case ast.Subscript(value=base, ctx=ast.Load()):
+                forms = [("__getitem__", base)]
+            case _:
+                return
+        for name, base in forms:
+            for method, home in self._methods.get(name, ()):
+                does, given = self._summary(method, home), [name for _, name in parameters(method)]
+                self._take(summary, does)
+                if given[:1] and given[0] in does.parameters:
+                    yield base
+
+    def _read(self, summary: _Summary, inner: ast.AST, file: int, origins: _Origins) -> None:
+        """What a part of a function reads, and what it changes by reading it."""
+        match inner:
+            case ast.Name(name, ast.Load()) if name not in origins.local:
+                key = self._key(file, name)
+                if key is not None:
+                    summary.read.setdefault(key, (file, inner))
+                    if key[1] in self._spent[key[0]]:
+                        summary.changed.setdefault(key, (file, inner))
+            case ast.Subscript(value=ast.Name(name), ctx=ast.Load()) if name not in origins.local:
+                key = self._key(file, name)
+                if key is not None and key[1] in self._counting[key[0]]:
+                    summary.changed.setdefault(key, (file, inner))
+            case ast.Attribute(value=ast.Name(head)) if head in self._modules[file]:
+                full = dotted(inner)
+                if isinstance(inner.ctx, ast.Load):
+                    summary.read.setdefault((file, full), (file, inner))
+                elif not full.startswith(_RESTORED):
+                    summary.changed.setdefault((file, full), (file, inner))
+            case ast.Call(ast.Attribute(value=base, attr="backward")):
+                for name in origins.made_of(base):
+                    key = self._key(file, name)
+                    if key is not None and key[1] in self._learns[key[0]]:
+                        summary.changed.setdefault(key, (file, inner))
+            case ast.Call():
+                for path in _paths(inner):
+                    kept = summary.changed if _writes(inner) else summary.read
+                    kept.setdefault((_FILES, path), (file, inner))
 
     def _take(self, summary: _Summary, called: _Summary) -> None:
         """What a helper does is done by who calls it."""
@@ -133,9 +258,11 @@ class Leanings:
             summary.changed.setdefault(key, (file, at))
 
     def _key(self, file: int, name: str) -> GlobalName | None:
-        """A name of the lecture that holds a value; None for functions, classes, imports of others."""
+        """A name of the lecture that holds a value, a function or a class; None for imports of others."""
         home, source = self.calls.program.source(file, name)
-        inside = 0 <= home < len(self._values) and source in self._values[home]
+        inside = 0 <= home < len(self._values) and (
+            source in self._values[home] or source in self._blocks[home]
+        )
         return (home, source) if inside else None
 
     def _called(self, call: ast.AST, file: int, local: frozenset[str]) -> Iterator[tuple[FunctionNode, int]]:
@@ -146,6 +273,10 @@ class Leanings:
             if binding and index is not None and isinstance(binding.node, FunctionNode):
                 if self.lecture.functions[index].kind not in ("main", "part", "section"):
                     yield binding.node, self.lecture.functions[index].file
+            elif binding and isinstance(binding.node, ast.ClassDef):
+                for method in binding.node.body:
+                    if isinstance(method, FunctionNode) and method.name in _MAKERS:
+                        yield method, binding.file
 
 
 class _Origins:
@@ -153,22 +284,39 @@ class _Origins:
 
     def __init__(self, node: FunctionNode, inside: Sequence[ast.AST], values: set[str]) -> None:
         self.local = scopes.local_names(node)
+        bindings = [*_bindings(inside)]
         self._names: dict[str, set[str]] = {name: {name} for _, name in parameters(node)}
+        self._made: dict[str, set[str]] = {}  # all names that stand in what a name was computed from
         for _ in range(2):  # what is got of what was got
-            for target, value in _bindings(inside):
+            for target, value in bindings:
+                if _copies(value):
+                    continue
                 got = self.of(value)
                 if isinstance(value, ast.Call) and not got & {*self._names, *values}:
                     parts = (
                         one for one in value.args if isinstance(one, ast.Attribute | ast.Subscript | ast.Call)
                     )
                     got = set[str]().union(*map(self.of, parts))
-                for name in (inner.id for inner in ast.walk(target) if isinstance(inner, ast.Name)):
+                for name in _stored(target):
                     self._names.setdefault(name, set()).update(got)
+        for target, value in bindings:
+            stands = {inner.id for inner in ast.walk(value) if isinstance(inner, ast.Name)}
+            for name in _stored(target):
+                self._made.setdefault(name, set()).update(stands)
 
     def of(self, base: ast.expr) -> set[str]:
         """The names of whose objects an expression is part."""
         name = _root(base)
         return self._names.get(name, set[str]()) if name in self.local else {name} - {""}
+
+    def made_of(self, base: ast.expr) -> set[str]:
+        """The names from which an expression was computed, through others."""
+        waiting, found = {inner.id for inner in ast.walk(base) if isinstance(inner, ast.Name)}, set[str]()
+        while waiting:
+            name = waiting.pop()
+            found.add(name)
+            waiting |= (self._made.get(name, set()) if name in self.local else set()) - found
+        return found - self.local
 
 
 def _root(node: ast.expr) -> str:
@@ -205,29 +353,64 @@ def _bindings(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.expr, ast.expr]]:
     """Targets with what they get."""
     for node in nodes:
         match node:
-            case ast.Assign(targets, value) if not _copies(value):
+            case ast.Assign(targets, value):
                 yield from ((target, value) for target in targets)
             case ast.AnnAssign(target, value=ast.expr() as value) | ast.NamedExpr(target, value):
-                if not _copies(value):
-                    yield target, value
+                yield target, value
+            case ast.Match(subject, cases):
+                for inner in (inner for case in cases for inner in ast.walk(case.pattern)):
+                    if isinstance(inner, ast.MatchAs | ast.MatchStar) and inner.name:
+                        yield ast.Name(inner.name, ast.Store()), subject
             case ast.For(target, value) | ast.comprehension(target, value):
                 yield target, value
             case ast.withitem(value, ast.expr() as target):
                 yield target, value
 
 
-def _changes(nodes: Sequence[ast.AST]) -> Iterator[tuple[ast.expr, ast.AST]]:
+def _stored(target: ast.expr) -> Iterator[str]:
+    """The names that an assignment to it binds; of `model.w` none."""
+    match target:
+        case ast.Name(name):
+            yield name
+        case ast.Tuple(items) | ast.List(items):
+            for item in items:
+                yield from _stored(item)
+        case ast.Starred(inner):
+            yield from _stored(inner)
+
+
+def _changes(
+    nodes: Sequence[ast.AST], is_word: Callable[[ast.Call], bool]
+) -> Iterator[tuple[ast.expr, ast.AST]]:
     """The expressions whose objects are changed, each with where."""
     shared = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
     for node in nodes:
         match node:
+            case ast.Subscript(
+                value=ast.Call(ast.Name("globals")),
+                slice=ast.Constant(str() as name),
+                ctx=ast.Store() | ast.Del(),
+            ):
+                yield ast.Name(name), node
             case ast.Attribute(value=value) | ast.Subscript(value=value) if not isinstance(
                 node.ctx, ast.Load
             ):
                 yield value, node
-            case ast.Call(func=ast.Attribute(attr=attr, value=value)):
-                if attr in CHANGES or (attr.endswith("_") and not attr.endswith("__")):
-                    yield value, node
+            case ast.Expr(ast.Call(func=ast.Attribute(value=value)) as call) if not is_word(call):
+                yield value, call  # nobody takes what it returns: it is called for what it does
+            case ast.Call(func=func, args=args, keywords=keywords):
+                name = dotted(func).rpartition(".")[2]
+                if isinstance(func, ast.Attribute) and _is_change(func.attr):
+                    yield func.value, node
+                if args and (name in GIVEN or (_is_change(name) and name.endswith("_"))):
+                    yield args[0], node
+                yield from ((keyword.value, node) for keyword in keywords if keyword.arg == "out")
+                # `map(SEEN.append, …)`: a method is given away.
+                yield from (
+                    (given.value, node)
+                    for given in args
+                    if isinstance(given, ast.Attribute) and _is_change(given.attr)
+                )
             case ast.AugAssign(target=ast.Name(name) as target, value=value):
                 # Of a number it is another one; of a list or a tensor the same.
                 own = (n for n in ast.walk(value) if isinstance(n, ast.Attribute) and _root(n) == name)
@@ -235,6 +418,106 @@ def _changes(nodes: Sequence[ast.AST]) -> Iterator[tuple[ast.expr, ast.AST]]:
                     yield target, node
             case ast.Name(name) if name in shared and not isinstance(node.ctx, ast.Load):
                 yield node, node
+            case ast.Import(names) | ast.ImportFrom(names=names):
+                bound = {(alias.asname or alias.name).partition(".")[0] for alias in names}
+                yield from ((ast.Name(name), node) for name in bound & shared)
+
+
+def _is_change(method: str) -> bool:
+    return method in CHANGES or (method.endswith("_") and not method.endswith("__"))
+
+
+def _writes_through(nodes: Sequence[ast.AST], origins: _Origins) -> Iterator[tuple[ast.expr, ast.AST]]:
+    """`add = SEEN.append; add(1)`: what is called by a name that was got from it."""
+    for node in nodes:
+        match node:
+            case ast.Expr(ast.Call(func=ast.Name(name) as func) as call) if name in origins.local:
+                yield func, call
+
+
+def _made(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """The names at the top of a file, with what each of them gets."""
+    for target, value in _bindings(tree.body):
+        if isinstance(target, ast.Name):
+            yield target.id, value
+
+
+def _callee(value: ast.expr) -> str:
+    return dotted(value.func).rpartition(".")[2] if isinstance(value, ast.Call) else ""
+
+
+def _is_spent(value: ast.expr) -> bool:
+    """Whether each use of it leaves another object."""
+    return isinstance(value, ast.GeneratorExp) or _callee(value) in SPENT
+
+
+def _learns(value: ast.expr, blocks: Mapping[str, ast.stmt]) -> bool:
+    """Whether gradients may be written into it: a tensor that asks for them, or a module of torch's."""
+    if any(isinstance(node, ast.keyword) and node.arg == "requires_grad" for node in ast.walk(value)):
+        return True
+    made, full = _callee(value), dotted(value.func) if isinstance(value, ast.Call) else ""
+    block = blocks.get(made)
+    bases = block.bases if isinstance(block, ast.ClassDef) else []
+    is_module = any(dotted(base).rpartition(".")[2] == "Module" for base in bases)
+    return made in ("requires_grad_", "Parameter") or full.startswith(("nn.", "torch.nn.")) or is_module
+
+
+def _parts_of(value: ast.expr) -> set[str]:
+    """The names whose objects are part of what a name at the top of a file gets, or the other way round."""
+    match value:
+        case ast.Name(name):
+            return {name}
+        case ast.List(items) | ast.Tuple(items) | ast.Set(items):
+            return set[str]().union(*map(_parts_of, items))
+        case ast.Dict(values=items):
+            return set[str]().union(*map(_parts_of, items))
+        case ast.Attribute(value=inner):
+            return _parts_of(inner)
+        case ast.Call(ast.Attribute(value=inner, attr="parameters")):
+            return _parts_of(inner)
+        case ast.Call(args=args) if _callee(value)[:1].isupper():
+            return set[str]().union(*map(_parts_of, args))
+    return set()
+
+
+def _kept_defaults(call: ast.AST, helper: FunctionNode) -> set[str]:
+    """The parameters that a call leaves to their defaults, where these are objects that last."""
+    if not isinstance(call, ast.Call):
+        return set()
+    names = [argument.arg for argument in (*helper.args.posonlyargs, *helper.args.args)]
+    defaults = dict(zip(names[::-1], helper.args.defaults[::-1], strict=False))
+    defaults |= {a.arg: d for a, d in zip(helper.args.kwonlyargs, helper.args.kw_defaults, strict=True) if d}
+    given = {*names[: len(call.args)], *(keyword.arg for keyword in call.keywords)}
+    lasting = ast.List | ast.Dict | ast.Set | ast.Call | ast.ListComp
+    return {name for name, default in defaults.items() if isinstance(default, lasting) and name not in given}
+
+
+def _paths(call: ast.Call) -> Iterator[str]:
+    """The names of files that a call is given, or what it is called on: `Path("a.txt").read_text()`."""
+    base = call.func.value if isinstance(call.func, ast.Attribute) else None
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    given += base.args if isinstance(base, ast.Call) and _callee(base) == "Path" else []
+    for one in given:
+        text = one.value if isinstance(one, ast.Constant) else None
+        if isinstance(text, str) and _PATH.fullmatch(text):
+            yield text
+
+
+_PATH = re.compile(r"[\w./-]*\w\.[a-z]\w{0,8}")
+
+
+def _writes(call: ast.Call) -> bool:
+    """Whether a call leaves a file of a name that it is given."""
+    name = dotted(call.func).rpartition(".")[2] or getattr(call.func, "attr", "")
+    modes = [
+        *call.args[(name == "open" and isinstance(call.func, ast.Name)) :],
+        *(k.value for k in call.keywords if k.arg == "mode"),
+    ]
+    texts = (mode.value for mode in modes if isinstance(mode, ast.Constant))
+    opened = name == "open" and any(
+        isinstance(t, str) and re.fullmatch("[rwaxbt+]+", t) and {*t} & {*"wax+"} for t in texts
+    )
+    return name in WRITES or opened
 
 
 def _given(call: ast.AST, helper: FunctionNode, changed: set[str]) -> Iterator[ast.expr]:
@@ -242,5 +525,6 @@ def _given(call: ast.AST, helper: FunctionNode, changed: set[str]) -> Iterator[a
     if not isinstance(call, ast.Call):
         return
     names = [argument.arg for argument in (*helper.args.posonlyargs, *helper.args.args)]
+    names = names[helper.name in _MAKERS :]  # `self` is new
     yield from (value for name, value in zip(names, call.args, strict=False) if name in changed)
     yield from (keyword.value for keyword in call.keywords if keyword.arg in changed)

@@ -148,10 +148,12 @@ def is_boundless(tolerance: Any) -> bool:
 def no_truth(value: Any) -> str:
     """What the test of a claim comes to, and the way out, where that is neither true nor false; else "".
 
-    Truths are Python's `bool`, NumPy's, and a tensor or array of one.
+    Truths are Python's `bool`, NumPy's, SymPy's, and a tensor or array of one.
     """
     kind, torch, numpy = type(value), libraries.torch(), libraries.numpy()
     if kind is bool or (numpy is not None and kind is numpy.bool_):
+        return ""
+    if kind.__module__ == "sympy.logic.boolalg" and kind.__name__ in ("BooleanTrue", "BooleanFalse"):
         return ""
     with contextlib.suppress(Exception):
         if torch is not None and issubclass(kind, torch.Tensor):

@@ -154,8 +154,12 @@ def is_literal(node: ast.expr) -> bool:
             return all(map(is_literal, several))
         case ast.FormattedValue(value=inner, format_spec=spec):
             return is_literal(inner) and (spec is None or is_literal(spec))
-        case ast.BinOp(ast.Constant(value=str()) | ast.JoinedStr() as left, _, right):
-            return is_literal(left) and is_literal(right)  # "40" + "96", "%d" % 4096
+        # "40" + "96", "%d" % 4096; or one of two, both of which stand there
+        case (
+            ast.BinOp(ast.Constant(value=str()) | ast.JoinedStr() as left, _, right)
+            | ast.IfExp(body=left, orelse=right)
+        ):
+            return is_literal(left) and is_literal(right)
         case ast.Subscript(value=inner, slice=at):
             return is_literal(inner) and is_literal(at)
         case ast.Slice(lower, upper, step):

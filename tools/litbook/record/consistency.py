@@ -2,11 +2,13 @@
 
 In go a recording's text and the record that was read of it; `check` raises a `RecordError` for marks of a
 merge, keys that stand twice, dates that are none or lie ahead, numbers that are not what their text says, and
-verdicts that do not follow from their operands. It compares values of Python's own types alone.
+verdicts that do not follow from their operands; these compare values of Python's own types alone. Whatever
+else was changed breaks the `seal` of its section. A seal is no signature: who forges a recording forges it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import operator
 import re
@@ -14,7 +16,10 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from msgspec.structs import replace
+
 from litbook.errors import RecordError
+from litbook.record import encoding
 from litbook.record.model import (
     Claim,
     Environment,
@@ -29,7 +34,7 @@ from litbook.record.model import Mapping as MappingSnapshot
 from litbook.record.ranks import ranks_of
 
 MERGE = "has marks of a merge"
-_MARK = re.compile(r"^(?:<{7}|={7}|>{7})(?: |$)", re.MULTILINE)
+_MARK = re.compile(r"^(?:<{7}|={7}|>{7}|\|{7})(?: |$)", re.MULTILINE)
 AHEAD = timedelta(days=1)  # clocks differ
 _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
@@ -60,6 +65,33 @@ def check(text: str, record: Record, shown: str) -> None:
     why = why or next(filter(None, map(_section, record.sections)), "")
     if why:
         raise RecordError(f"{shown} was changed by hand or damaged: {why}")
+
+
+def seal(section: Section, environment: Environment) -> str:
+    """The hash of a section's entry and of the environment that it ran in, but for where it stands.
+
+    So lines above it may come and go, on another branch as well.
+    """
+    bare = encoding.text_of(replace(section, seal="", file=0, first=0, run=None))
+    text = f"{bare}\n{encoding.text_of(section.run or environment)}"
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def sealed(record: Record) -> Record:
+    """The record with a seal on each section."""
+    sections = (replace(entry, seal=seal(entry, record.environment)) for entry in record.sections)
+    return replace(record, sections=tuple(sections))
+
+
+def check_seals(record: Record, shown: str) -> None:
+    """Raise `RecordError` where a section is not as it was recorded.
+
+    Nothing is said where none has a seal: the recording is from before there were any.
+    """
+    for section in record.sections if any(entry.seal for entry in record.sections) else ():
+        if section.seal != seal(section, record.environment):
+            what = f"section {section.key!r:.80} is not what was recorded there"
+            raise RecordError(f"{shown} was changed by hand or damaged: {what}")
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> None:

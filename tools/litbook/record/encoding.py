@@ -42,10 +42,10 @@ _fields = cache(msgspec.structs.fields)
 
 def dumps(record: Record) -> str:
     """The record as JSON text; the same for the same record."""
-    return _text(record) + "\n"
+    return text_of(record) + "\n"
 
 
-def _text(whole: JsonObject) -> str:
+def text_of(whole: JsonObject) -> str:
     """The record, or one entry of it, as JSON: an element of a list a line."""
     fields = []
     for field in _fields(type(whole)):
@@ -53,7 +53,7 @@ def _text(whole: JsonObject) -> str:
         if value == field.default:
             continue
         if field.name in _ENTRIES:
-            text = "[\n" + ",\n".join(map(_text, value)) + "\n]"
+            text = "[\n" + ",\n".join(map(text_of, value)) + "\n]"
         elif type(value) is tuple and field.name not in _ON_ONE_LINE:
             text = "[\n" + _lines(value) + "\n]"
         else:

@@ -538,6 +538,7 @@ class Section(JsonObject, frozen=True, dict=True):
     hidden: bool = False
     digest: str = ""  # hash of its text, without prose
     depends: str = ""  # hash of all that its claims depend on: see `text.depends`
+    seal: str = ""  # of a recording: hash of this entry and of where it ran, see `consistency.seal`
     seconds: float = 0.0  # wall time, with the sections inside it
     statements: tuple[Statement, ...] = ()
     calls: tuple[str, ...] = ()  # keys of the definitions that it calls

@@ -48,6 +48,10 @@ def read(file: Path, lecture: str) -> model.Record:
     if not PLAIN.fullmatch(slug):
         what = "has a device whose name is not of small letters, digits and -"
         raise _refusal(f"{shown} {what}: {slug[:80]!r}")
+    try:
+        consistency.check_seals(record, shown)
+    except RecordError as error:
+        raise _refusal(str(error)) from None
     return record
 
 
@@ -264,7 +268,7 @@ def _says_the_same(was: model.Section, now: model.Section) -> bool:
 
 def dumps(record: model.Record) -> str:
     """The recording of a run, as the text of its file."""
-    return encoding.dumps(trim(record))
+    return encoding.dumps(consistency.sealed(trim(record)))
 
 
 # ---------------------------------------------------------------------------- what a recording holds

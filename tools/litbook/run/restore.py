@@ -1,19 +1,17 @@
 """What a run puts back: what litbook itself needs after the lecture, and the random state of each section.
 
 A lecture has a process to itself, so nothing is put back for the sake of another one. What stays changed
-until the process ends: defaults of libraries, threads, logging, locale, the trace of what was imported. Put
-back is what would change what litbook does with the record: the modules it is made of, the limits of the
-interpreter, what `run` has set itself. Each entry is a name, a way to read, a way to write.
+until the process ends: defaults of libraries, threads, the trace of what was imported; what a section sets,
+`settings` puts back behind it. Put back is what would change what litbook does with the record: the modules
+it is made of, the limits of the interpreter, what `run` has set itself. Each entry is a name, a way to read,
+a way to write.
 """
 
 from __future__ import annotations
 
 import builtins
 import contextlib
-import decimal
 import gc
-import locale
-import logging
 import os
 import random
 import shutil
@@ -68,7 +66,7 @@ def entries() -> list[StateEntry]:
         StateEntry("digits of integers", sys.get_int_max_str_digits, sys.set_int_max_str_digits),
         StateEntry("trace function", sys.gettrace, sys.settrace),
         StateEntry("profile function", sys.getprofile, sys.setprofile),
-        StateEntry("warning filters", lambda: list(warnings.filters), _set_filters),
+        StateEntry("warning filters", lambda: list(warnings.filters), set_filters),
         StateEntry("garbage collector", gc.isenabled, lambda on: (gc.enable if on else gc.disable)()),
         StateEntry("its thresholds", gc.get_threshold, lambda v: gc.set_threshold(*v)),
         # From another thread than the main one, which cannot change them, none can be put back.
@@ -125,70 +123,12 @@ def set_environment(value: dict[str, str]) -> None:
     os.environ.update(value)
 
 
-def _set_filters(value: list[Any]) -> None:
+def set_filters(value: list[Any]) -> None:
     warnings.filters[:] = value  # type: ignore[index]
     getattr(warnings, "_filters_mutated", lambda: None)()  # drops the cache of what was shown
 
 
 _SIGNALS = [signal.Signals[n] for n in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, n)]
-
-
-# ---------------------------------------------------------------------------- a section's own
-
-
-_LOCALE = partial(locale.setlocale, locale.LC_ALL), partial(locale.setlocale, locale.LC_ALL)
-
-
-def settings() -> list[StateEntry]:
-    """What a section may set for itself; what runs after it finds what was set before it.
-
-    Of libraries those that are there when it begins.
-    """
-    found = [
-        StateEntry("environment variables", lambda: dict(os.environ), set_environment),
-        StateEntry("working folder", Path.cwd, os.chdir),
-        StateEntry("recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
-        StateEntry("digits of integers", sys.get_int_max_str_digits, sys.set_int_max_str_digits),
-        StateEntry("warning filters", lambda: list(warnings.filters), _set_filters),
-        StateEntry("decimal arithmetic", lambda: decimal.getcontext().copy(), decimal.setcontext),
-        StateEntry("locale", *_LOCALE),
-        StateEntry("level of the log", lambda: logging.root.level, logging.root.setLevel),
-    ]
-    if matplotlib := sys.modules.get("matplotlib"):
-        values = matplotlib.rcParams  # as it is: asking for the backend would choose one
-        found.append(StateEntry("matplotlib", partial(dict.copy, values), partial(dict.update, values)))
-    if numpy := sys.modules.get("numpy"):
-        found.append(StateEntry("numpy's errors", numpy.geterr, lambda v: numpy.seterr(**v)))
-        shown = numpy.get_printoptions, lambda v: numpy.set_printoptions(**v)
-        found.append(StateEntry("numpy's printing", *shown))
-    if torch := sys.modules.get("torch"):
-        found += [StateEntry(f"torch {name}", read, write) for name, read, write in _of_torch(torch)]
-    return [*found, *random_state()]
-
-
-def _of_torch(torch: Any) -> list[tuple[str, Callable[[], Any], Callable[[Any], object]]]:
-    options = torch._tensor_str.PRINT_OPTS
-    return [
-        ("default dtype", torch.get_default_dtype, torch.set_default_dtype),
-        ("default device", torch.get_default_device, torch.set_default_device),
-        ("threads", torch.get_num_threads, torch.set_num_threads),
-        ("gradients", torch.is_grad_enabled, torch.set_grad_enabled),
-        ("anomalies", torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
-        ("precision", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
-        ("determinism", torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
-        ("printing", lambda: dict(vars(options)), vars(options).update),
-    ]
-
-
-def put_back(before: list[tuple[StateEntry, Any]]) -> None:
-    """Write what was read before, where it is another by now."""
-    for entry, value in reversed(before):
-        with contextlib.suppress(Exception):  # one that cannot be restored must not keep the others
-            same = False
-            with contextlib.suppress(Exception):  # of arrays nobody knows what `==` says
-                same = bool(entry.read() == value)
-            if not same:
-                entry.write(value)
 
 
 def random_state() -> list[StateEntry]:

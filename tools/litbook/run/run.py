@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import ctypes
 import faulthandler
 import importlib
@@ -38,7 +39,7 @@ from litbook.python.scopes import binds
 from litbook.record import model
 from litbook.record.device_kinds import KINDS, Needs, devices, needs
 from litbook.run import out_of_memory as device_memory
-from litbook.run import restore, shutdown, subprocesses, working_folder
+from litbook.run import restore, settings, shutdown, subprocesses, working_folder
 from litbook.run.descriptors import Descriptors
 from litbook.run.environment import environment, peak, why_none
 from litbook.run.mailbox import Mailbox
@@ -238,7 +239,7 @@ class Execution:
         if recorder.listener is not None:
             recorder.listener.section(function)
         with recorder.section_log(function):
-            before = [(entry, entry.read()) for entry in restore.settings()]
+            before = [(entry, entry.read()) for entry in settings.settings()]
             self._begin_from_seed()
             try:
                 # The process group in which it begins, with what leaves it; for most there is none.
@@ -253,7 +254,7 @@ class Execution:
                     if not self._survives(function, call):
                         leave()
             finally:  # what runs after it sees the settings and the random state from before it
-                restore.put_back(before)
+                settings.put_back(before)
 
     def _begin_from_seed(self) -> None:
         random.seed(self.seed)
@@ -272,7 +273,7 @@ class Execution:
         if self.descriptors is not None:
             self.descriptors.skip()
         try:
-            call()
+            contextvars.copy_context().run(call)
         except (KeyboardInterrupt, _Deadline):
             raise
         except BaseException as error:  # the lecture's, whatever it is

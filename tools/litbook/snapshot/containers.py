@@ -15,7 +15,7 @@ import types
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from litbook.record.limits import ITEMS, ONE_TEXT, SORTED_SET
+from litbook.record.limits import DEPTH, ITEMS, ONE_TEXT, SORTED_SET
 from litbook.snapshot.safe_types import dict_of, is_one_of, static_attribute
 from litbook.snapshot.scalars import FieldName
 
@@ -81,11 +81,16 @@ class Omitted:
 
 
 def around_difference(a: Any, b: Any) -> tuple[Any, Any] | None:
-    """Two lists, tuples or texts that are long and differ late, each from shortly before that place on.
+    """Two lists, tuples, dicts or texts that are long and differ late, each from shortly before that place.
 
-    None for all else. Only numbers and texts are compared with one another: nothing foreign runs.
+    Of containers within containers those in which they differ, where these lie too deep to be shown. None for
+    all else. Only numbers and texts are compared with one another: nothing foreign runs.
     """
     kind = type(a)
+    if kind is dict and kind is type(b) and max(len(a), len(b)) > ITEMS:
+        return _around_pair(a, b)
+    if inner := _too_deep(a, b):
+        return inner
     if kind is not type(b) or (kind is not list and kind is not tuple and kind is not str):
         return None
     most, before = (ONE_TEXT, 40) if kind is str else (ITEMS, 3)
@@ -106,6 +111,39 @@ def around_difference(a: Any, b: Any) -> tuple[Any, Any] | None:
     rests = [[Omitted(f"{len(of) - end:,} more")] if len(of) > end else [] for of in (a, b)]
     head = Omitted(f"{start:,} alike")
     return kind([head, *a[start:end], *rests[0]]), kind([head, *b[start:end], *rests[1]])
+
+
+def _around_pair(a: dict[Any, Any], b: dict[Any, Any]) -> tuple[Any, Any] | None:
+    """Two dicts from the first pair that is not in both at its place; None where that is among the first."""
+    pairs = list(a.items()), list(b.items())
+    alike = itertools.takewhile(lambda both: all(map(_is_same, *both)), zip(*pairs, strict=False))
+    at = sum(1 for _ in alike)
+    if at < ITEMS or at == len(a) == len(b):
+        return None
+    start = at - 3
+    shown = ({Omitted(f"{start:,} alike"): Omitted("")} | dict(of[start : start + ITEMS - 2]) for of in pairs)
+    first, second = shown
+    return first, second
+
+
+def _too_deep(a: Any, b: Any) -> tuple[Any, Any] | None:
+    """Where two lists or tuples have one item each way down, deeper than is shown, what lies there."""
+    path = ""
+    while type(a) is type(b) and type(a) in (list, tuple) and len(a) == len(b):
+        differing = [
+            i for i, (x, y) in enumerate(zip(a[:ITEMS], b[:ITEMS], strict=True)) if not _is_same(x, y)
+        ]
+        if len(differing) != 1:
+            break
+        path += f"[{differing[0]}]"
+        a, b = a[differing[0]], b[differing[0]]
+    return ([Omitted(f"at {path}:"), a], [Omitted(f"at {path}:"), b]) if path.count("[") > DEPTH else None
+
+
+def _is_same(x: Any, y: Any) -> bool:
+    """Whether two things are one, or numbers or texts that are equal."""
+    plain = (int, float, str, bool)
+    return x is y or (type(x) in plain and type(y) in plain and bool(x == y))
 
 
 def attributes(value: Any, kind: type) -> Contents | None:

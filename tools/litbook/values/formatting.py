@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Sequence as SequenceOf
 
 from litbook.i18n import _
@@ -76,7 +77,9 @@ def sides(claim: Claim, snapshots: SequenceOf[Snapshot]) -> list[str]:
             text = "…"  # what it gave is gone, and its own text only names it
         texts.append(text)
     # Where shortening hides a difference, every digit stands there: `0.30000000000000004 != 0.3`.
-    alike = len({text for text, side in zip(texts, there, strict=True) if side is not None})
+    # So does rounding: `1.0 != 1`, of which one is 1.0000000000000002.
+    read = (re.sub(r"\.0(?!\d)", "", text) for text in texts)
+    alike = len({text for text, side in zip(read, there, strict=True) if side is not None})
     if alike == len(there) - there.count(None):
         return _told_apart(texts, claim, there)
     exact = [None if side is None else _exact(side) for side in there]
@@ -99,10 +102,28 @@ def _told_apart(texts: list[str], claim: Claim, there: SequenceOf[Snapshot | Non
     if len(a) >= WIDEST <= len(b):
         whole = [_line(side, None) for side in there if side is not None]
         return _around_difference(*whole) if whole[0] != whole[1] else texts
+    if a != b and _skeleton(a) == _skeleton(b):  # they look alike: `é` in one character, and in two
+        return [ascii(text)[1:-1] if text.isprintable() else text for text in texts]
     kinds = [side.dtype if isinstance(side, Tensor) else side.type for side in there if side is not None]
     if a == b and kinds[0] != kinds[1]:
         return [f"{text} ({_visible(kind)})" for text, kind in zip(texts, kinds, strict=True)]
-    return [_exact(side, True) for side in there if side is not None] if a == b else texts
+    if a == b:
+        texts = [_exact(side, True) for side in there if side is not None]
+    # Two objects of one text, or tensors that differ where nothing is shown of them.
+    unequal = "==" in claim.form[1] if claim.verdict == "fails" else "!=" in claim.form[1]
+    return [texts[0], f"{texts[1]} ({_('another')})"] if unequal and texts[0] == texts[1] else texts
+
+
+# Letters of other alphabets, dashes and quotation marks that look like those of ASCII.
+_LOOKALIKES = str.maketrans(
+    "АВЕКМНОРСТХаеорсухіјѕԁһΑΒΕΖΗΙΚΜΝΟΡΤΥΧον‐‑‒–—−‘’“”",
+    "ABEKMHOPCTXaeopcyxijsdhABEZHIKMNOPTYXov------''\"\"",
+)
+
+
+def _skeleton(text: str) -> str:
+    """What is left of a text for who looks at it: two that differ elsewhere cannot be told apart."""
+    return unicodedata.normalize("NFKC", text).translate(_LOOKALIKES)
 
 
 def _around_difference(a: str, b: str) -> list[str]:
@@ -317,5 +338,6 @@ def _exact(snapshot: Snapshot, quoted: bool = False) -> str:
     if isinstance(snapshot, Mapping):
         return _pairs(snapshot, [_exact(item, quoted) for item in snapshot.items], quoted)
     if isinstance(snapshot, Tensor) and snapshot.values:
-        return _beginning(snapshot, _numbers(snapshot)) if snapshot.shape else str(snapshot.values[0])
+        digits = [str(value) for value in snapshot.values]
+        return _beginning(snapshot, digits) if snapshot.shape else digits[0]
     return line(snapshot)
