@@ -467,7 +467,11 @@ def recipe_changes(q: Question) -> list[Change]:
         smaller = recipe_bytes(recipe) < recipe_bytes(recipe_of(q)) and recipe.parameter == 2 and recipe.warning == ""
         if adapters and q.job == "finetune" and recipe_of(q).frozen == 0:
             loss = "trains adapters alone, beside frozen weights"
-            changes.append(Change(recipe.name, replace(q, recipe=recipe.key), False, f"{loss} of 4 bits (dequantizing these is not counted)" if recipe.key == "qlora" else loss))
+            loss = f"{loss} of 4 bits (dequantizing these is not counted)" if recipe.key == "qlora" else loss
+            lean = replace(q, recipe=recipe.key, offload="no")
+            changes.append(Change(recipe.name, lean, False, loss))
+            if q.recompute == "full":  # what adapters leave free may keep what would be computed twice
+                changes.append(Change(f"{recipe.name}; keep all activations", replace(lean, recompute="none"), False, loss))
         elif smaller and not adapters and recipe_of(q).frozen == 0:
             loss = "trains with another optimizer" if has(["adafactor", "muon"], recipe.key) else "rounds more of what training keeps"
             changes.append(Change(recipe.name, replace(q, recipe=recipe.key), False, loss))
@@ -854,7 +858,7 @@ def serve_rows(q: Question, s: Shape, device: Device) -> list[Row]:
             f"{seconds(step)} + 2 × {s.layers} layers × {seconds(nk.ALL_REDUCE)}", "floor", "estimate"))
     if batch > 1:
         waits.append(Row(
-            "serve", "each", f"Tokens/s for each of the {words(batch)} users", 1 / step, short(1 / step),
+            "serve", "each", f"Tokens/s for each of the {words(batch)} users" + (f" of {words(q.users)} that fit" if batch < q.users else ""), 1 / step, short(1 / step),
             "while no prompt is prefilled" + about(short_in(1 / (step + latency), 3), latency), f"1 ÷ {seconds(step)}", "decoding", "upper bound"))
     return [
         *waits,
@@ -924,7 +928,7 @@ def warnings_of(q: Question, s: Shape, device: Device, left_out: list[str]) -> l
             warnings.append(f"Assumed as for an H100: {', '.join(taken)}. Give those of your {device.name}.")
         if q.job != "serve" and q.watts == 0:
             warnings.append(f"No energy is given, because the power of your {device.name} is not known here: type it.")
-    if q.job != "serve" and offloaded(q):
+    if q.job != "serve" and offloaded(q) and fits(q, s, device):
         plan, often = plan_of(q, s, device), plan_of(replace(q, microbatches=q.microbatches * 8), s, device)
         warnings.append(
             f"Offloaded state waits for the host once a step: {seconds(plan.waiting, 2)} of {seconds(plan.seconds, 2)} at {microbatches(q)} of"

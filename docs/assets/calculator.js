@@ -64,6 +64,7 @@ function take(text) {
       found = { wrong: `This is no JSON: ${error.message.slice(0, 80)}.` };
     }
   }
+  wrong.classList.remove("lb-read");
   if (found.wrong) {
     at("config").setAttribute("aria-invalid", "true");
     wrong.textContent = found.wrong;
@@ -74,6 +75,7 @@ function take(text) {
   fields.parameters.value = "";
   fields.precision.value = found.precision;
   fillShape(found.shape);
+  wrong.classList.add("lb-read");
   wrong.textContent = `Read: ${napkin.words(napkin.parameter_count(found.shape))} parameters.`;
   compute();
   remember();
