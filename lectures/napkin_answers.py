@@ -840,7 +840,7 @@ def serve_rows(q: Question, s: Shape, device: Device) -> list[Row]:
         ttft_formula = f"{size(prompt_read)} of weights ÷ {of_all}"
     slower = max(flops / (q.devices * peak_of(q, device) * q.mfu), first)
     limited = step_of(q, s, device, most) if most > 0 else 0
-    together = f"; if {words(batch)} arrive together, the last waits at least {seconds(batch * first)}" if batch > 1 else ""
+    together = f"; if {words(batch)} arrive together, the last waits {seconds(batch * slower)} at that" if batch > 1 else ""
     full_memory = "; more do not fit" if most >= sequences_that_fit(q, s, device) else ""
     latency = nk.all_reduce_latency(s, q.devices)
     slow = batch / (mixed + latency)
@@ -964,7 +964,7 @@ def in_words(change: Change, s: Shape, device: Device) -> str:
     waits = f"; {seconds(plan.waiting, 2)} of it wait for the host at {microbatches(q)} in a step, less with more of them" if plan.waiting > 0 else ""
     return (
         f"{change.words}: about {seconds(plan.seconds, 2)}, {words(rough(hours))} GPU-hours, price {words(rough(hours * q.price))} at {short(q.price)}"
-        f" an hour{waits}; {size(plan.need)} of {size(plan.room)}{host}{warning}{loss}")
+        f" an hour{waits}; {size(plan.need)} of {size(plan.room)}{fused_alone(q, s, device)}{host}{warning}{loss}")
 
 
 def offer_of(change: Change, q: Question, s: Shape, device: Device) -> Offer:
@@ -988,7 +988,14 @@ def how_many(q: Question, s: Shape, device: Device) -> str:
     whole = nodes * q.node
     fits_too = whole % (q.tensor * q.stages) == 0 and fits(replace(q, devices=float(whole)), s, device)
     in_nodes = f"; in whole nodes of {words(q.node)}, {words(whole)}" if fits_too and whole != first and first > q.node else ""
-    return f"The first number of GPUs that fits is {words(first)}{in_nodes}."
+    fused = fused_alone(replace(q, devices=first), s, device)
+    return f"The first number of GPUs that fits is {words(first)}{fused}{in_nodes}."
+
+
+def fused_alone(q: Question, s: Shape, device: Device) -> str:
+    """A remark where training fits with a fused loss alone."""
+    plan = plan_of(q, s, device)
+    return ", with a fused loss" if plan.need + unfused_bytes(q, s) > plan.room else ""
 
 
 def largest_part(plan: Plan) -> str:

@@ -418,7 +418,7 @@ def waiting_grows_with_the_load() -> None:
         # Drawn with ten seeds, it was off by at most 3 %.
         prefills, gaps = torch.empty(2, 10**6).double().exponential_()
         level = ((torch.ones_like(gaps) if equal else prefills) - gaps / load).cumsum(0)
-        return 1 + (level - level.cummin(0).values.clamp(max=0)).mean().item()
+        return float(1 + (level - level.cummin(0).values.clamp(max=0)).mean())
 
     walks = [by_walk(load) for load in (0.5, 0.8, 0.9)]  # @hide
     assert all(math.isclose(w, f, rel_tol=0.05) for w, f in zip(walks, (2, 5, 10))), \

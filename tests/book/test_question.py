@@ -415,7 +415,7 @@ HOSTILE = "</details></div><script>alert(1)</script> [x](javascript:alert(1)) <i
 
 
 def box(piece: model.Piece, evidence: SectionView) -> str:
-    block = pieces.block(piece, pieces.answer(piece, evidence))
+    block = pieces.block(piece, pieces.answer(piece, evidence, "", {}))
     assert isinstance(block, Question)
     return questions.box(block, evidence.entry, NoteContext(Citations({})), [])
 

@@ -75,9 +75,7 @@ def steps(source: str, values: Mapping[str, str]) -> list[str]:
             answer = {keyword.arg: keyword.value for keyword in keywords}.get("answer")
             if answer is not None and not isinstance(answer, ast.Constant):
                 written = f"({ast.get_source_segment(text, answer)})"
-                trees = (ast.parse(written, mode="eval") for _again in range(2))
-                told = [
-                    ast.unparse(_Filled(written, some).visit(tree)) for tree, some in zip(trees, ({}, values), strict=True)
-                ]
-                return list(dict.fromkeys(told))
+                both: tuple[Mapping[str, str], ...] = {}, values
+                trees = [(_Filled(written, some), ast.parse(written, mode="eval")) for some in both]
+                return list(dict.fromkeys(ast.unparse(filled.visit(tree)) for filled, tree in trees))
     return []
