@@ -710,7 +710,7 @@ def run_rows(q: Question, s: Shape, device: Device, plan: Plan) -> list[Row]:
     work = executed * q.tokens
     low = nk.training_seconds(work, q.devices, peak, MFU_LOW) + plan.waiting
     high = nk.training_seconds(work, q.devices, peak, MFU_HIGH) + plan.waiting
-    by = max(math.ceil(work / (q.within * nk.DAY * peak * q.mfu)), 1)
+    by = first_in_time(q, s, device)
     adapters = nk.adapter_parameters(s, int(q.rank)) if recipe_of(q).frozen > 0 else 0
     attention = nk.training_flops(s, q.context, adapters) - nk.training_flops(s, 0, adapters)
     factor = 4 if adapters > 0 else 6
@@ -738,13 +738,31 @@ def run_rows(q: Question, s: Shape, device: Device, plan: Plan) -> list[Row]:
             f"{short(q.mfu)} × {flop(needed)} ÷ {flop(executed)}", "mfu"),
         Row("run", "steps", "Steps", q.tokens / step_tokens(q), words(math.ceil(q.tokens / step_tokens(q))), f"of {words(step_tokens(q))} tokens",
             f"{words(q.tokens)} ÷ {words(step_tokens(q))}", "step"),
-        Row("run", "within", "GPUs to be done in time", by, words(by), f"within {seconds(q.within * nk.DAY)}, memory apart",
-            f"{flop(work)} ÷ ({seconds(q.within * nk.DAY)} × {flop(peak)}/s × {short(q.mfu)})", "days", "estimate"),
+        Row("run", "within", "GPUs to be done in time", by, words(by) if by > 0 else "none", f"within {seconds(q.within * nk.DAY)}, memory apart",
+            f"{flop(work)} ÷ ({seconds(q.within * nk.DAY)} × {flop(peak)}/s × {short(q.mfu)})" + (", with the waits for offloaded state" if offloaded(q) else ""),
+            "days", "estimate"),
     ]
-    return [
-        row for row in rows
-        if (row.key != "energy" or watts > 0) and (row.key != "within" or plan.waiting == 0)  # more GPUs wait otherwise
-    ]
+    return [row for row in rows if row.key != "energy" or watts > 0]
+
+
+def first_in_time(q: Question, s: Shape, device: Device) -> float:
+    """The least number of GPUs with which training takes no longer than asked, waits included; 0 where none is enough."""
+    most = q.within * nk.DAY
+    if not offloaded(q):
+        return max(math.ceil(executed_flops(q, s) * q.tokens / (most * peak_of(q, device) * q.mfu)), 1)
+    high = 1.0
+    while plan_of(replace(q, devices=high), s, device).seconds > most:
+        high = high * 2
+        if high > MOST_DEVICES:
+            return 0
+    low = math.floor(high / 2)  # that many take longer, or are none
+    while high - low > 1:
+        middle = math.floor((low + high) / 2)
+        if plan_of(replace(q, devices=float(middle)), s, device).seconds > most:
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 def step_seconds(q: Question, s: Shape, device: Device) -> float:

@@ -22,7 +22,7 @@ from rich.table import Table
 from hardware import CARDS, Card
 from napkin import SECTIONS
 from napkin_answers import (
-    FIELDS, Answer, Device, answer, as_csv, as_markdown, asks, assumptions, check, default_of, read_question,
+    CHOICES, FIELDS, Answer, Device, answer, as_csv, as_markdown, asks, assumptions, check, default_of, read_question,
 )
 from napkin_config import LARGEST, Reading, shape_of
 
@@ -120,7 +120,7 @@ def parser() -> Parser:
 def show(found: Answer, given: list[list[str]], console: Console) -> None:
     """The answer as tables, below what was asked."""
     asked = dict(given)
-    job = dict(choice for field in FIELDS if field.name == "job" for choice in field.choices or []).get(asked["Job"], asked["Job"])
+    job = dict(CHOICES["job"])[asked["Job"]]
     console.print(f"[dim]{escape(job)} {escape(asked['Model'])} on {escape(asked['GPUs'])} × {escape(asked['Device'])}[/]")
     mark, style = ("✓", "bold green") if found.fits else ("✗", "bold red")
     console.print(f"[{style}]{mark} {found.title}[/] {escape(found.text)}")

@@ -61,7 +61,7 @@ def settings() -> list[StateEntry]:
         StateEntry("warning filters", lambda: list(warnings.filters), set_filters),
         _attribute(warnings, "showwarning"),
         _attribute(logging, "_warnings_showwarning"),  # of `captureWarnings`
-        StateEntry("decimal arithmetic", lambda: decimal.getcontext().copy(), decimal.setcontext),
+        StateEntry("decimal arithmetic", _decimals, _set_decimals),
         StateEntry("locale", *_LOCALE),
         StateEntry("logs", _logs, _set_logs),
     ]
@@ -121,6 +121,21 @@ def _umask() -> int:
     """The mask of new files: it is read by setting it."""
     os.umask(was := os.umask(0o077))
     return was
+
+
+_DECIMAL = "prec", "rounding", "Emin", "Emax", "capitals", "clamp"
+
+
+def _decimals() -> list[Any]:
+    """What decimal arithmetic goes by. A copy of a context of `contextvars` shares the object that has it."""
+    context = decimal.getcontext()
+    return [*(getattr(context, name) for name in _DECIMAL), dict(context.flags), dict(context.traps)]
+
+
+def _set_decimals(before: list[Any]) -> None:
+    context = decimal.getcontext()
+    for name, value in zip((*_DECIMAL, "flags", "traps"), before, strict=True):
+        setattr(context, name, value)
 
 
 def _set_signals(before: dict[int, Any]) -> None:
