@@ -57,7 +57,7 @@ def test_a_32b_on_four_gpus_does_not_fit_and_nine_is_the_first_number_that_does(
     assert found.text == (
         "143.8 GB of 72 GB on each H100 SXM, with 1 sequence of 8,192 tokens."
         " What breaks first is the state: weights, gradients and optimizer, 131.1 GB."
-        " The first number of GPUs that fits is 9; in whole nodes of 8, 16."
+        " The first number of GPUs that fits is 9, with a fused loss; in whole nodes of 8, 16."
     )
     assert rows(found).keys() & {"time", "hours", "price", "within", "steps"} == set(), (
         "no hours of what cannot run"
