@@ -546,7 +546,7 @@ def an_all_to_all_transposes() -> None:
         alt="Two panels. At first each row has one color; afterwards each column has one.")
     note(r"""
         A rank sends all parts but one, because its own part stays. With a tensor of `240000`
-        elements on four ranks, a part has `240000 / 4 = 60000` elements of four bytes each, so
+        elements on four ranks, a part has `240000 / 4 = 60000` elements of `float32`, so
         `60000 * 4 = 240000` bytes. A rank should send three parts, and a little for headers:
     """)
     x = torch.randn(240_000)
