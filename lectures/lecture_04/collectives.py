@@ -546,21 +546,21 @@ def an_all_to_all_transposes() -> None:
         alt="Two panels. At first each row has one color; afterwards each column has one.")
     note(r"""
         A rank sends all parts but one, because its own part stays. With a tensor of `240000`
-        elements on four ranks, a part has a fourth of them, `240000` bytes in `float32`. So a rank
-        should send `3 * 240000` bytes, and a little for headers:
+        elements on four ranks, a part has `240000 / 4 = 60000` elements of `float32`, so
+        `60000 * 4 = 240000` bytes. A rank should send three parts, and a little for headers:
     """)
     x = torch.randn(240_000)
     with Wire() as wire:
         dist.all_to_all_single(torch.empty_like(x), x)  # @unnoticed: arguments swapped: any numbers
     part = x.nbytes // ranks  # @inspect part as B
-    assert part == 240_000, "A part of 60000 elements has 240000 bytes."
+    assert part == 240_000, "A part of 60000 elements of 4 bytes has 240000 bytes."
     parts_sent = wire.sent / part  # @inspect parts_sent
     assert round(parts_sent, 2) == ranks - 1, \
         "Each of the four ranks sends three parts, and less than 1 % of headers."
     question(r"""
         Each rank cuts its tensor into parts and calls an all-to-all. Then it calls an all-to-all
-        with the result. What share of its first elements does a rank then have again, each in its
-        old position?
+        with the result. What share of the elements that it had at the start does a rank then hold
+        again, each in its old position?
     """, answer=1.0, check=torch.arange(16).view(4, 4).T.T.eq(torch.arange(16).view(4, 4)).float().mean().item(), unit="%", within=0.02,
         hint="What does an all-to-all do to the table of all ranks' parts?",
         why=r"""
@@ -616,16 +616,29 @@ def few_messages_or_few_bytes() -> None:
     assert round(tensors, 2) == exchanges == 2, \
         "Four ranks need two exchanges, and each rank sends its whole tensor twice."
     note(r"""
-        Doubling sends the whole tensor in each exchange, and the ring only a part of it. Which one
-        is faster on `64` ranks? Say that an exchange costs its `latency`, and the bytes divided by
-        the `bandwidth` of a link. A third way is *halving and doubling*. It sends half of the
-        tensor in the first exchange, then a quarter, and so on, and collects the sums in the same
-        way. That is `2 * 6` exchanges, and the bytes of the ring. In the code, each way is a pair:
-        exchanges, and tensors sent:
+        Recursive doubling sends the whole tensor in each exchange, and the ring only a part of it.
+        Which one is faster on `64` ranks?
+
+        A third way, *halving and doubling*, has few exchanges and sends few bytes. On four ranks:
+
+        - In the first exchange, ranks 0 and 2 send each other half of their tensors: rank 0 adds up
+          the first half, and rank 2 the second. So do ranks 1 and 3.
+        - In the second, ranks 0 and 1 send each other half of their half, a quarter of the tensor,
+          and so do ranks 2 and 3. Now each rank has the sum over all ranks for one quarter.
+        - Two more exchanges copy the sums in the reverse order: first a quarter, then a half.
+
+        So a rank sends `1/2 + 1/4 = 3/4` of a tensor, twice, in `2 * 2` exchanges. It sends the
+        same in a ring, but in `2 * 3`. On `64` ranks it is `1/2 + 1/4 + ... + 1/64 = 63/64` of a
+        tensor, twice, in `2 * 6` exchanges.
+
+        Say that an exchange costs its `latency`, and its bytes divided by the `bandwidth` of a
+        link. In the code, each way is a pair: the exchanges, and the tensors sent:
     """)
     latency, bandwidth = 5e-6, 100e9  # @inspect latency as s, bandwidth as B/s
-    ways = {"ring": (2 * 63, 2 * 63 / 64), "doubling": (6, 6),
+    ways = {"ring": (2 * 63, 2 * 63 / 64), "recursive doubling": (6, 6),
             "halving and doubling": (2 * 6, 2 * 63 / 64)}
+    assert sum(1 / 2**k for k in range(1, 7)) == 63 / 64, \
+        "A half, a quarter and so on, in six exchanges, are 63/64 of a tensor."  # @hide
 
     def seconds(way: str, size: float) -> float:
         exchanges, tensors = ways[way]
@@ -633,10 +646,10 @@ def few_messages_or_few_bytes() -> None:
 
     small = {way: seconds(way, 1e6) for way in ways}  # @inspect small as s
     large = {way: seconds(way, 1e9) for way in ways}  # @inspect large as s
-    assert 7.2 < small["ring"] / small["doubling"] < 7.25, \
-        "For a megabyte, a ring takes 7.2 times as long as doubling."
-    assert 2.95 < large["doubling"] / large["ring"] < 2.96, \
-        "For a gigabyte, doubling takes nearly 3 times as long as a ring."
+    assert 7.2 < small["ring"] / small["recursive doubling"] < 7.25, \
+        "For a megabyte, a ring takes 7.2 times as long as recursive doubling."
+    assert 2.95 < large["recursive doubling"] / large["ring"] < 2.96, \
+        "For a gigabyte, recursive doubling takes nearly 3 times as long as a ring."
     quickest = [min(times, key=times.__getitem__) for times in (small, large)]
     assert quickest == 2 * ["halving and doubling"], \
         "In both cases, halving and doubling is faster than either."
@@ -644,9 +657,9 @@ def few_messages_or_few_bytes() -> None:
         So in this model a ring is never the best, because halving and doubling sends the same bytes
         in fewer exchanges. Why are rings used for large tensors anyway? The model leaves out which
         links there are. A ring needs only links between neighbors, and uses all of them all the
-        time. Doubling sends to ranks far away, and where several messages share a link, each gets
-        only a part of its bandwidth. Libraries have several algorithms, trees among them, and
-        choose by size and by the links that they find.
+        time. In the other two ways a rank also sends to ranks far away, and where several messages
+        share a link, each gets only a part of its bandwidth. So libraries have several algorithms,
+        and choose by the size of the tensor and by the links that they find.
     """)
     question(r"""
         A step all-reduces `100` small tensors in turn, by a ring on `64` ranks. An exchange has a

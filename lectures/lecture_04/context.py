@@ -100,12 +100,15 @@ def keys_and_values_can_go_round() -> None:
         result is a weighted mean of their values. But most keys and values are on other ranks. Does
         every rank have to collect them all?
 
-        No, because [a mean can be corrected](#a_mean_can_be_corrected) when more values come. So it
-        is enough if keys and values come by.
+        No, because [a mean can be corrected](#a_mean_can_be_corrected) when more values come, if
+        the sum of weights is kept. So it is enough if keys and values come by.
 
-        Take two ranks with one token each. Rank 0 has the first token, which needs only its own key
-        and value. Rank 1 has the second, which needs both. In the first turn, rank 1 works with its
-        own key and value. Then rank 0 passes its key and value on, and rank 1 corrects its mean.
+        Take two ranks with one token each. Rank 1 has the second token, which needs the keys and
+        values of both. Its query gives its own key a weight of `3`, and the value there is `10`. So
+        after the first turn its mean is `10`, and its sum of weights is `3`. Then rank 0 passes on
+        its key, which gets a weight of `1`, and its value, `2`. The weighted sum becomes
+        `3 * 10 + 1 * 2 = 32`, the sum of weights `3 + 1 = 4`, and the mean `32 / 4 = 8`. That is
+        the mean over both tokens, as one process computes it.
 
         This is *ring attention* [@liu2023]: each rank keeps its own queries, and keys and values go
         round. After four turns each of four ranks has seen all of them, but only those of one rank
@@ -113,7 +116,7 @@ def keys_and_values_can_go_round() -> None:
 
         `ring_attention` does that, and also returns how many `pairs` of a query and a key it has
         scored in each turn. `positions` are the tokens of each rank. There are four heads of
-        dimension `32`, in `float64`. `whole` is attention in one process:
+        dimension `32`, in `float64`:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     q, k, v = torch.randn(3, 4, 256, 32).double()  # @unnoticed: 4, 32: any heads
@@ -129,11 +132,11 @@ def keys_and_values_can_go_round() -> None:
         "Together, the ranks score each of the 256 tokens against itself and all before it."
     figure(plot_turns(turns),
         caption=r"""
-            How many pairs of a query and a key are scored in each turn: queries of a rank down,
-            keys of a rank across. Among its own `64` tokens, a rank scores `64 * 65 / 2 = 2080`
-            pairs, and with `64` earlier tokens `64 * 64 = 4096`. Keys of later tokens than the
-            queries give none, so some ranks wait: in turn `4` all but rank 3.
-            ([A zigzag](#in_order_the_last_rank_works_most) mends this.)
+            How many pairs of a query and a key are scored in each turn. The row is the rank with
+            the queries, the column the rank that the keys come from. Among its own `64` tokens, a
+            rank scores `64 * 65 / 2 = 2080` pairs, and with `64` earlier tokens `64 * 64 = 4096`.
+            Keys of later tokens than the queries give none, so some ranks wait: in turn `4` all but
+            rank 3. ([A zigzag](#in_order_the_last_rank_works_most) mends this.)
         """,
         alt=r"""
             Four tables of four ranks by four, one for each turn. First each rank scores its own

@@ -322,9 +322,9 @@ def unequal_shares_give_a_wrong_mean() -> None:
         together.
     """)
     note(r"""
-        The fix is to divide by the number of all inputs, here ten. Each rank takes the *sum* over
-        its own inputs and divides it by that number. Then the sum over ranks is the gradient of the
-        batch:
+        The fix is to divide by the number of all inputs, here ten. The ranks find it by an
+        all-reduce of their numbers of inputs. Each rank takes the *sum* over its own inputs and
+        divides it by the number of all. Then the sum over ranks is the gradient of the batch:
     """)
     count = torch.tensor(float(len(inputs)))
     dist.all_reduce(count)

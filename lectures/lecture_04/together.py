@@ -347,28 +347,26 @@ def flops_per_byte_follow_the_tokens() -> None:
         In [FSDP](#fsdp_does_the_same) each of $G$ ranks keeps a shard of all weights, and gathers a
         layer before it runs. How many FLOPs does a GPU compute for each byte that it receives?
 
-        Take one weight of `4` bytes, and `256` tokens. With this weight the GPU computes `2` FLOPs
-        for each token, so it does `2 * 256 / 4 = 128` FLOPs for each byte that has arrived. With
-        twice the tokens the GPU does twice as many, because the weight arrives once and every token
-        uses it.
+        Take four ranks with `256` tokens each, and four weights of `4` bytes, one from each rank's
+        shard. One of them is already here, so three arrive: `3 * 4 = 12` bytes. With each weight
+        the GPU computes `2` FLOPs for each token, with all four `4 * 2 * 256 = 2048`. That is
+        `2048 / 12`, about `170.7` FLOPs for each byte that arrives. With twice the tokens it is
+        twice as many, because a weight arrives once and every token uses it.
 
-        On four ranks only `3 / 4` of the weights have to arrive, because a rank has its own shard.
-        So the GPU does `128 * 4 / 3`, about `170.7` FLOPs for each byte. With $T$ tokens and $w$
-        bytes per weight:
+        With $T$ tokens and $w$ bytes per weight on $G$ ranks, of $G$ weights $G - 1$ arrive:
 
         [@eq:hide]: $$
         \frac{\text{FLOPs}}{\text{byte}}
-        = \frac{\overbrace{2\,T}^{\text{FLOPs of a weight}}}{\underbrace{w}_{\text{its bytes}}}
-        \cdot \frac{G}{G-1}
+        = \frac{\overbrace{G \cdot 2\,T}^{\text{FLOPs with all } G}}{\underbrace{(G-1) \cdot w}_{\text{bytes that arrive}}}
         $$
 
-        But weights are dropped when their layer is done. If the tokens of a step come in several
-        *microbatches*, weights are gathered for each of them. So $T$ is the number of tokens of
-        *one microbatch*, not of the step.
+        Here $T$ is the number of tokens of *one microbatch*, not of the step, because weights are
+        dropped when their layer is done. If the tokens of a step come in several *microbatches*,
+        all weights are gathered again for each of them.
 
-        Four ranks have `256` tokens each, in `1`, `2` and `8` microbatches. In the forward pass,
-        `flops` counts what a rank computes, and `Wire` what it sends, which is also what arrives: a
-        rank receives the number of bytes that it sends. `ratios` are the FLOPs per byte:
+        Now the four ranks have their `256` tokens in `1`, `2` and `8` microbatches. In the forward
+        pass, `flops` counts what a rank computes, and `Wire` what it sends, which is also what
+        arrives: a rank receives the number of bytes that it sends. `ratios` are the FLOPs per byte:
     """)
     ranks = dist.get_world_size()
     model = feed_forward_layers(4, 128, 320)
@@ -380,7 +378,7 @@ def flops_per_byte_follow_the_tokens() -> None:
             work = sum(flops(partial(model, torch.randn(tokens, 128)))
                        for _ in range(microbatches))
         ratios[microbatches] = work / wire.sent  # @inspect ratios[microbatches] as FLOP/B
-        formula[microbatches] = 2 * tokens / 4 * ranks / (ranks - 1)
+        formula[microbatches] = ranks * 2 * tokens / ((ranks - 1) * 4)
     assert round(formula[1], 1) == 170.7, \
         "For one microbatch, the formula gives 170.7 FLOPs per byte."  # @hide
     assert all(0.99 < ratios[m] / formula[m] < 1 for m in ratios), \

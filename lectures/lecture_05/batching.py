@@ -109,17 +109,17 @@ def a_slot_is_refilled_at_once() -> None:
         sequence ends. Why not put the next request into a slot as soon as it is free?
 
         By hand: two slots, and three answers of $1$, $3$ and $2$ tokens. The first answer is
-        finished after one step. If its slot takes the third answer then, everything is done after
-        $3$ steps. Fixed batches need $3$ steps for the first two answers, and $2$ more for the
-        third.
+        finished after one step. If the third answer takes its slot at once, all three are finished
+        after $3$ steps. Fixed batches need $3$ steps for the first two answers, and $2$ more for
+        the third.
 
         Nothing prevents this, because the sequences of a step need not have the same length: they
         share only the weights, and each attends to its own cache. So a scheduler can decide before
         *every step* which sequences are in the batch. This is *continuous batching* [@orca]. (The
         prompt of a new request needs a prefill first, which this count leaves out.)
 
-        The scheduler `serve` counts the steps. `waiting` has the lengths of answers that have not
-        begun. `running` has, for each answer in a slot, the number of tokens still to generate:
+        The scheduler `serve` counts the steps. `waiting` has the lengths of the answers not yet
+        started. `running` has, for each answer in a slot, the number of tokens still to generate:
     """)
 
     def serve(  # @stepover
@@ -238,10 +238,12 @@ def a_slot_is_refilled_at_once() -> None:
     misbelief("Twice as many slots give twice as many tokens per step.", rf"""
         Not in fixed batches: the more slots, the longer the longest answer that all others wait
         for. With the `2048` answers of the bars above, `128` slots gave only {more:.1f} times as
-        many tokens per step as `8`. (The busy shares [@eq:harmonic] predict
-        $16 \cdot {of_8:.2f} / {of_128:.2f}$, or {expected:.1f}.) With refilling it was
-        {more_refilled:.0f} times, and not {128 / 8:.0f} only because at the end no answer waits any
-        more.
+        many tokens per step as `8`. By [@eq:harmonic], the longest answer has {of_8:.2f} times the
+        mean length with `8` slots, and {of_128:.2f} times with `128`. So it should be
+        $16 \cdot {of_8:.2f} / {of_128:.2f}$, or {expected:.1f} times as many.
+
+        With refilling it was {more_refilled:.0f} times. It is less than {128 / 8:.0f}, because near
+        the end no answer waits any more, and slots stay empty.
     """)
     question(r"""
         There are two slots, and a free slot is refilled in the next step. Answers of `4`, `1`, `1`
@@ -351,7 +353,7 @@ def requests_in_flight_are_rate_times_time() -> None:
 
 
 def waiting_grows_with_the_load() -> None:
-    """The nearer the load comes to one, the longer requests wait."""
+    """The closer the load is to 100 %, the longer requests wait."""
     note(r"""
         A GPU is idle for a tenth of the time. Is that waste, or does anyone need it?
 
@@ -366,19 +368,20 @@ def waiting_grows_with_the_load() -> None:
 
         How long does a prompt take at load $\rho$, from its arrival to the first token (TTFT)? Call
         the mean of this time $T$, waiting and prefill together. Let prompts arrive at random,
-        independently of each other, with prefill times that are exponentially distributed. The unit
-        of time is the mean prefill time, so a prefill takes $1$ on average. The load is the prompts
-        per unit of time, times this $1$. So $\rho$ prompts arrive per unit of time.
+        independently of each other, with prefill times that are exponentially distributed. We
+        measure time in mean prefill times, so a prefill takes $1$ on average. In this unit the load
+        is the arrival rate: $\rho$ prompts arrive per unit of time.
 
         - How many prompts are there, waiting or in prefill? By
           [Little's law](#requests_in_flight_are_rate_times_time), it is the arrival rate times the
           time of each: $\rho T$ on average.
-        - An arriving prompt finds $\rho T$ prompts ahead of it, because it arrives at a random
-          moment, whatever the queue is like. (In the pairs above, the second prompt does not: it
-          always arrives right after the first.)
-        - It waits for these $\rho T$ prompts, each of which takes $1$ on average. The one in
-          prefill also takes $1$ more, because its chance to end does not depend on how long it has
-          run. Then the arriving prompt takes $1$ itself.
+        - On average, an arriving prompt finds $\rho T$ prompts ahead of it, the same as anyone who
+          looks in at a random moment, because arrivals do not depend on the queue. (In the pairs
+          above they do: the second prompt always finds the first.)
+        - It waits for these $\rho T$ prompts. Each that is still in the queue takes $1$ on average.
+          The one in prefill has on average a full $1$ still to go, however long it has been
+          running: this is a property of the exponential distribution. Then the arriving prompt
+          takes $1$ itself.
 
         So $T = \rho T + 1$. Solved for $T$ [@kleinrock1975]:
 
@@ -386,8 +389,8 @@ def waiting_grows_with_the_load() -> None:
         \text{TTFT} = \frac{\text{mean prefill time}}{1 - \rho}.
         $$
 
-        To check it, let `200_000` prompts pass one by one. `free_at` is the moment when the GPU is
-        free again. A prompt begins then, or when it arrives, whichever is later:
+        To check it, simulate `200_000` prompts. `free_at` is the moment when the GPU is free again.
+        A prompt begins then, or when it arrives, whichever is later:
     """)
 
     def mean_ttft(load: float) -> float:  # @stepover
@@ -432,9 +435,9 @@ def waiting_grows_with_the_load() -> None:
         $30 / (1 - 0.9) = 300$ ms at $90$ percent. So the idle tenth is not waste: with an idle
         twentieth, it would be $30 / (1 - 0.95) = 600$ ms.
 
-        The formula is for prefill times that differ a lot. If all prompts had the same length, they
-        would wait half as long, and the wait would grow with the load in the same way. In vLLM, the
-        metric `vllm:num_requests_waiting` is the length of the queue.
+        The formula is for prefill times that differ a lot. If all prompts had the same length, the
+        waiting time (not the prefill itself) would be half as long, and would grow with the load in
+        the same way. In vLLM, the metric `vllm:num_requests_waiting` is the length of the queue.
     """)
     assert [round(30 / idle) for idle in (0.5, 0.2, 0.1, 0.05)] == [60, 150, 300, 600], \
         "These are 2, 5, 10 and 20 times 30 ms."  # @hide

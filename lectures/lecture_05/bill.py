@@ -44,25 +44,26 @@ def a_generated_token_costs_more() -> None:
         latency target and the size of the caches both keep the batch small, and a small batch
         leaves the GPU's arithmetic idle.
 
-        Take `2` dollars per hour for an H100, an assumption, and a prefill at half of the peak.
-        `HOUR` is {HOUR:,.0f} seconds, `step_seconds` is a lower bound of the time of a decode step,
-        and `batches` has the largest batches within the
+        Assume that an H100 costs `2` dollars per hour, and that prefill reaches half of its peak
+        FLOP/s. `HOUR` is {HOUR:,.0f} seconds, `step_seconds` is a lower bound of the time of a
+        decode step, and `batches` has the largest batches within the
         [latency target](#a_latency_limit_picks_the_batch) of $20$ ms. Prices are in cents for
         $10^6$ tokens:
     """)
-    per_second = 2 / HOUR  # dollars
+    cents_per_second = 100 * 2 / HOUR
     prefill = prefill_flops(2048) / (0.5 * PEAK)  # seconds for 2048 tokens
-    per_million = 1e6 * 100 * per_second  # cents for 10^6 seconds
-    input_price = per_million * prefill / 2048  # @inspect round(input_price, 2) as cents
+    input_price = 1e6 * prefill / 2048 * cents_per_second  # @inspect round(input_price, 2) as cents
     batches = {512: 568, 2048: 193, 8192: 48}  # by tokens per sequence
-    output_prices = {c: per_million * step_seconds(batch, c) / batch
-                     for c, batch in batches.items()}
+    output_prices = {
+        c: 1e6 * step_seconds(batch, c) / batch * cents_per_second
+        for c, batch in batches.items()
+    }
     prices = {c: round(price, 2) for c, price in output_prices.items()}  # @inspect prices as cents
     assert round(input_price, 2) == 1.63, \
         "A million input tokens cost 1.63 cents."
     assert prices == {512: 1.96, 2048: 5.74, 8192: 22.99}, \
         "A million generated tokens cost 1.96 cents after 512 tokens, 5.74 after 2048, and 22.99 after 8192."
-    alone = per_million * step_seconds(1, 2048)  # @inspect round(alone) as cents
+    alone = 1e6 * step_seconds(1, 2048) * cents_per_second  # @inspect round(alone) as cents
     assert 253 < alone < 254, \
         "If one user has the GPU alone, a million tokens cost 253 cents."
     within = [max(b for b in range(1, 999) if step_seconds(b, c) <= 0.020) for c in output_prices]  # @hide
@@ -74,20 +75,18 @@ def a_generated_token_costs_more() -> None:
     while made < 1_000_000:  # @hide
         seconds += step_seconds(193, 2048)
         made += 193
-    assert math.isclose(100 * seconds * per_second, output_prices[2048], rel_tol=0.001), \
+    assert math.isclose(seconds * cents_per_second, output_prices[2048], rel_tol=0.001), \
         "Adding up the steps until a million tokens are there gives the same price."  # @hide
-    caches = (step_seconds(568, 512) - step_seconds(568, 0)) / step_seconds(568, 512)  # @hide
-    assert 0.56 < caches < 0.57, \
-        "With 568 sequences of 512 tokens, 57 % of a step goes to reading caches."  # @hide
-    long_caches = 1 - step_seconds(48, 0) / step_seconds(48, 8192)  # @hide
-    assert 0.77 < long_caches < 0.78, \
-        "With 48 sequences of 8192 tokens, 77 % of a step goes to reading caches."  # @hide
-    shrinks = 8192 / 512 * caches / long_caches  # @hide
-    assert math.isclose(shrinks, batches[512] / batches[8192], rel_tol=0.007), \
-        "16 times the ratio of both shares is the ratio of the batches, to within 0.7 %."  # @hide
+    caches = 1e3 * (step_seconds(568, 512) - step_seconds(568, 0))  # ms  # @hide
+    long_caches = 1e3 * (step_seconds(48, 8192) - step_seconds(48, 0))  # ms  # @hide
+    assert [round(caches, 1), round(long_caches, 1)] == [11.4, 15.4], \
+        "568 caches of 512 tokens take 11.4 ms of a step, and 48 of 8192 tokens 15.4 ms."  # @hide
+    shrinks = 8192 / 512 * round(caches, 1) / round(long_caches, 1)  # @hide
+    assert math.isclose(shrinks, batches[512] / batches[8192], rel_tol=0.002), \
+        "16 times the ratio of both times is the ratio of the batches, to within 0.2 %."  # @hide
     used = 568 * 2 * WEIGHTS / PEAK / step_seconds(568, 512)  # @hide
     assert 0.43 < used < 0.44, \
-        "The matmuls take the other 43 %, at peak."  # @hide
+        "With 568 sequences of 512 tokens, the matmuls take 43 % of a step, at peak."  # @hide
     idle = 1 - 2 * WEIGHTS / PEAK / step_seconds(1, 2048)  # @hide
     assert 0.99 < idle < 1, \
         "For one user, the arithmetic units are idle for over 99 % of a step."  # @hide
@@ -95,25 +94,24 @@ def a_generated_token_costs_more() -> None:
         All three batches have steps of nearly $20$ ms, so the price is inversely proportional to
         the batch. After `8192` tokens an output token costs
         {output_prices[8192] / output_prices[512]:.0f} times as much as after `512`, because the
-        batch shrinks by a factor of $568 / 48$, or {568 / 48:.0f}. Why not by {8192 / 512:.0f}, as
-        each cache is {8192 / 512:.0f} times as long? With `512` tokens, only
-        {1e3 * caches * step_seconds(568, 512):.1f} of {1e3 * step_seconds(568, 512):.1f} ms go to
-        caches, or {caches:.0%}. With `8192` tokens,
-        {1e3 * long_caches * step_seconds(48, 8192):.1f} of {1e3 * step_seconds(48, 8192):.1f} ms
-        do, or {long_caches:.0%}. And
-        ${8192 // 512} \cdot {100 * caches:.0f} / {100 * long_caches:.0f}$ is {shrinks:.0f}.
+        batch is smaller by a factor of $568 / 48$, or {568 / 48:.0f}.
+
+        Each cache is {8192 / 512:.0f} times as long, so why is the batch only {568 / 48:.0f} times
+        smaller? The number of caches is the time for caches divided by the time of one. The step
+        with `8192` tokens has {long_caches:.1f} ms for caches, and the one with `512` only
+        {caches:.1f} ms, because its large batch needs more arithmetic. So the factor is
+        ${8192 // 512} \cdot {caches:.1f} / {long_caches:.1f}$, or {shrinks:.0f}.
 
         In short sequences an output token costs little more than an input token: the large batch
-        keeps the arithmetic units busy for {used:.0%} of the time
-        ({1e3 * used * step_seconds(568, 512):.1f} of {1e3 * step_seconds(568, 512):.1f} ms), the
-        prefill for half of it. And a user alone pays for a GPU whose arithmetic units are mostly
+        keeps the arithmetic units busy for {used:.0%} of the time, and prefill for half of the
+        time, by our assumption. And a single user pays for a GPU whose arithmetic units are mostly
         idle.
     """)
 
     def price(batch: int, context: int) -> dict[str, float]:  # @hide
         if batch > sequences_that_fit(context):
             raise ValueError("weights and caches do not fit in memory together")
-        return {"output": per_million * step_seconds(batch, context) / batch, "input": input_price}
+        return {"output": 1e6 * step_seconds(batch, context) / batch * cents_per_second, "input": input_price}
 
     grid = explore(price, over={"batch": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512], "context": [512, 2048, 8192]},
         at={"batch": 64, "context": 2048}, kind="curve", unit="cents",
@@ -191,26 +189,28 @@ def a_batch_saves_energy() -> None:
 def a_batch_reads_most_experts() -> None:
     """A batch reads most of the experts, not only the active ones."""
     note(r"""
-        In a *mixture of experts* each token goes through a few of many feed-forward parts, the
-        experts. So decode for one user reads only few of the weights. Does that also hold for a
-        batch?
+        In a *mixture of experts* each token goes through a few of many feed-forward networks, the
+        experts. So decode for one user reads only a small part of the weights. Does that also hold
+        for a batch?
 
         By hand: $4$ experts, and each token picks one at random. One token reads $1$ of $4$. A
-        second token picks another one in three of four cases, so both together read
+        second token picks a different one with probability $3/4$, so both together read
         $1 + 3/4 = 1.75$ of them on average.
 
         A batch reads most experts, because its tokens pick different ones, and an expert is read if
-        at least one token picks it. Let a token pick $k$ of $E$ experts, all equally often. It
-        leaves out a given expert with probability $1 - k/E$, and all $B$ tokens of a batch do with
-        probability $(1 - k/E)^B$. So the share of the experts that the batch reads is
+        at least one token picks it. Let a token pick $k$ of $E$ experts, all equally often. One
+        token misses a given expert with probability $1 - k/E$. If the tokens pick independently,
+        all $B$ tokens of a batch miss it with probability $(1 - k/E)^B$. So the share of the
+        experts that the batch reads is
 
         [@eq:experts_read]: $$
         1 - \left(1 - \frac{k}{E}\right)^B.
         $$
 
-        By hand that is $1 - (3/4)^2 = 7/16$ of $4$ experts: $1.75$. DeepSeek-V3 has `256` experts
-        per layer, of which a token picks `8` [@deepseek-v3]. `topk` picks those with the highest
-        random scores:
+        By hand that is $1 - (3/4)^2 = 7/16$ of $4$ experts: $1.75$. (Tokens that are alike often
+        pick the same experts, so a batch of them reads fewer.) DeepSeek-V3 has `256` experts per
+        layer, of which a token picks `8` [@deepseek-v3]. `topk` picks those with the highest random
+        scores:
     """)
     batches = [1, 8, 64, 256]
 
@@ -224,7 +224,7 @@ def a_batch_reads_most_experts() -> None:
     # Drawn with ten seeds, none was off by more than 1 %.
     shares, expected = torch.tensor([simulated, formula])  # @hide
     assert torch.allclose(shares, expected, rtol=0.03), \
-        "Drawn at random, as many experts are read as the formula says, to within 3 %."
+        "Drawn at random, the share of experts that is read agrees with the formula, to within 3 %."
     assert [round(share, 3) for share in formula] == [0.031, 0.224, 0.869, 1], \
         "One token reads 3 % of the experts, 64 read 87 %, and 256 nearly all."
     by_hand = [len({a, b}) for a in range(4) for b in range(4)]  # @hide
@@ -238,7 +238,8 @@ def a_batch_reads_most_experts() -> None:
         "With 64 tokens in the batch, each expert is picked by two of them on average."
     misbelief("A mixture of experts decodes as fast as a dense model of its active parameters.", rf"""
         For one user it does: {formula[0]:.0%} of the experts are read. A batch of `64` reads
-        {formula[2]:.0%} of them, nearly the bytes of all, and each of them for few tokens.
+        {formula[2]:.0%} of them. So it reads almost the bytes of a dense model with all the
+        experts, and each expert serves only about {per_expert:.0f} tokens.
     """)
     question(r"""
         A layer has `8` experts, and each token picks `2` of them, all equally often. What share of

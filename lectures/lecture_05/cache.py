@@ -180,28 +180,33 @@ def paged_attention_is_attention() -> None:
         It does not matter where a page is, because the keys and values are collected through the
         table, in the order of the tokens, before attention uses them.
 
-        `PagedCache` does this, in place of the cache that a Transformer usually gets: `extended`
-        adds the keys and values of new tokens, and returns those of all tokens. Two sequences take
-        turns in one pool of pages, of which `new_pools` lists the free ones in random order. Each
-        step adds the token with the highest logit:
+        `PagedCache` does this, and replaces the usual cache of the `Transformer`. In each layer,
+        the model calls its method `extended`, which stores the keys and values of new tokens and
+        returns those of all tokens so far.
+
+        Each layer has a pool of `16` pages, shared by two sequences that take turns. `new_pools`
+        returns for each layer its pool, and the list of its free pages in random order. Each step
+        adds the token with the highest logit. Then each sequence runs again with the usual cache,
+        and every step is compared:
     """)
     model = Transformer(SMALL).double().requires_grad_(False)
     prompts = [torch.randint(100, (1, 7)), torch.randint(100, (1, 5))]  # @unnoticed: 100: any tokens do
     pools = new_pools(16)
     caches = [[PagedCache(pool, free) for pool, free in pools]
               for _ in prompts]
-    tokens, paged = list(prompts), [list[Tensor](), list[Tensor]()]
+    tokens = list(prompts)
+    paged: list[list[Tensor]] = [[], []]  # logits of each step
     for _ in range(12):
         for i in range(2):  # the sequences take turns
             logits = model(tokens[i], caches[i])[:, -1]
             tokens[i] = logits.argmax(dim=-1, keepdim=True)
             paged[i].append(logits)
     tables = [cache[0].table for cache in caches]  # of the first layer  # @inspect tables
-    for i, token in enumerate(prompts):
+    for i, new in enumerate(prompts):  # first all of a prompt
         contiguous = model.caches(1)  # for this sequence alone
-        for expected in paged[i]:
-            logits = model(token, contiguous)[:, -1]
-            token = logits.argmax(dim=-1, keepdim=True)
+        for expected in paged[i]:  # compared with logits
+            logits = model(new, contiguous)[:, -1]
+            new = logits.argmax(dim=-1, keepdim=True)
             assert torch.allclose(logits, expected), \
                 "With contiguous caches, each sequence alone, every step gives the same logits."
     lengths = [cache[0].length for cache in caches]  # @hide
@@ -442,7 +447,8 @@ def eight_bits_barely_change_attention() -> None:
 
         Draw `4096` keys and values of normally distributed elements, and `64` queries:
     """)
-    queries, keys, values = torch.randn(64, 128), *torch.randn(2, 4096, 128)
+    queries = torch.randn(64, 128)
+    keys, values = torch.randn(2, 4096, 128)
 
     def rounded(x: Tensor) -> Tensor:
         scale = x.abs().amax(dim=-1, keepdim=True) / 127
@@ -490,18 +496,18 @@ def eight_bits_barely_change_attention() -> None:
     note(rf"""
         Why this much? Rounding changes the elements by {element:.2%} (root mean square). Rounded
         keys alone change the output by about as much ({by_keys:.2%}), and so do rounded values
-        alone ({by_values:.2%}). Independent errors add up as squares do: the root of the sum of the
-        squares is {math.hypot(by_keys, by_values):.1%}.
+        alone ({by_values:.2%}). Independent errors add in squares:
+        $\sqrt{{{100 * by_keys:.2f}^2 + {100 * by_values:.2f}^2}}$ is
+        {100 * math.hypot(by_keys, by_values):.2f}, in percent.
 
-        Real keys are less even. Let one element of each key be `50` times as large. Then the error
-        of all other elements is {lost / plain:.0f} times as large, because they are rounded in
-        steps of the same scale, and the scale follows the largest element. Without the change, the
-        largest of the `128` elements is about {largest:.2f}. The element that is multiplied was an
-        ordinary one, {with_outlier / 50:.2f} (root mean square of this draw). Multiplied, it is
-        {with_outlier / 50:.2f} $\cdot 50$, or {with_outlier:.1f}. Now it is the largest, and sets
-        the scale. So the scale, and with it the error, grows by a factor of {with_outlier:.1f} /
-        {largest:.2f}, or {with_outlier / largest:.0f}. For this reason, formats for caches store
-        such elements separately, or give each channel a scale [@liu2024kivi].
+        In real models, some elements of the keys are much larger than the rest [@liu2024kivi].
+        Suppose that one typical element of each key, about {with_outlier / 50:.2f}, is multiplied
+        by `50`. It becomes {with_outlier:.1f}. Before, the largest of the `128` elements was about
+        {largest:.2f}. The scale follows the largest element, so it grows by a factor of
+        {with_outlier:.1f} / {largest:.2f}, or {with_outlier / largest:.0f}. The rounding error of
+        all other elements grows by the same factor, because they are rounded in steps of this
+        scale. So formats for caches store such elements separately, or give each channel a scale
+        [@liu2024kivi].
     """)
     question(r"""
         The scale is shared by a whole page: `16` keys of `128` elements have one scale of `4`

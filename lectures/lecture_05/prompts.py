@@ -259,8 +259,8 @@ def two_kinds_of_gpus_hand_over_a_cache() -> None:
 def tensor_parallelism_has_a_floor() -> None:
     """Tensor parallelism shortens a decode step only down to a floor."""
     note(r"""
-        For one user, a token takes as long as reading the weights. Eight GPUs read an eighth each.
-        Is decode that much faster?
+        For one user, a token takes as long as reading the weights. With eight GPUs, each reads an
+        eighth. Is decode that much faster?
 
         In *tensor parallelism* each GPU has a slice of every matrix, and in each layer all GPUs add
         up their results in an *all-reduce*, twice. By hand: reading the weights takes $8$ ms on one
@@ -282,39 +282,45 @@ def tensor_parallelism_has_a_floor() -> None:
         $$
 
         Test it with a published measurement. Llama-2-7B generated `104.9` tokens per second on one
-        A100, and more on `2`, `4` and `8` [@gpt-fast]. From the first and the last, compute both
-        terms, and predict the other two:
+        A100, and more on `2`, `4` and `8` [@gpt-fast]. Use the measurements on `1` and `8` GPUs to
+        solve for `reading` and `floor`, then predict those on `2` and `4`. The step on one GPU is
+        `reading + floor`, and on eight `reading / 8 + floor`. So their difference is `1 - 1 / 8` of
+        `reading`:
     """)
-    pace = {1: 104.9, 2: 168.84, 4: 254.02, 8: 328.43}  # tokens/s
-    one, eight = 1 / pace[1], 1 / pace[8]  # seconds per token
+    speed = {1: 104.9, 2: 168.84, 4: 254.02, 8: 328.43}  # tokens/s
+    one, eight = 1 / speed[1], 1 / speed[8]  # seconds per token
     reading = (one - eight) / (1 - 1 / 8)  # @inspect reading as s
     floor = one - reading  # @inspect floor as s
     predicted = {g: 1 / (reading / g + floor) for g in (2, 4)}  # @inspect predicted as tokens/s
-    errors = [predicted[g] / pace[g] - 1 for g in (2, 4)]  # @inspect errors as %
+    errors = [predicted[g] / speed[g] - 1 for g in (2, 4)]  # @inspect errors as %
     assert [round(error, 3) for error in errors] == [0.017, -0.009], \
-        "The formula predicts the pace of 2 GPUs 1.7 % too high, and that of 4 GPUs 0.9 % too low."
-    speedup = pace[8] / pace[1]  # @inspect round(speedup, 2) as times
+        "The formula predicts the speed of 2 GPUs 1.7 % too high, and that of 4 GPUs 0.9 % too low."
+    speedup = speed[8] / speed[1]  # @inspect round(speedup, 2) as times
     assert 3.1 < speedup < 3.2, \
-        "Eight GPUs generate 3.1 times as fast as one."
-    slope = torch.linalg.lstsq(torch.tensor([[1 / g, 1.0] for g in pace]),
-                               torch.tensor([[1 / p] for p in pace.values()])).solution.flatten()  # @hide
+        "Eight GPUs are 3.1 times as fast as one."
+    slope = torch.linalg.lstsq(torch.tensor([[1 / g, 1.0] for g in speed]),
+                               torch.tensor([[1 / p] for p in speed.values()])).solution.flatten()  # @hide
     assert torch.allclose(slope, torch.tensor([reading, floor]), rtol=0.03), \
         "A fit of both terms to all four measurements gives the same, to within 3 %."  # @hide
     each = floor / 64  # @hide
     assert 33e-6 < each < 34e-6, \
         "Divided by 64 all-reduces, two for each of 32 layers, the floor is 33 µs each."  # @hide
-    figure(plot_floor(pace, {g: 1 / (reading / g + floor) for g in (1, 2, 4, 8, 16, 32, 64)}, 1 / floor),
+    figure(plot_floor(speed, {g: 1 / (reading / g + floor) for g in (1, 2, 4, 8, 16, 32, 64)}, 1 / floor),
         caption=r"""
             Tokens per second of one sequence against the number of GPUs: measured (dots), by the
             formula (line), and the speed limit that the floor sets (dashed).
         """,
         alt="A line that rises steeply and then bends below a dashed line. Four dots lie on it.")
     note(rf"""
-        If the floor of {1e3 * floor:.1f} ms were all-reduces alone, each of the `2 * 32` would take
-        {1e6 * each:.0f} µs. In fact it includes other work, so each takes less. However many of
-        these GPUs you use, one user cannot get more than {1 / floor:.0f} tokens per second.
+        However many of these GPUs you use, one user gets no more than
+        ${1e3:.0f} / {1e3 * floor:.3f}$, or {1 / floor:.0f} tokens per second, because a step takes
+        at least the floor of {1e3 * floor:.3f} ms.
+
+        Llama-2-7B has `32` layers with two all-reduces each. If the floor were only these
+        `2 * 32 = 64` all-reduces, each would take {1e6 * each:.0f} µs. It includes other work, so
+        each takes less.
     """)
-    misbelief("A user's pace grows with the number of GPUs.", rf"""
+    misbelief("A user's tokens per second grow in proportion to the number of GPUs.", rf"""
         Only at first. In this measurement, eight GPUs were {speedup:.1f} times as fast as one.
         (They also have more memory, so for many users at once they may still be worth it.)
     """)

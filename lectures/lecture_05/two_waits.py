@@ -271,8 +271,8 @@ def a_step_is_a_sum() -> None:
 def a_latency_limit_picks_the_batch() -> None:
     """A latency target decides the batch, and with it the throughput."""
     note(r"""
-        A service sets itself a *latency target* (service-level objective, SLO): the time per output
-        token (TPOT) must be at most $20$ ms. How many sequences should one GPU decode at once?
+        A service sets a *latency target* (service-level objective, SLO): the time per output token
+        (TPOT) must be at most $20$ ms. How many sequences should one GPU decode at once?
 
         By hand: reading the weights takes $10$ ms, and reading one cache takes $1$ ms.
 
@@ -313,15 +313,19 @@ def a_latency_limit_picks_the_batch() -> None:
         "With 568 sequences, the arithmetic takes 8.6 ms and reading caches takes 11.4 ms, the larger part of the step."  # @hide
     assert rule[0] == 774, "By hand, 774 of the short ones would be allowed."  # @hide
     note(rf"""
-        The rule by hand is the time left for caches divided by the time of one. For the longer two
-        contexts it gives the same: $(20 - {1e3 * weights:.2f}) / {4e3 * cache:.4f}$ is {rule[1]},
-        and $(20 - {1e3 * weights:.2f}) / {16e3 * cache:.4f}$ is {rule[2]}, rounded down. For `512`
-        tokens $(20 - {1e3 * weights:.2f}) / {1e3 * cache:.5f}$ is {rule[0]}, and not
-        {by_target[0]}.
+        The rule by hand is the time left for caches divided by the time of one. Reading the weights
+        takes {1e3 * weights:.2f} ms. Reading one cache of `2048` tokens takes {4e3 * cache:.4f} ms,
+        and one of `8192` tokens {16e3 * cache:.4f} ms. So the rule gives
+        $(20 - {1e3 * weights:.2f}) / {4e3 * cache:.4f}$, or {rule[1]}, and
+        $(20 - {1e3 * weights:.2f}) / {16e3 * cache:.4f}$, or {rule[2]}, rounded down: the batches
+        above. A cache of `512` tokens takes {1e3 * cache:.5f} ms, and the rule gives
+        $(20 - {1e3 * weights:.2f}) / {1e3 * cache:.5f}$, or {rule[0]}. Why are only {by_target[0]}
+        allowed?
 
-        The reason: in so large a batch, the arithmetic of the matmuls takes longer than reading the
-        weights. A sequence needs {1e3 * arithmetic:.5f} ms of arithmetic, so {by_target[0]} need
-        {1e3 * busy:.2f} ms, and not {1e3 * weights:.2f}. That leaves
+        Because a step takes the time of reading the weights or that of the matmuls' arithmetic,
+        whichever is longer, and then reads the caches. In such a large batch the arithmetic is
+        longer. One sequence needs {1e3 * arithmetic:.5f} ms of it, so {by_target[0]} need
+        {1e3 * busy:.2f} ms, more than the {1e3 * weights:.2f} ms of the weights. That leaves
         $20 - {1e3 * busy:.2f} = {1e3 * left:.2f}$ ms for caches, and
         ${1e3 * left:.2f} / {1e3 * cache:.5f}$ is {by_target[0]}.
     """)
@@ -349,7 +353,7 @@ def a_latency_limit_picks_the_batch() -> None:
     grid = explore(tpot, over={"sequences": [1, 2, 4, 8, 16, 32, 48, 52, 64, 128, 192, 208, 512, 640],
                                "context": contexts},
         at={"sequences": 64, "context": 2048}, kind="curve", unit="ms", limit=("target", 20),
-        do="For each context, find the largest batch that the slider offers below the line.",
+        do="For each context, find the largest batch on the slider that stays below the line.",
         see="With `8192` tokens it is `48`, with `2048` it is `192`, and with `512` it is `512`: the slider's steps nearest below the batches above.",
         caption="The time per output token of Llama-3-8B on an H100 (lower bound) against the batch.",
         alt="A rising curve and a horizontal line, the target. The longer the context, the earlier they cross.")  # @hide
