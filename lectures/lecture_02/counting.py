@@ -185,20 +185,20 @@ def a_forward_pass_costs_two_per_parameter() -> None:
     note(r"""
         How many FLOPs does the forward pass of a model cost? Take a model of *linear* layers: each
         multiplies its input by a matrix of weights. In such a matmul, each weight is used once for
-        each row of the input, in a multiplication and an addition. So a model of $P$ weights, also
-        called *parameters*, costs
+        each row of the input, in a multiplication and an addition. Each of the two is a *FLOP*, a
+        floating-point operation. So a model of $P$ weights, also called *parameters*, costs
 
         $$
         2BP
         $$
 
         FLOPs for $B$ rows, whatever the shapes of its matrices are. In a language model a row is a
-        token.
+        *token*, a word or a piece of one.
 
-        Count it for three layers with `64 * 64 + 64 * 64 + 64 * 1 = 8256` weights, once for `1024`
-        rows, and once for `8` sequences of `128` tokens, which is the same number of rows. The
-        tensors are made on the device `meta`, where they have shapes and no data: counting needs no
-        more, and nothing is computed.
+        Count it for three layers with `64 * 64 + 64 * 64 + 64 * 1 = 8256` weights. First the input
+        is a matrix of `1024` rows. Then it is `8` sequences of `128` tokens, again `1024` rows: `@`
+        multiplies each of the `8` matrices by the weights. The tensors are made on the device
+        `meta`, where they have shapes and no data: counting needs no more, and nothing is computed.
     """)
     with torch.device("meta"):
         shapes = (64, 64), (64, 64), (64, 1)

@@ -101,9 +101,10 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
 def a_training_run_in_three_lines() -> None:
     """Work divided by speed gives the length of a training run."""
     note(r"""
-        How long do `1024` GPUs need to train a model of `70` billion *parameters*, the values that
-        training adjusts, on `15` trillion *tokens*, words or pieces of words? One of the Llama 3
-        models is that large, and read about as much [@llama3].
+        How long do `1024` GPUs need to train a model of `70` billion *parameters* on `15` trillion
+        *tokens*? Parameters are the values that training adjusts, and tokens are words or pieces of
+        words. One of the Llama 3 models is that large, and was trained on about that many tokens
+        [@llama3].
 
         First the work. For each token a *forward pass* computes a prediction. It multiplies and
         adds once for each parameter: `2` FLOPs. A *backward pass* computes the *gradients*, which
@@ -117,11 +118,11 @@ def a_training_run_in_three_lines() -> None:
     note(r"""
         Then the speed. The GPU is an H100 (SXM, the fastest of its versions). Its datasheet prints
         a *peak* rate for each number format, here `bfloat16`, numbers of `2` bytes, which most
-        training uses. For ordinary, *dense* matrices the peak is half of the number that is printed
-        [@nvidia-h100], [because](#the_promise_is_printed_twice_too_large) the printed one is for
-        matrices that are half zeros. `dense_peak` looks the dense peak up.
-    """)
-    note(r"""
+        training uses. The large number that it prints is
+        [for matrices that are half zeros](#the_promise_is_printed_twice_too_large). The GPU skips
+        the zeros, so it needs half the time. For ordinary, *dense* matrices the peak is half of the
+        printed number [@nvidia-h100]. `dense_peak` looks the dense peak up.
+
         No run reaches the peak all the time. *Model FLOPs utilization*, MFU, is the share of the
         peak that a run reaches. Assume one half, which is optimistic for a run of this size. With
         $N$ parameters, $D$ tokens and $G$ GPUs the run takes
@@ -153,11 +154,11 @@ def a_training_run_in_three_lines() -> None:
     note(rf"""
         The run takes **{days:.0f} days**, *if* the MFU is {mfu} and no machine fails. At an MFU of
         `0.4`, between the `0.38` and `0.43` that the Llama 3 report states for its largest model
-        [@llama3], it takes {modest - days:.0f} days more. The book's calculator starts from `0.4`.
-        It also counts *attention*, in which each token is compared with the others and which no
-        parameter takes part in. With sequences of `8192` tokens that is {counted / modest - 1:.0%}
-        more work, and makes {counted:.0f} days. So an estimate needs its assumptions printed next
-        to it.
+        [@llama3], it takes {modest:.0f} days, {modest - days:.0f} more. The book's calculator
+        starts from `0.4`. It also counts *attention*, the comparison of each token with the others,
+        which the `6` FLOPs per parameter leave out. With sequences of `8192` tokens its work is
+        {counted / modest - 1:.1%} more, so the {modest:.0f} days become {counted:.0f}. So an
+        estimate needs its assumptions printed next to it.
     """)
     question(r"""
         The same run has to end within `30` days, at an MFU of `0.5`. How many GPUs does it take?

@@ -125,9 +125,9 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
         Why does a GPU report more memory than your tensors have bytes? Because PyTorch hands out
         the memory of a GPU in blocks of `512` bytes, and a tensor takes whole blocks
         [@pytorch-allocator]. So the bytes of a tensor are rounded up to the next multiple of `512`.
-        A matrix of `10 * 10` elements in `float32` has `400` bytes and takes `512`; one of
-        `33 * 33` has `4356` and takes `9 * 512 = 4608`. The code computes that for square matrices
-        of four sizes:
+        In `float32`, `4` bytes each, a matrix of `10 * 10` elements has `400` bytes and takes
+        `512`; one of `33 * 33` has `4356` and takes `9 * 512 = 4608`. The code computes that for
+        square matrices of four sizes:
     """)
     block, sides = 512, (1, 10, 32, 33)
     asked = [side * side * 4 for side in sides]

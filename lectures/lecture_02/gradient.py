@@ -62,16 +62,19 @@ def backward_fills_the_leaves() -> None:
         "The gradient of each weight is the error, 1, times its input."
     note(r"""
         The weights now have a gradient in `.grad`: the error times the input, `1 * (1, 2, 3)`. The
-        reason: if a weight grows a little, the prediction grows by its input times as much, and the
-        loss $\frac12 \mathrm{error}^2$ by the error times that.
+        reason: if a weight grows a little, the prediction grows by the weight's input times that.
+        The loss, $\frac12 \mathrm{error}^2$, grows by the error times the growth of the prediction,
+        because the derivative of $\frac12 \mathrm{error}^2$ is the error.
 
-        The other tensors have none, because PyTorch keeps a gradient only for a *leaf*, a tensor
-        that was not computed from others, and only if it asked. `x` is a leaf, but did not ask.
-        Prediction and loss were computed: their gradients were used on the way, and dropped.
+        The other tensors have no gradient. A tensor that was not computed from others is a *leaf*:
+        here `x` and `w`. PyTorch keeps a gradient only for a leaf that asked for one, and `x` did
+        not ask. Prediction and loss are no leaves: their gradients were used on the way, and
+        dropped.
     """)
-    leaf = x.is_leaf, x.requires_grad, x.grad  # @inspect leaf
+    leaf = x.is_leaf, x.requires_grad, x.grad  # @hide
     assert leaf == (True, False, None), \
-        "The input is a leaf, did not ask, and has no gradient."
+        "The input is a leaf, did not ask, and has no gradient."  # @hide
+    assert w.is_leaf, "The weights are a leaf."  # @hide
     with warnings.catch_warnings(record=True) as caught:  # @hide
         warnings.simplefilter("always")
         dropped = prediction.grad, loss.grad
@@ -129,8 +132,8 @@ def a_gradient_is_two_more_products() -> None:
 
         Take a layer with the input $h$, the weights $w$ and the output $y = hw$. In the backward
         pass it receives from the layer above the gradient of the loss by its output $y$; call it
-        $g$. `y.backward(g)` starts from there. (`whole_numbers` draws small whole numbers, so that
-        sums are exact.)
+        $g$. `y.backward(g)` starts from $g$, so no loss is needed here. (`whole_numbers` draws
+        small whole numbers, so that sums are exact.)
     """)
     rows, inner, cols = 64, 32, 16
     h: Float[Tensor, "row inner"] = whole_numbers(rows, inner).requires_grad_()
@@ -151,11 +154,11 @@ def a_gradient_is_two_more_products() -> None:
 
         $$\frac{\partial L}{\partial w_{jk}} = \sum_i h_{ij}\, g_{ik} \qquad \frac{\partial L}{\partial h_{ij}} = \sum_k w_{jk}\, g_{ik}$$
 
-        Each sum is a matmul. The first sums over $i$, the rows of both $h$ and $g$. A matmul sums
-        over the columns of its left matrix, so $h$ has to be transposed: `h.T @ g`. The second sums
-        over $k$, the columns of both, so $w$ has to be transposed: `g @ w.T`. `einsum` computes the
-        two sums by their letters: it multiplies, and sums over the letter that the result does not
-        have.
+        Each sum is a matmul. A matmul sums over the columns of its left matrix and the rows of its
+        right one. The first sum is over $i$, the rows of both $h$ and $g$, so $h$ on the left has
+        to be transposed: `h.T @ g`. The second is over $k$, the columns of both $g$ and $w$, so $w$
+        on the right has to be transposed: `g @ w.T`. `einsum` computes the two sums by their
+        letters: it multiplies, and sums over the letter that the result does not have.
     """)
     for_w: Float[Tensor, "inner col"] = einsum(h, g, "i j, i k -> j k")
     for_h: Float[Tensor, "row inner"] = einsum(w, g, "j k, i k -> i j")

@@ -191,18 +191,24 @@ def xavier_agrees_for_square_layers_only() -> None:
         gradients that arrive at the outputs. Weights have variance $v$. For such values, variances
         multiply in a product and [add up in a sum](#dividing_by_the_root_keeps_the_scale).
 
-        By hand, with `3` inputs and `1` output. The output is a sum of `3` products, input times
-        weight, each of variance $1 \cdot v$, so it has variance $3v$. That is `1` if $v = 1/3$.
-        With $n_\mathrm{in}$ inputs, $v = 1/n_\mathrm{in}$ is *LeCun's rule* [@lecun1998]. Backward,
-        the gradient of an input is a sum with one product for each *output*, because the input has
-        contributed to each. Here that is one product, so gradients keep variance `1` if $v = 1$,
-        and with $n_\mathrm{out}$ outputs if $v = 1/n_\mathrm{out}$.
+        By hand, with `3` inputs and `1` output:
+
+        - *Forward.* The output adds up `3` products, input times weight, each of variance
+          $1 \cdot v$. So it has variance $3v$, which is `1` if $v = 1/3$. With $n_\mathrm{in}$
+          inputs, $v = 1/n_\mathrm{in}$ is *LeCun's rule* [@lecun1998].
+        - *Backward.* The gradient of an input adds up, over the outputs, the output's gradient
+          times the weight between the two. With `1` output that is one product, of variance
+          $1 \cdot v$, which is `1` if $v = 1$. With $n_\mathrm{out}$ outputs, gradients need
+          $v = 1/n_\mathrm{out}$.
 
         Unless the layer is square, no $v$ does both. *Xavier's rule* [@glorot2010] takes `1` over
-        the mean of the two sizes, here `(3 + 1) / 2 = 2`. Then outputs have variance `3 / 2`, and
-        gradients `1 / 2`:
+        the mean of the two sizes:
 
         $$v = \frac{2}{n_\mathrm{in} + n_\mathrm{out}}$$
+
+        Here the mean is `(3 + 1) / 2 = 2`, so $v = 1/2$. Outputs have variance `3 / 2`, three
+        products of variance $v$, and gradients `1 / 2`. If $n_\mathrm{in} = n_\mathrm{out}$, the
+        rule is $v = 1/n_\mathrm{in}$, LeCun's rule.
 
         `measure` draws a larger layer of the same ratio, with weights of variance `v`. It returns
         the variances of outputs and of the inputs' gradients:
@@ -226,8 +232,10 @@ def xavier_agrees_for_square_layers_only() -> None:
     assert 0.98 < drawn / formula < 1.02, "The weights that were drawn differ by the same factor."  # @hide
     misbelief("Scaling by one over the root of the inputs is Xavier initialization, up to a constant.",
         rf"""
-            The factor between the two standard deviations is no constant: it is one for a square
-            layer, and {formula:.2f} for a layer of `16384` inputs and `32` outputs.
+            One over the root of the inputs is LeCun's standard deviation. Xavier's is this times
+            the root of $2\,n_\mathrm{{in}}/(n_\mathrm{{in}} + n_\mathrm{{out}})$, which is no
+            constant: it is one for a square layer, and {formula:.2f} for `16384` inputs and `32`
+            outputs.
         """)
     default = nn.Linear(4096, 64).weight.detach() * math.sqrt(4096)  # @hide
     assert 0.57 < default.std().item() < 0.585, "PyTorch's nn.Linear draws weights smaller than LeCun's by the root of 3."  # @hide

@@ -749,23 +749,30 @@ def bytes_by_the_counters(count: int) -> list[float]:  # @stepover
 @aside
 @requires("cuda")
 def the_card_counts_bytes_too() -> None:
-    """The counters of a GPU's memory show the bytes that one counts by hand."""
+    """The counters of a GPU's memory agree with the bytes counted by hand, to within a fifth."""
     note(r"""
         How many bytes does an operation move? This book counts them by hand: each input is read
         once and each output is written once. A GPU counts as well: its memory has counters of the
         bytes that are read and written. Do the two agree?
+
+        Take two tensors `x` and `y` in `bfloat16`, `2` bytes for each element. By hand:
+
+        - The sum `x + y` reads two tensors and writes one: `2 + 2 + 2 = 6` bytes for each element.
+        - SiLU, an elementwise function, reads one and writes one: `2 + 2 = 4` bytes.
+        - A cast to `float32`, `4` bytes for each element, reads one and writes one: `2 + 4 = 6`
+          bytes.
+
+        Both tensors must be far larger than the GPU's *cache*, a small and fast memory, because
+        what is in the cache is not read from the large memory. So they have `2**29` elements.
+        Together with the results they need fewer than `16` bytes for each element. If the GPU has
+        too little memory for that, `scaled` halves the number of elements until it fits:
     """)
     count = scaled(2**29, lambda n: 16 * n)  # @measure count
     note(rf"""
-        Take two tensors `x` and `y` of that many elements in `bfloat16`, far more than the GPU's
-        cache holds. (`16` bytes for each element are room for both tensors and all results.) The
-        sum `x + y` reads two tensors and writes one, `6` bytes for each element. SiLU, an
-        elementwise function, reads one and writes one, `4` bytes. A cast, the same values as
-        `float32`, reads `2` bytes and writes `4`. `bytes_by_the_counters` runs all three in a new
-        process under a *profiler*, a program that reads the counters. `ratios` divides the bytes
-        that it read there by those counted by hand. If both agree, these are near `1`. (Where
-        nobody may read the counters, the list is empty and nothing is
-        compared.){shrunk(count, 2**29)}
+        `bytes_by_the_counters` runs the three operations in a new process under a *profiler*, a
+        program that reads the counters, and returns the bytes of each. They are divided by the
+        bytes counted by hand. If the two agree, the three ratios are near `1`. (Where nobody may
+        read the counters, the list is empty and nothing is compared.){shrunk(count, 2**29)}
     """)
     counted = bytes_by_the_counters(count)  # @measure counted as B
     expected = [6 * count, 4 * count, 6 * count]  # @measure expected as B

@@ -29,9 +29,10 @@ def clipping_is_paid_for_at_every_step() -> None:
     note(r"""
         *Clipping* limits the length of the gradient, so that a rare one that is far too large does
         no harm: it is made shorter and keeps its direction [@pascanu2013]. `clip_grad_norm_`
-        computes the length of all gradients together, their *norm*. If it is above the limit, all
-        of them are multiplied by the limit over the norm. Take a million random gradients and a
-        limit of `1`:
+        computes the length of all gradients together, their *norm*, and multiplies them by a
+        factor: the limit over the norm, but at most `1`. Take a million random gradients and a
+        limit of `1`. Their squares are `1` on average and add up to about a million, so the norm is
+        about `1000`, the root of that:
     """)
     w = nn.Parameter(torch.zeros(1000, 1000))
     start = torch.randn(1000, 1000)
@@ -43,20 +44,26 @@ def clipping_is_paid_for_at_every_step() -> None:
     assert torch.allclose(w.grad, start / norm), \
         "The gradients were all divided by this norm."
     note(r"""
-        What does that cost? `Moved` adds up the bytes that operations read and write. Clip once
-        more, with a limit that is not reached:
+        What does clipping cost? The norm is `1` now. Clip once more, with a limit of `2`, which it
+        does not reach, so that the factor is `1`. `Moved` adds up the bytes that the operations
+        read and write:
     """)
+    kept = w.grad.clone()  # @hide
     with Moved() as moved:
         torch.nn.utils.clip_grad_norm_([w], 2.0)  # @unnoticed: 2.0: any limit that is not reached
     per_parameter = moved.bytes / w.numel()  # @inspect per_parameter as B
     assert round(per_parameter) == 3 * 4, \
         "Each gradient of 4 bytes is read twice and written once."
+    assert torch.equal(w.grad, kept), "The gradients are the same after it: the factor is 1."  # @hide
     seen = flops(lambda: torch.nn.utils.clip_grad_norm_([w], 2.0))  # @hide
     assert seen == 0, "PyTorch's counter sees no FLOP in it."  # @zero: the counter has no formula for it  # @hide
     note(r"""
-        One reading is for the norm. The other, and the writing, are for the product with a factor,
-        which is `1` here. PyTorch multiplies in any case, because on a GPU asking whether the norm
-        is too large would make the program wait.
+        One reading is for the norm. The other, and the writing, are for the multiplication by the
+        factor. (The rest, a few bytes, is for the norm and the factor themselves.)
+
+        Why does PyTorch multiply by `1`? A program only hands work to a GPU, and runs on ahead. To
+        ask whether the norm is too large, it would have to wait until the GPU has computed the
+        norm. So PyTorch does not ask, and always multiplies.
     """)
     question(r"""
         A model has `1` billion parameters with gradients in `float32`. How many bytes does clipping

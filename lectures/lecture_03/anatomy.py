@@ -618,7 +618,7 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     with torch.device("meta"):
         block = Block(LLAMA_3_8B, "written")
         x = torch.empty(1, tokens, LLAMA_3_8B.width)
-        turn = turns(LLAMA_3_8B.head, tokens)  # a block needs the angles of the positions
+        turn = turns(LLAMA_3_8B.head, tokens)  # rotary position angles, an input of the block
     with FlopCounterMode(display=False) as counter:
         block(x, turn)
     counts = counter.get_flop_counts()  # by the full name of a part, as Block.feed_forward.gate
@@ -628,7 +628,7 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     shapes = matrices(LLAMA_3_8B)  # @inspect shapes
     by_formula = {name: 2 * tokens * r * c for name, (r, c) in shapes.items()}
     assert [by_counter[name] for name in shapes] == [*by_formula.values()], \
-        "For each of the seven matrices, the counter has 2 FLOPs for each weight and token."
+        "For each of the seven matrices, the counter reports 2 FLOPs per weight and token."
     weights = sum(r * c for r, c in shapes.values())  # @hide
     assert weights == block_weights(LLAMA_3_8B), \
         "These are all weights of a block of Llama-3-8B."  # @hide
@@ -638,11 +638,12 @@ def each_matrix_costs_two_flops_per_weight() -> None:
 
         But the counter's total is larger. The rest belongs to no matrix: attention also multiplies
         queries by keys, and the softmax's weights by values. In each of these two matmuls, each of
-        $T$ tokens is combined with all $T$ tokens. (Also with later ones: a plain matmul computes
-        all pairs, and the causal mask hides those afterwards.) A pair costs a multiplication and an
-        addition for each element of a query. All `32` heads together have `32 * 128 = 4096`
-        elements, and that is the width $d$. So each of the two matmuls costs $2\,T^2 d$ FLOPs. Here
-        $T$ is `2048`, and $d$ is `4096`:
+        $T$ tokens is combined with all $T$ tokens. (This includes pairs with later tokens: a plain
+        matmul computes them, and the causal mask then discards them.) A pair costs a multiplication
+        and an addition for each element: of the key in the first matmul, of the value in the
+        second. Each of the `32` query heads does that for `128` elements, together
+        `32 * 128 = 4096`, and that is the width $d$. So each of the two matmuls costs $2\,T^2 d$
+        FLOPs. Here $T$ is `2048`, and $d$ is `4096`:
     """)
     rest = total - sum(by_formula.values())  # @inspect total as FLOP, rest as FLOP
     assert rest == 2 * (2 * 2048**2 * 4096), \

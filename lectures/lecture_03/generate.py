@@ -56,14 +56,15 @@ def a_cache_gives_the_same_answer_for_less() -> None:
     """A KV cache computes each token's keys and values once, not again for every later token."""
     note(r"""
         A language model generates a sequence one token at a time. In attention, each token has a
-        *key* and a *value*, and the new token looks at those of all tokens before it. Does the
+        *key* and a *value*, and the new token attends to those of all earlier tokens. Does the
         model have to compute them again for each new token? No. A token's key and value depend on
         this token and on those before it, because no token looks ahead. So a new token does not
         change them, and a *KV cache* keeps them.
 
-        Check that the *logits* are the same, the scores that the model gives to the possible next
-        tokens. A small model, with unfused attention, processes a sequence of `8` tokens at once.
-        Then `one_by_one` feeds it the same tokens one at a time, with a cache:
+        Check that the *logits*, the scores that the model gives to each possible next token, are
+        the same with a cache and without. A small model, with unfused attention, processes a
+        sequence of `8` tokens at once. Then `one_by_one` feeds it the same tokens one at a time,
+        with a cache:
     """)
     model = Transformer(SMALL, "written").double()
     tokens = torch.randint(SMALL.vocabulary, (1, 8))
@@ -75,8 +76,9 @@ def a_cache_gives_the_same_answer_for_less() -> None:
     note(r"""
         How much work does the cache save? Without it, the model runs over all $n$ tokens so far to
         generate token $n + 1$. With it, the model runs over the last token alone. In `3` steps that
-        is `1 + 2 + 3 = 6` tokens without a cache, and `1 + 1 + 1 = 3` with it: `2` times the work.
-        Now `8` steps. `flops` counts their FLOPs, without a cache and with one:
+        is `1 + 2 + 3 = 6` tokens without a cache, and `1 + 1 + 1 = 3` with it, so without a cache
+        the model does twice the work. Now `8` steps. `flops` counts their FLOPs, without a cache
+        and with one:
     """)
     with torch.no_grad():
         runs = [partial(model, tokens[:, :n]) for n in range(1, 9)]
@@ -90,7 +92,7 @@ def a_cache_gives_the_same_answer_for_less() -> None:
         "From the second token on, the formula for a forward pass gives the same FLOPs."  # @hide
     saved = without_cache / with_cache  # @inspect round(saved, 2) as times
     assert 4.5 < saved < 4.6, \
-        "Without a cache, 8 steps cost 4.5 times the FLOPs."
+        "Without a cache, 8 steps cost between 4.5 and 4.6 times the FLOPs."
     pairs_without, pairs_with = sum(n * n for n in range(1, 9)), sum(range(1, 9))  # @hide
     assert (pairs_without, pairs_with) == (204, 36), \
         "In 8 steps, attention combines 204 pairs of tokens without a cache, and 36 with one."  # @hide
@@ -99,8 +101,8 @@ def a_cache_gives_the_same_answer_for_less() -> None:
         `(1 + 8) / 2`, which is {(1 + 8) / 2}; with a cache it is `1`. So the matmuls with weights
         cost {(1 + 8) / 2} times the FLOPs. The longer the sequence, the more a cache saves.
 
-        The count is {saved:.2f} and not {(1 + 8) / 2}, because attention saves more than the
-        matmuls with weights: it works on pairs of tokens. Without a cache, a step over $n$ tokens
+        The counted ratio is {saved:.2f}, slightly above {(1 + 8) / 2}, because the cache saves even
+        more in attention, which works on pairs of tokens. Without a cache, a step over $n$ tokens
         combines all $n^2$ pairs (unfused attention also computes those that the mask hides),
         together `1 + 4 + ... + 64`, which is {pairs_without}. With a cache, step $n$ combines the
         new token with $n$ tokens: `1 + 2 + ... + 8`, which is {pairs_with} pairs. For attention
@@ -485,13 +487,14 @@ def a_batch_shares_the_weights() -> None:
         So a step has two parts, in turn:
 
         - *The matmuls with weights.* The GPU reads $N$ weights of $w$ bytes, once for all
-          sequences. Each of $B$ sequences costs $2N$ FLOPs. This part takes as long as the reading
-          or the computing, whichever is longer.
+          sequences. Each of $B$ sequences costs $2N$ FLOPs. The GPU reads and computes at the same
+          time, so this part takes as long as the longer of the two.
         - *Attention.* The KV cache of one sequence, the keys and values of its tokens, has $C$
           bytes, and the GPU reads $B$ of these caches. In Llama-3-8B, `4` query heads share each KV
-          head, and each of the `4` does a multiplication and an addition with an element: `4 * 2`
-          FLOPs for `2` bytes, so `4` FLOPs with each byte. An H100 can do `295` in the time of a
-          byte, so attention waits for memory.
+          head, and each of the `4` does a multiplication and an addition per element of the cache:
+          `4 * 2 = 8` FLOPs for `2` bytes, so `4` FLOPs per byte. An H100 can do `295` FLOPs while
+          it reads one byte, so attention waits for memory, and this part takes as long as the
+          reading.
 
         [@eq:step]: $$
         \text{step} = \max\left(\frac{N w}{\text{bandwidth}},\; \frac{2BN}{\text{peak}}\right)
@@ -500,10 +503,11 @@ def a_batch_shares_the_weights() -> None:
 
         Take Llama-3-8B on an H100, which reads `3.35e12` bytes a second. Reading `2 * 7504658432`
         bytes of weights takes `4.48` ms. Reading the cache of a long sequence of `8192` tokens,
-        `2**30` bytes, takes `0.32` ms; that of a short sequence of `128` tokens takes a `64`th of
+        `2**30` bytes, takes `0.32` ms; that of a short sequence of `128` tokens takes `1/64` of
         this, `0.005` ms. The FLOPs of `48` sequences with the weights take `0.73` ms, less than
-        reading the weights. So in the maximum the reading counts, and it does up to `295`
-        sequences. `pace_of` divides the tokens of a step, one for each sequence, by its time:
+        reading the weights. So the maximum is the time of the reading, and stays so up to `295`
+        sequences. `pace_of` divides the tokens of a step, one for each sequence, by the step's time
+        at best:
     """)
     weights = 1e3 * 2 * 7504658432 / BANDWIDTH  # @hide
     one_cache = 1e3 * GiB / BANDWIDTH  # @hide
@@ -562,10 +566,11 @@ def a_batch_shares_the_weights() -> None:
     assert 4.1 < waits[1] < 4.2, \
         "With 48 long sequences, each waits more than 4 times as long."  # @hide
     note(rf"""
-        With {batches[3]} short sequences the total is {short[3] / short[0]:.0f} times the tokens of
+        With {batches[3]} short sequences the total is {short[3] / short[0]:.1f} times the tokens of
         one, because the weights are read once for all of them. With {batches[3]} long sequences it
-        is only {long[3] / long[0]:.0f} times, because each has a cache to read: a step takes `4.48`
-        ms for the weights and `48 * 0.32` ms for the caches, {1e3 * full_step:.1f} ms in all.
+        is only {long[3] / long[0]:.1f} times, because each has a long cache to read: at best a step
+        takes `4.48` ms for the weights and `48 * 0.32` ms for the caches, {1e3 * full_step:.1f} ms
+        in all.
 
         A single sequence gets no faster in a batch. It waits longer for its next token: with
         {batches[3]} long sequences {1e3 * full_step:.1f} ms instead of the `4.48 + 0.32` ms that it
@@ -714,7 +719,7 @@ def memory_limits_the_batch() -> None:
 
 
 def cache_intensity(heads: int, kv_heads: int, batch: int) -> float:
-    """FLOPs that attention does with each byte of the KV cache in bfloat16, for one new token of each sequence."""
+    """FLOPs of attention per byte of the KV cache in bfloat16, when each sequence generates one token."""
     with torch.device("meta"):
         q = torch.empty(batch, 1, heads, 128, dtype=torch.bfloat16)
         k = torch.empty(batch, 1024, kv_heads, 128, dtype=torch.bfloat16)
@@ -728,13 +733,15 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
     note(r"""
         When a model generates many sequences at once, they share the reading of the weights. But
         each sequence has its own *KV cache*, the keys and values of its tokens, and attention reads
-        it for each new token. How many FLOPs does attention do with each byte of it, its
-        *intensity*? Take one element of a key. In `bfloat16` it has `2` bytes. Each query head that
-        uses this key multiplies the element once and adds the result once: `2` FLOPs. So:
+        it for each new token. How many FLOPs does attention do per byte of the cache? This is its
+        *intensity*. Take one element of a key. In `bfloat16` it has `2` bytes. Each query head that
+        uses this key multiplies the element once and adds the result once: `2` FLOPs. The same
+        holds for an element of a value. So:
 
-        - If one head uses a key, attention does one FLOP with each byte. If four heads share the
-          key, it does four.
-        - The number of sequences does not matter, because each sequence has keys of its own.
+        - If one head uses a key, attention does one FLOP per byte. If four heads share the key, it
+          does four.
+        - The number of sequences does not matter, because each sequence has keys and values of its
+          own.
 
         `cache_intensity(heads, kv_heads, batch)` counts the FLOPs and divides them by the bytes of
         the cache. First for `32` query heads that share `8` KV heads, with one sequence and with
@@ -742,11 +749,11 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
     """)
     by_batch = {batch: cache_intensity(32, 8, batch) for batch in (1, 64)}  # @inspect by_batch as FLOP/B
     assert by_batch[1] == by_batch[64] == 32 / 8, \
-        "For one sequence and for 64, attention does 4 FLOPs with each byte."
+        "For one sequence and for 64, attention does 4 FLOPs per byte."
     note("Now one sequence, where `32` query heads use `32`, `8` and a single KV head:")
     by_sharing = [cache_intensity(32, g, 1) for g in (32, 8, 1)]  # @inspect by_sharing as FLOP/B
     assert by_sharing == [1, 4, 32], \
-        "If 1, 4 or 32 heads share a key, attention does 1, 4 or 32 FLOPs with each byte."
+        "If 1, 4 or 32 heads share a key, attention does 1, 4 or 32 FLOPs per byte."
     ridge = PEAK / BANDWIDTH
     assert 9 < ridge / max(by_sharing) < 10, \
         "Even if all heads share one key, the ridge of an H100 is more than 9 times as high."
@@ -770,13 +777,20 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
         "With 8192 tokens of context and a huge batch, a step does 5.8 % of the FLOPs that an H100 could do meanwhile."  # @hide
     note(rf"""
         An H100 can do {ridge:.0f} FLOPs while one byte arrives from its memory; this is its
-        *ridge*. Attention does far fewer, so it waits for memory in any batch. The matmuls with
-        weights do wait for arithmetic in a large batch. The two run in turn, so the longer one
-        decides what the step mostly waits for. In Llama-3-8B, the matmuls of one sequence's new
-        token take {token_matmuls / MICRO:.1f} µs: their FLOPs divided by the peak. One token in its
-        cache takes {cached_token / MICRO:.4f} µs: its bytes divided by the bandwidth. So from
-        {first} tokens of context on, its cache takes longer than its matmuls. Each sequence of the
-        batch adds both times once, so a larger batch does not change that.
+        *ridge*. Attention does far fewer FLOPs per byte, so it waits for memory at any batch size.
+
+        In a large batch, the matmuls with weights wait for arithmetic. The matmuls and attention
+        run in turn, so the slower of the two decides what a step mostly waits for. In Llama-3-8B,
+        each sequence of the batch adds to a step
+
+        - for the matmuls `2 * 7504658432` FLOPs, divided by the peak: {token_matmuls / MICRO:.2f}
+          µs,
+        - for attention, per token of its context, `131072` bytes of cache, divided by the
+          bandwidth: {cached_token / MICRO:.5f} µs.
+
+        `15.17 / 0.03913` is almost {first}. So with {first} or more tokens of context, attention
+        takes longer than the matmuls. Both times grow with the batch, so a larger batch does not
+        change that.
 
         Sharing helps: if more query heads share a key, there are fewer keys, so the cache is
         smaller and is read faster. This is a reason for *grouped-query attention*, in which heads
@@ -1002,29 +1016,32 @@ def time_decoding(model: Transformer, batch: int, context: int) -> Timing:  # @s
 @aside
 @requires("cuda")
 def writing_is_timed_on_the_card() -> None:
-    """On a GPU, the time of a step should be near that of reading its bytes."""
+    """On a GPU, a step that generates should use a large share of the memory's bandwidth."""
     note(r"""
         Does a real GPU wait for its memory when it generates? The model has `8` layers of
         Llama-3-8B and its head, `2270167040` weights of `2` bytes, and each sequence has `1024`
         tokens. On an H100, a step that generates one token of each sequence
         [takes at least](#a_step_has_a_bound)
 
-        | sequences | to read its bytes, ms | to do its FLOPs with weights, ms |
+        | sequences | to read its bytes, ms | to compute its matmuls with weights, ms |
         |---|---|---|
         | `1` | `1.37` | `0.005` |
         | `8` | `1.44` | `0.037` |
         | `32` | `1.68` | `0.147` |
 
-        If a measured step takes about as long as reading its bytes, and far longer than its FLOPs,
-        the GPU waits for its memory.
+        Reading takes more than `10` times as long as computing. So if a step takes close to the
+        time of reading its bytes, the memory is the limit.
 
         Where there is a GPU, the code below compares its times with these bounds. `random_model`
         builds the model, and `time_decoding` times a step. `find` looks up the GPU's datasheet.
-        `share` is the bytes of a step, divided by its time and by the bandwidth; at the bound it
-        would be `1`. A real GPU does not quite get there: a step is a chain of short operations,
-        and at the beginning and end of each its memory idles. So the code asks for a share above
-        `0.4`. A step for `8` sequences has to take less than `2` times as long as for one; if they
-        did not share the reading of the weights, it would take `8` times as long:
+        `share` is the share of the bandwidth that a step uses: its bytes divided by its seconds and
+        by the bandwidth. At the bound it would be `1`. A real GPU stays below, because a step is a
+        chain of short *kernels*, programs on the GPU, and memory is idle while each one starts and
+        finishes. So the code asks for a share above `0.4`: a step may take up to `2.5` times as
+        long as the reading.
+
+        A second sign: a step for `8` sequences must take less than twice as long as a step for one.
+        If the sequences did not share the reading of the weights, it would take `8` times as long:
     """)
     config, context = replace(LLAMA_3_8B, layers=8, context=1024), 1024
     batches = [1, 8, 32]

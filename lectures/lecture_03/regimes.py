@@ -129,7 +129,7 @@ def bytes_moved(call: Callable[[], object]) -> int:  # @stepover
 
 
 def every_operation_has_an_intensity() -> None:
-    """An operation waits for memory unless it does enough FLOPs with each byte."""
+    """An operation waits for memory unless it does enough FLOPs per byte."""
     note(rf"""
         A GPU computes, and at the same time it fetches the next bytes from its memory. When does an
         operation wait for memory, and when for arithmetic? Computing takes the operation's FLOPs
@@ -146,11 +146,12 @@ def every_operation_has_an_intensity() -> None:
         \frac{{\text{{FLOPs}}}}{{\text{{bytes}}}} > \frac{{\text{{peak}}}}{{\text{{bandwidth}}}}.
         $$
 
-        FLOPs divided by bytes belong to the operation: this is its *intensity*, the FLOPs that it
-        does with each byte. Peak divided by bandwidth belongs to the GPU: this is its *ridge*, the
-        FLOPs that it can do while one byte arrives. So an operation whose intensity is below the
-        ridge waits for memory. The {H100.name} has a peak of {PEAK / 1e12:.1f} TFLOP/s in
-        `bfloat16` and a bandwidth of {BANDWIDTH / 1e12:.2f} TB/s [@nvidia-h100]:
+        The left side is a property of the operation, its *intensity*: the FLOPs that it does per
+        byte moved. The right side is a property of the GPU, its *ridge*: the FLOPs that it can do
+        while one byte arrives. An operation whose intensity is below the ridge waits for memory; it
+        is *memory-bound*. One whose intensity is above the ridge waits for arithmetic; it is
+        *compute-bound*. The {H100.name} has a peak of {PEAK / 1e12:.1f} TFLOP/s in `bfloat16` and a
+        bandwidth of {BANDWIDTH / 1e12:.2f} TB/s [@nvidia-h100]:
     """)
     card = H100.bfloat16, H100.bandwidth  # @hide
     assert card == (PEAK, BANDWIDTH) == (989.5e12, 3.35e12), \
@@ -189,7 +190,7 @@ def every_operation_has_an_intensity() -> None:
     assert matrix.itemsize == 2, \
         "An element has 2 bytes in bfloat16."  # @hide
     products = operations_of(lambda: (tokens @ matrix, tokens[:1] @ matrix))
-    counted = [op.flops / op.moved for op in products if op.flops]  # cutting out tokens[:1] does no FLOPs
+    counted = [op.flops / op.moved for op in products if op.flops]  # the slice tokens[:1] costs no FLOPs
     rounded = [round(each) for each in counted]  # @inspect rounded as FLOP/B
     formula = [m * k * n / (m * k + k * n + m * n) for m in (2048, 1)]  # @hide
     assert counted == formula, \
@@ -200,16 +201,16 @@ def every_operation_has_an_intensity() -> None:
     assert many > 4 * ridge, \
         "With 2048 tokens, the intensity is more than 4 times the ridge."
     assert round(single, 3) == 1.0, \
-        "With one token, the matmul does one FLOP with each byte."
+        "With one token, the matmul does one FLOP per byte."
     sizes = [round(elements / 1e6, 1) for elements in (2048 * k, k * n, 2048 * n)]  # @hide
     assert sizes == [8.4, 58.7, 29.4], \
         "In millions, 2048 tokens have 8.4 elements, the matrix 58.7, and the results 29.4."  # @hide
     note(rf"""
-        With `2048` tokens the intensity is less than `2048`, because the elements of tokens and
-        results are no longer few: {sizes[0]} and {sizes[2]} million, beside {sizes[1]} million
-        weights. The matmul does {many:,.0f} FLOPs with each byte, more than the ridge of
-        {ridge:.0f}, and waits for arithmetic. With one token it does {single:.0f}, far less than
-        the ridge, and waits for memory.
+        With `2048` tokens the intensity is less than `2048`, because tokens ({sizes[0]} million
+        elements) and results ({sizes[2]} million) are no longer few compared with the {sizes[1]}
+        million weights. The matmul does {many:,.0f} FLOPs per byte, more than the ridge of
+        {ridge:.0f}, so it waits for arithmetic. With one token it does {single:.0f} FLOP per byte,
+        far less than the ridge, so it waits for memory.
     """)
     question(rf"""
         The gate of Llama-3-8B is a matrix with $k = 4096$ and $n = 14336$, and the ridge of an H100
@@ -351,7 +352,7 @@ def between_by_hand(config: Config, tokens: int) -> int:  # @hide
 
 @aside
 def a_block_moves_more_than_it_multiplies() -> None:
-    """The operations between a block's matmuls do hardly any FLOPs and move most of its bytes."""
+    """The operations between a block's matmuls cost hardly any FLOPs but move most of its bytes."""
     note(r"""
         Where does a block of a Transformer spend its time? It runs a few large matmuls: with
         weights, and in attention. In between it runs many small operations: norms, the causal mask,
@@ -377,13 +378,13 @@ def a_block_moves_more_than_it_multiplies() -> None:
         "64 % of the bytes are moved by the operations in between."
     note(r"""
         So nearly all FLOPs are in the matmuls, and most bytes are moved in between. (The counter
-        leaves out the few FLOPs in between.) And the time? On an H100, each operation takes the
-        time of its FLOPs or the time of its bytes, whichever is longer. `seconds_at_best` is this
-        time:
+        leaves out the few FLOPs in between.) And the time? On an H100, each operation takes at
+        least the time to compute its FLOPs or the time to move its bytes, whichever is longer.
+        `seconds_at_best` returns this lower bound:
     """)
     time_share = shares(by_kind(operations, seconds_at_best))  # @inspect time_share as %
     assert 0.39 < time_share["all in between"] < 0.41, \
-        "The operations in between take 40 % of the time."
+        "At best, the operations in between take 40 % of the time."
     between = by_kind(operations, lambda op: op.moved)["all in between"]  # @hide
     by_hand = between_by_hand(LLAMA_3_8B, 2048)  # @hide
     near = math.isclose(between, by_hand, rel_tol=0.001)  # @hide
@@ -399,9 +400,9 @@ def a_block_moves_more_than_it_multiplies() -> None:
         {time_share['all in between']:.0%} is.
     """)
     note(rf"""
-        So the operations in between take {time_share["all in between"]:.0%} of the time, although
-        they do hardly any FLOPs, because they move {bytes_share["all in between"]:.0%} of the
-        bytes. Counting FLOPs alone overlooks this part.
+        So the operations in between take {time_share["all in between"]:.0%} of this least time,
+        although they cost hardly any FLOPs, because they move {bytes_share["all in between"]:.0%}
+        of the bytes. Counting FLOPs alone overlooks this part.
     """)
     few = by_kind(block_operations(128), lambda op: op.moved)  # @hide
     share = shares(few)["all in between"]  # @hide

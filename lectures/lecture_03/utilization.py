@@ -419,14 +419,15 @@ def codebases_count_differently() -> None:
         Does a training run have the same MFU in every codebase? *MFU* is the tokens per second,
         times the FLOPs of a token, divided by the GPU's peak. The FLOPs of a token come from a
         formula, and codebases use different formulas. A model has $L$ layers and $T$ tokens of
-        context. A token has $d$ elements in all heads together, in most models the width:
+        context, and $d$ is the number of heads times the head size, in most models the width. The
+        codebases use these formulas:
 
         | codebase | FLOPs of a token | $N$ counts |
         |---|---|---|
         | rule of thumb | $6N$ | all parameters |
-        | *nanoGPT* [@nanogpt] | $6N + 12LdT$ | all parameters but those of positions |
-        | *torchtitan* [@torchtitan] | $6N + 12LdT$ | all parameters but the embedding's |
-        | *Megatron-LM* [@megatron-lm], *MaxText* [@maxtext] | $6N + 6LdT$ | the weights of its matrices |
+        | *nanoGPT* [@nanogpt] | $6N + 12LdT$ | all parameters except the position embeddings |
+        | *torchtitan* [@torchtitan] | $6N + 12LdT$ | all parameters except the embedding |
+        | *Megatron-LM* [@megatron-lm], *MaxText* [@maxtext] | $6N + 6LdT$ | the weights of the matrices that it multiplies by (no embedding) |
 
         The second term is attention's. $12LdT$ counts every pair of tokens. $6LdT$ counts only the
         half that the causal mask leaves.
@@ -454,11 +455,11 @@ def codebases_count_differently() -> None:
     assert gains == 6 * (28 * 2 * (1024 + 128) + 1024), \
         "Qwen3's heads are twice as wide as the model, and torchtitan's count is right but for the norms."  # @hide
     note(rf"""
-        The MFU of a run is in proportion to these numbers. Say that it is one half by torchtitan's
-        formula. By Megatron-LM's, the same run then has an MFU of {0.5 * short["Megatron-LM"]:.0%}
-        if its context is `8192` tokens, and of {0.5 * long["Megatron-LM"]:.0%} if it is `131072`.
-        The longer the context, the further the two MFUs are apart, because attention is a larger
-        part of the count.
+        The MFU of a run is proportional to these numbers. Suppose that it is {0.5:.0%} by
+        torchtitan's formula. By Megatron-LM's formula, the same run has an MFU of `0.5 * 0.89`,
+        {0.5 * short["Megatron-LM"]:.1%}, if its context is `8192` tokens, and of `0.5 * 0.59`,
+        {0.5 * long["Megatron-LM"]:.1%}, if it is `131072`. The longer the context, the further
+        apart the two MFUs are, because attention is a larger part of the count.
     """)
     lengths = [2**n for n in range(11, 18)]  # @hide
     lines = {
@@ -477,16 +478,20 @@ def codebases_count_differently() -> None:
             attention stays there, the one with half of the pairs rises to about a hundred and
             fifty, and two that count all pairs rise to two hundred and fifty.
         """)
-    pairs = 6 * 32 * 4096 * 8192  # @hide
+    pairs = 6 * 32 * 4096 * 32768  # @hide
     share = (6 * 7504658432 + pairs) / (6 * 7504658432 + 2 * pairs)  # @hide
     question(r"""
-        Llama-3-8B has `32` layers, width `4096` and `7504658432` weights without its embedding. A
-        run with `8192` tokens of context reports an MFU of `40%` by torchtitan's formula. What is
-        its MFU by Megatron-LM's formula, in percent?
-    """, answer=0.4 * 0.89, check=0.4 * short["Megatron-LM"], unit="%", within=0.02, wrong={
+        Llama-3-8B has $L = 32$, $d = 4096$, and by both formulas $N$ is about `7.5e9`. A run with
+        `32768` tokens of context reports an MFU of `40%` by torchtitan's formula. What is its MFU
+        by Megatron-LM's formula, in percent?
+    """, answer=0.4 * share, check=0.4 * relative(LLAMA_3_8B, 32768)["Megatron-LM"], unit="%", within=0.02, wrong={
             "Only attention's part is halved, not the whole count.": 0.2,
         }, hint="Divide $6N + 6LdT$ by $6N + 12LdT$.",
-        why="The run is as fast as before, and Megatron-LM counts fewer FLOPs for each token, so its MFU is lower in proportion.")
+        why=r"""
+            By hand, $6N$ is `4.5e10` and $6LdT$ is `2.58e10`. So Megatron-LM counts `7.08e10` FLOPs
+            for a token, and torchtitan `9.66e10`: `0.73` times as many. The run is as fast as
+            before, so its MFU is `0.73 * 40%`.
+        """)
 
 
 def recomputation_is_work_but_not_the_models() -> None:
