@@ -207,8 +207,8 @@ def the_batch_decides_where_memory_peaks() -> None:
         So before you save memory, find out where the peak is. For this model, measured with batches
         that are powers of two, it is in the update up to `64`, and in the backward pass from twice
         that on. A smaller batch lowers the peak of the backward pass and not that of the update,
-        and so does [keeping fewer activations](#checkpointing_trades_flops_for_memory) and computing
-        the others again. An optimizer with less state lowers both.
+        and so does [keeping fewer activations](#checkpointing_trades_flops_for_memory) and
+        computing the others again. An optimizer with less state lowers both.
     """)
     question(r"""
         The model of this section has $L=4$, $d=64$ and $P=16448$. From which batch $B$ on is
