@@ -785,8 +785,8 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
 
         - for the matmuls `2 * 7504658432` FLOPs, divided by the peak: {token_matmuls / MICRO:.2f}
           µs,
-        - for attention, per token of its context, `131072` bytes of cache, divided by the
-          bandwidth: {cached_token / MICRO:.5f} µs.
+        - for attention, per token of its context, {cache_bytes(LLAMA_3_8B, 1):,} bytes of cache,
+          divided by the bandwidth: {cached_token / MICRO:.5f} µs.
 
         `15.17 / 0.03913` is almost {first}. So with {first} or more tokens of context, attention
         takes longer than the matmuls. Both times grow with the batch, so a larger batch does not
@@ -1029,16 +1029,16 @@ def writing_is_timed_on_the_card() -> None:
         | `8` | `1.44` | `0.037` |
         | `32` | `1.68` | `0.147` |
 
-        Reading takes more than `10` times as long as computing. So if a step takes close to the
-        time of reading its bytes, the memory is the limit.
+        Even for `32` sequences, reading takes `1.68 / 0.147 = 11.4` times as long as computing. So
+        if a step takes about as long as reading its bytes, the memory is the limit.
 
         Where there is a GPU, the code below compares its times with these bounds. `random_model`
         builds the model, and `time_decoding` times a step. `find` looks up the GPU's datasheet.
         `share` is the share of the bandwidth that a step uses: its bytes divided by its seconds and
         by the bandwidth. At the bound it would be `1`. A real GPU stays below, because a step is a
         chain of short *kernels*, programs on the GPU, and memory is idle while each one starts and
-        finishes. So the code asks for a share above `0.4`: a step may take up to `2.5` times as
-        long as the reading.
+        finishes. So the code asks for a share above `0.4`: a step may take up to `1 / 0.4 = 2.5`
+        times as long as the reading.
 
         A second sign: a step for `8` sequences must take less than twice as long as a step for one.
         If the sequences did not share the reading of the weights, it would take `8` times as long:
