@@ -48,7 +48,6 @@ def check(
     Of every lecture without LECTURE. SECTION is for the rules that make trials, `mutant` and `unnoticed`:
     only what is in these. exit status: 0 nothing is found; 1 something is; 2 something cannot be used
     """
-    plugins.bring_in("mutants")
     from litbook.rules.judge import rules_of
     from litbook.rules.registry import all_rules
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from litbook import plugins
 from litbook.cli.output import say
 
 
@@ -19,7 +18,6 @@ def _codes(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
 @click.argument("code", required=False, shell_complete=_codes)
 def rule(code: str | None) -> int:
     """Explain what a rule finds; without CODE, list all rules."""
-    plugins.bring_in("mutants")
     from litbook.rules.registry import all_rules, find_rule
 
     if code is None:

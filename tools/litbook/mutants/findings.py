@@ -87,7 +87,7 @@ def of_claims(owner: Mailbox, path: str, wanted: dict[str, Any]) -> dict[str, An
     elsewhere = sum(bool(_device(lecture, i)) for i in range(len(lecture.claims)))
     rest = len(lecture.claims) - elsewhere - len(outcomes)
     if claims is None and not asked.sections:
-        text += f"; {elsewhere} claim{'s' * (elsewhere != 1)} not run (another device)" if elsewhere else ""
+        text += f"; {elsewhere} claim{'s' * (elsewhere != 1)} not run here" if elsewhere else ""
         text += f"; {rest} claim{' was' if rest == 1 else 's were'} not reached" if rest else ""
 
     return _answer("mutant", [*found, *trials.find_bad_excuses(lecture)], [*notes, text])
