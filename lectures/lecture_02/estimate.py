@@ -457,7 +457,7 @@ def pooled_memory_needs_sharded_state() -> None:
         its gradients and moments, and fetches the other slices when it needs them [@zero]. Try it
         with `8000` parameters. `chunk` cuts them into `8` slices, and `adamw_step` takes a step
         with each slice and returns its moments, `exp_avg` and `exp_avg_sq`. A slice has
-        `8000 / 8 = 1000` parameters and takes `16 * 1000` bytes. For each parameter of the whole
+        `8000 / 8 = 1000` parameters and needs `16 * 1000` bytes. For each parameter of the whole
         model that is `16 * 1000 / 8000 = 2` bytes:
     """)
     slices = torch.randn(8000).chunk(gpus)

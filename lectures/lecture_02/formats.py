@@ -528,9 +528,9 @@ def five_formats_on_one_line() -> None:
         A format has only some of all numbers, and between them there are gaps. What lies in a gap
         is rounded to the nearer end. How wide are the gaps? In `bfloat16` the fraction has
         {layout(torch.bfloat16)[2]} bits, so from one power of two to the next there are $2^7 = 128$
-        equal steps. From `1` to `2` each is `1 / 128`. From `2` to `4` as many steps cover twice
-        the distance, so each is `2 / 128`. From `256` to `512` each is `256 / 128 = 2`. So the gaps
-        double at each power of two.
+        equal steps. From `1` to `2` each is `1 / 128`. From `2` to `4` the same number of steps
+        cover twice the distance, so each is `2 / 128`. From `256` to `512` each is `256 / 128 = 2`.
+        So the gaps double at each power of two.
 
         Take `257`. `bfloat16` has `256` and `258`, so `257` is rounded, and the error is one in
         `257`, about {100 / 257:.1f} %. In `float16` the fraction has {layout(torch.float16)[2]}

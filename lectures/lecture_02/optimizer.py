@@ -93,7 +93,7 @@ def plain_sgd_remembers_nothing() -> None:
         kept for the next step, so SGD needs no memory of its own.
 
         `Descent` is an optimizer written for this book, with `sgd` as its rule. `walk` starts `5`
-        parameters at one, gives the optimizer `20` random gradients of `5` numbers in turn, and
+        parameters at one, gives the optimizer `20` random gradients of `5` elements in turn, and
         returns all values on the way: the start and `20` steps, so `21` rows. Compare it with
         PyTorch's:
     """)

@@ -29,7 +29,7 @@ def elementwise_operations_make_a_new_tensor() -> None:
     note(r"""
         An *elementwise* operation, such as `x + 1`, computes each number of its result from the
         element at the same position of its input. The result is a new tensor in new memory, even
-        when no value changes. Here it takes `2 * 3 * 4 = 24` bytes more. (`same_storage` says
+        when no value changes. Here it needs `2 * 3 * 4 = 24` bytes more. (`same_storage` says
         whether two tensors use the same memory.)
     """)
     x = torch.ones(2, 3)  # @unnoticed: 2: any number of rows
