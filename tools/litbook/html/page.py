@@ -43,6 +43,7 @@ from litbook.record.model import Grid, Record, Section
 from litbook.values import drawings
 
 EXCERPT = 12  # lines of code at most, on the front page
+FEW = 2  # definitions that stand at a page's end as they are; more are one fold
 MOST_STEPS = 5  # of an argument in one row of the map
 
 
@@ -226,11 +227,12 @@ def _page(book: Sitemap, name: str, way: Html) -> Page:
     # Definitions that this page is the first to use, and the works it cites.
     definitions = [it for it in book.definitions(name) if it.key not in sheet.shown]
     if definitions:
-        n = len(definitions)
-        summary = tag("summary", ngettext("{n} name, and its code", "{n} names, and the code of each", n))
         folds = [definition(sheet, it) for it in definitions]
         head += [elements.heading(2, _("Definitions"), "definitions")]
-        head += [tag("details", summary, *folds, class_="lb-defs")]
+        if len(folds) > FEW:
+            summary = tag("summary", _("{n} names, and the code of each", n=len(folds)))
+            folds = [tag("details", summary, *folds, class_="lb-defs")]
+        head += folds
     head += [*_preambles(sheet, same_file=False), *references(sheet.setting.citations)]
     asked = sheet.answers or (book.parts and not number)  # contents say what is answered
     scripts = {"player": steps, "answers": asked, "beside": any(sheet.links.values())}
