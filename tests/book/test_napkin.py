@@ -93,7 +93,7 @@ def test_a_case_is_worked_out_and_a_wrong_one_stops_the_build(repo: Path) -> Non
     collected(repo)
     page = calculator.on_page_markdown((repo / "docs" / "a-32b-on-four-h100s.md").read_text(encoding="utf-8"))
     assert "{case:" not in page and "<!--" not in page
-    assert "131.1 GB" in page and "The first number of GPUs that fits is 9; in whole nodes of 8, 16." in page
+    assert "131.1 GB" in page and "The first number of GPUs that fits is 9, with a fused loss; in whole nodes of 8, 16." in page
     assert page.rstrip().endswith("torchrun --standalone --nproc-per-node 4 train.py\n```")
     with pytest.raises(
         LitbookError, match="a case of the page cannot be asked: Lama: no file and no model 'Lama'"
@@ -639,7 +639,7 @@ def test_without_scripts_the_page_says_so_and_shows_formulas_and_a_worked_case(
     assert page.get_by_text("The calculator itself needs JavaScript").is_visible()
     assert not page.locator("#lb-calc").is_visible()
     text = html.unescape(page.locator("article").inner_text())
-    assert "The first number of GPUs that fits is 9; in whole nodes of 8, 16." in text
+    assert "The first number of GPUs that fits is 9, with a fused loss; in whole nodes of 8, 16." in text
     assert (
         "32.76 billion × 16 B ÷ 4" in text
         and "sent_for_state(parameters, weight, gradient, zero, ranks, microbatches)" in text
