@@ -188,11 +188,13 @@ def test_no_note_makes_a_gap_between_lines_of_code(browser: Browser, address: st
         page = browser.new_page(viewport={"width": width, "height": 900})
         for name in (STORAGE, f"{LECTURE}/number-formats/", f"{LECTURE}/peaks-and-mfu/"):
             page.goto(address + name)
+            page.evaluate(OPEN)
             gaps = page.evaluate(GAPS)
             assert gaps == [], f"{name} at {width}"
         page.close()
 
 
+OPEN = "document.querySelectorAll('.lb-aside, .lb-claims, .lb-guards').forEach((it) => { it.open = true; })"
 # Lines of one row whose row of the grid is higher than the row itself.
 GAPS = """() => [...document.querySelectorAll('.lb-code:not(.lb-plain)')].flatMap((block) => {
   const lines = [...block.querySelectorAll(':scope > .lb-c')].map((it) => [it, it.getBoundingClientRect().height]);
