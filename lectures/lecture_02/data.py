@@ -558,13 +558,17 @@ def a_pinned_copy_does_not_wait() -> None:
 @aside
 @requires("cuda")
 def a_second_stream_hides_the_copy() -> None:
-    """Copies go on during matmuls only if they are in a stream of their own."""
+    """Copies overlap with matmuls only if they are in a stream of their own."""
     note(r"""
         A GPU has to copy each batch before it can multiply it. Can it copy the next batch while it
         multiplies this one? Yes, with two *streams*. A stream is a queue of work on the GPU. Work
         in one stream is done in order. Work in two streams may overlap, unless one stream is told
-        to wait for the other. `in_turn` copies and multiplies `8` batches in one stream.
-        `two_streams` copies in a second one, and each matmul waits only for its own batch:
+        to wait for the other.
+
+        `in_turn` copies and multiplies `8` batches in one stream. `two_streams` copies in a second
+        one, `side`, and each matmul in `main_stream` waits only for the copy of its own batch. (The
+        batches are in [pinned](#a_pinned_copy_does_not_wait) memory, which the operating system
+        never moves; with `non_blocking=True` the program does not wait for a copy.)
     """)
     inner = scaled(16384, lambda n: 40 * 4096 * n + 160 * 1024 * 4 * n)  # @measure inner
     batches = [torch.randn(1024, inner).pin_memory() for _ in range(8)]
@@ -576,13 +580,13 @@ def a_second_stream_hides_the_copy() -> None:
         return [(x @ w).sum() for x in fetched]
 
     def two_streams() -> list[Tensor]:
-        side.wait_stream(main_stream)
+        side.wait_stream(main_stream)  # begin after all earlier work
         sums = []
         for batch in batches:
             with torch.cuda.stream(side):
                 x = batch.to("cuda", non_blocking=True)
-            main_stream.wait_stream(side)  # the product needs its copy
-            x.record_stream(main_stream)  # and keeps its memory
+            main_stream.wait_stream(side)  # the matmul needs its copy
+            x.record_stream(main_stream)  # do not reuse the memory of x before its matmul is done
             sums.append((x @ w).sum())
         return sums
 
@@ -591,7 +595,7 @@ def a_second_stream_hides_the_copy() -> None:
     serial = time_call(in_turn, "cuda")  # @measure serial
     overlapped = time_call(two_streams, "cuda")  # @measure overlapped
     assert overlapped.seconds < serial.seconds, \
-        "With two streams, all batches are done sooner."
+        "With two streams, all batches finish sooner."
     misbelief("Pinned memory makes fetching and computing run in parallel.", r"""
         It only allows that. In one stream a copy and a matmul still take turns. A second stream
         makes them overlap.

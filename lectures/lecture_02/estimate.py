@@ -51,8 +51,8 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
         A *FLOP* is one floating-point operation: an addition or a multiplication. Take a matrix of
         `2` rows and `3` columns times one of `3` rows and `4` columns. The result has `2 * 4`
         entries, each a sum of `3` terms. A term counts as `2` FLOPs, its multiplication and an
-        addition. (By convention the first term counts the same, although it is added to nothing.)
-        That makes `2 * (2 * 3 * 4) = 48` FLOPs.
+        addition. (By convention the first term counts the same, although there is nothing yet to
+        add it to.) That makes `2 * (2 * 3 * 4) = 48` FLOPs.
     """)
     note(r"""
         To read the code: `Float[Tensor, "row inner"]` says that a tensor, PyTorch's array, holds
@@ -67,9 +67,9 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
     assert twice == 48 + 48, "Two matmuls are twice the work."
     note(r"""
         FLOPs are an amount of work. Divided by seconds they are a speed, FLOP/s. Suppose that one
-        matmul takes a microsecond, `1e-6` s: then its speed is `48 / 1e-6 = 48e6` FLOP/s. Two
-        matmuls in turn take twice the time. Their work has doubled as well, so the speed is the
-        same:
+        matmul takes a microsecond, `1e-6` s: then its speed is `48 / 1e-6 = 48e6` FLOP/s. Two such
+        matmuls, run in turn, take twice the time. Their work has doubled as well, so the speed is
+        the same:
     """)
     assert twice / 2e-6 == once / 1e-6 == 48e6, \
         "96 FLOPs in two microseconds are the same 48e6 FLOP/s as 48 in one."

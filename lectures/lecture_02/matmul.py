@@ -118,13 +118,14 @@ def a_batched_product_is_one_folded_product() -> None:
     tall = first * second * rows  # @inspect tall
     by_hand = 2 * tall * inner * out  # @inspect by_hand as FLOP
     assert torch.equal(y, folded), \
-        "Stacked, multiplied and cut again, the result is the same."
+        "Stacked, multiplied and split again, the result is the same."
     assert reported == {"aten.mm": by_hand}, \
         "PyTorch ran one matmul, with the FLOPs that we counted by hand."
     assert by_hand == 65536, "That is 2 times 512 rows times 32 times 2."  # @hide
-    figure(plot_folding(first, second, rows, inner, out), caption=r"""
-        The same matmul, as written (above) and as run (below). Every sheet of the batch becomes a
-        band of the tall matrix, drawn flatter than it is.
+    figure(plot_folding(first, second, rows, inner, out), caption=rf"""
+        The same matmul, as written (above) and as run (below). The {rows} rows of each sheet become
+        {rows} neighbouring rows of the tall matrix, a band. (The bands are drawn less high than the
+        sheets, so that the tall matrix fits.)
     """, alt=r"""
         Above, a stack of wide sheets in groups by batch, times one narrow matrix, gives a stack of
         thin sheets. Below, one tall matrix made of the same number of bands, times the same narrow

@@ -166,7 +166,7 @@ def bowl_places(rate: float, momentum: float) -> list[Any]:  # @stepover
 
 
 def momentum_is_a_decayed_sum() -> None:
-    """Momentum takes longer steps, because it adds gradients up."""
+    """Momentum takes longer steps, because it accumulates gradients."""
     note(r"""
         *Momentum* is the simplest optimizer with a memory: it keeps moving the way it has been
         moving [@polyak1964]. It remembers one number $s$ for each parameter $p$, a sum of the
@@ -206,16 +206,19 @@ def momentum_is_a_decayed_sum() -> None:
     assert lengths[-1] == 10.0, \
         "In the long run a step has length 1 / (1 - 0.9)."
     note(r"""
-        So while gradients keep their direction, momentum takes steps as long as plain SGD with `10`
-        times the learning rate. Where gradients change direction from step to step, they cancel in
-        the sum. Let the gradient be `1` and `-1` in turn. In the long run $s$ then only changes its
-        sign: $s = -\beta s + 1$, so $s = 1 / 1.9$, and steps are half as long as those of plain
+        So while gradients keep their direction, momentum takes steps as long as those of plain SGD
+        with `10` times the learning rate.
+
+        Where gradients change direction from step to step, they cancel in the sum. Let the gradient
+        be `1` and `-1` in turn. In the long run $s$ then keeps its size and flips its sign in every
+        step: a step with gradient `1` starts from $-s$ and ends at $s$. So $s = -\beta s + 1$,
+        which gives $s = 1 / 1.9$, about `0.53`. Each step is about half as long as one of plain
         SGD:
     """)
     turning = ones * (-1) ** torch.arange(200)[:, None]  # 1, -1, 1, -1, ...
     turned = lengths_of(walk(torch.optim.SGD, turning, lr=1, momentum=0.9), 2)
     assert turned[-2:] == [0.53, -0.53], \
-        "In the long run the steps go 0.53 down and 0.53 up."
+        "In the long run the steps alternate between 0.53 and -0.53."
     straight = down_a_bowl(0.04, 0.0)  # @hide
     assert torch.allclose(straight[-1], (1 - 0.04 * CURVES) ** 30), \
         "Without momentum, a step leaves 1 minus rate times curvature."  # @hide
@@ -244,7 +247,7 @@ def momentum_is_a_decayed_sum() -> None:
     assert set(averaged) == {1.0}, \
         "With dampening, it would be an average of ones."  # @hide
     misbelief("Momentum is SGD with an exponential average of the gradients.", rf"""
-        PyTorch keeps a sum and no average. If the gradient is always one, an average stays at one.
+        PyTorch keeps a sum, not an average. If the gradient is always one, an average stays at one.
         The sum grows, and the steps get {lengths[-1]:.0f} times as long.
     """)
     question(r"""
@@ -518,7 +521,7 @@ def adamw_decays_weights_outside_the_root() -> None:
 
 @aside
 def gradients_add_up_until_they_are_cleared() -> None:
-    """Without `zero_grad` every step repeats all the gradients before it."""
+    """Without `zero_grad` every step adds all earlier gradients again."""
     note(r"""
         A training step is four calls: compute the loss, `backward()`, `step()`, `zero_grad()`. Why
         the last one? Because `backward` *adds* a new gradient to the one that is there. Take
@@ -583,9 +586,10 @@ def gradients_add_up_until_they_are_cleared() -> None:
     """)
     misbelief("The optimizer goes through the layers, and each layer has its accumulators.", rf"""
         The optimizer gets a list of tensors and keeps a state for each. A `Stack` with two hidden
-        layers and a head gives it one group of {groups[0]}; which layer a tensor belongs to it
-        cannot know.
+        layers and an output layer passes it one list of {groups[0]} weight tensors. The optimizer
+        cannot tell which layer a tensor belongs to.
     """)
+    note("By hand, take one weight `p`. Every pass adds a gradient of `1`, and nothing clears it:")
     p = torch.tensor(1.0, requires_grad=True)
     for _ in range(3):
         p.backward()

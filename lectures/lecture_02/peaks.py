@@ -118,18 +118,19 @@ def sparsity_means_two_of_every_four() -> None:
     assert 0.97 < fits / share < 1.03, \
         "Of the groups that were drawn, about 11 / 16 have two zeros or more."
     note(r"""
-        And does an ordinary matmul skip zeros? No. Otherwise a matrix of nothing but zeros would
-        take next to no time. `product_seconds` times the matmul of a matrix with itself, on one
-        core of this processor:
+        And does an ordinary matmul skip zeros? No. Otherwise an all-zero matrix would take almost
+        no time, less than a small matrix. `product_seconds` measures how long it takes to multiply
+        a matrix by itself, on one core of this processor. `small` is its time for a matrix of `64`
+        rows and columns:
     """)
     x = torch.randn(512, 512)
     dense = product_seconds(x)  # @measure dense as s
     empty = product_seconds(torch.zeros(512, 512))  # @measure empty as s
-    small = product_seconds(x[:64, :64].contiguous())  # @measure small as s  # @hide
+    small = product_seconds(x[:64, :64].contiguous())  # @measure small as s
     assert small < min(dense, empty), \
-        "The zeros take longer than a small matmul."  # @hide
+        "512 rows and columns of zeros take longer than the small matrix."
     slower = max(empty, dense) / min(empty, dense)  # @measure slower as times
-    assert slower < BUSY, "Zeros take about as long as random numbers."
+    assert slower < BUSY, "Even if other programs run, the times of zeros and of random numbers differ by less than 16 times."
     misbelief("Sparse means that most entries are zero, and that the hardware skips zeros.", r"""
         The doubled rate of a datasheet needs two zeros in every four neighbours. Zeros elsewhere
         are multiplied like any other number.
@@ -152,9 +153,9 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
     """Large matmuls are fast in low-precision formats because of the units that multiply them."""
     note(r"""
         Why is a large matmul in `bfloat16` faster than in `float32`? Not because more of its
-        elements fit into memory. Memory decides how large a model can be. How fast a large matmul
-        is, the units decide that multiply. Two comparisons show it. The A100 was sold with two
-        sizes of memory, and both GPUs have the same peak [@nvidia-a100]:
+        elements fit into memory. Memory decides how large a model can be. The speed of a large
+        matmul depends on the hardware units that multiply. Two comparisons show it. The A100 was
+        sold with two sizes of memory, and both GPUs have the same peak [@nvidia-a100]:
     """)
     small, large = CARDS["A100 SXM 40GB"], CARDS["A100 SXM 80GB"]
     assert large.memory / small.memory == 2.0, \
@@ -183,14 +184,15 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
         """)
     note(r"""
         This holds for matmuls that wait for arithmetic. A matmul with few rows waits for its
-        weights instead: it reads all of them for little work. There, fewer bytes are what helps,
-        and the units do not. One row times `4096 * 4096` weights on an H100, by the datasheet:
+        weights instead: it reads all of them but does little arithmetic with them. There fewer
+        bytes help; faster units do not. One row times `4096 * 4096` weights on an H100, by the
+        datasheet:
     """)
     h100, n = CARDS["H100 SXM"], 4096
     reading = {size: n * n * size / h100.bandwidth for size in (4, 2, 1)}  # @inspect reading as s
     working = 2 * n * n / dense_peak("H100 SXM", "bfloat16")  # @inspect working as s
     assert working < reading[1] / 100, \
-        "Even in one byte, reading the weights takes over 100 times as long as the arithmetic."
+        "Even with one-byte weights, reading them takes over 100 times as long as the arithmetic."
     assert reading[4] / reading[2] == reading[2] / reading[1] == 2, \
         "Half the bytes make this matmul twice as fast, whatever the units."
     question(rf"""

@@ -25,7 +25,7 @@ def elementwise() -> None:
 
 
 def elementwise_operations_make_a_new_tensor() -> None:
-    """An elementwise operation takes new memory, unless its name ends in an underscore."""
+    """An elementwise operation allocates new memory, unless its name ends in an underscore."""
     note(r"""
         An *elementwise* operation, such as `x + 1`, computes each number of its result from the
         element at the same position of its input. The result is a new tensor in new memory, even
@@ -39,9 +39,9 @@ def elementwise_operations_make_a_new_tensor() -> None:
     assert not same_storage(x, same_values), "The result is in new memory."
 
     note(r"""
-        To take no new memory, write into the old. Operations whose name ends in an underscore, such
-        as `add_`, work *in place*: they overwrite their tensor and return it. A view, a tensor over
-        the same memory such as the row `x[0]`, then changes as well:
+        To allocate no new memory, write into the existing memory. Operations whose name ends in an
+        underscore, such as `add_`, work *in place*: they overwrite their tensor and return it. A
+        view, a tensor over the same memory such as the row `x[0]`, then changes as well:
     """)
     row = x[0]  # @unnoticed: 0: all rows are alike
     returned = x.add_(1)  # @inspect returned, row
@@ -50,7 +50,7 @@ def elementwise_operations_make_a_new_tensor() -> None:
     doubled = x * 2  # @hide
     raised = doubled + 1  # @hide
     made = doubled, raised, raised.abs_()  # @hide
-    question("`(x * 2 + 1).abs_()` is three operations. How many of them take new memory for their result?",
+    question("`(x * 2 + 1).abs_()` is three operations. How many of them allocate new memory for their result?",
              answer=len({t.data_ptr() for t in made} - {x.data_ptr()}),
         check=sum(not name.endswith("_") for name in ("mul", "add", "abs_")),
         wrong={
@@ -59,8 +59,8 @@ def elementwise_operations_make_a_new_tensor() -> None:
         },
         hint="Which of the three has a name that ends in an underscore?",
         why=r"""
-            `x * 2` makes a new tensor, and `+ 1` another. `abs_` overwrites the second and takes no
-            memory.
+            `x * 2` makes a new tensor, and `+ 1` another. `abs_` overwrites the second and
+            allocates nothing.
         """)
 
 

@@ -86,8 +86,10 @@ def a_block_is_seven_matrices() -> None:
           on. Output turns the result into a vector of $d$ elements again. Query and output turn $d$
           elements into $d$. Key and value turn $d$ elements into $d_{kv}$, which is $d$
           [or less](#heads_of_queries_share_keys).
-        - The *feed-forward part* has three matrices. Gate and up turn $d$ elements into $h$, and
-          down turns $h$ into $d$. The inner width $h$ is larger than $d$.
+        - The *feed-forward part* has three matrices. Gate and up each turn $d$ elements into $h$.
+          The two results are multiplied, element by element, so that gate decides what of up is let
+          through. Down turns the $h$ products into $d$ elements again. The inner width $h$ is
+          larger than $d$.
         - Each of the two parts is preceded by a *norm*. It has $d$ *gains*, factors that it learns.
 
         Added up, a block has this many parameters:
@@ -100,7 +102,8 @@ def a_block_is_seven_matrices() -> None:
 
         Check it on a small block with $d = 64$, $d_{kv} = 16$ and $h = 160$. `SMALL` holds these
         sizes, `Block` builds the block, and PyTorch lists its parameters by name; `out` is the
-        output matrix. What the formula does not count as weights must be the gains:
+        output matrix. `weights` is the formula without its last term. If the formula is right, the
+        parameters that are left are the $2d$ gains:
     """)
     block = Block(SMALL)
     by_name = {name: p.numel() for name, p in block.named_parameters()}  # @inspect by_name
@@ -311,10 +314,10 @@ def rotary_embedding_tells_distances() -> None:
         both angles grow by the same amount.
 
         Why do the pairs turn at different speeds? An arrow is back where it was after a full turn,
-        so a quick pair alone would take some far tokens for near ones. In a head of `128` elements
-        the slowest pair needs {2 * math.pi / slow:,.0f} tokens for a full turn. Llama 3 has
-        `500000` in place of the base $10000$ [@llama3], for longer sequences: there it needs
-        {long_turn / 1e6:.2f} million.
+        so with a quick pair alone, tokens that are a full turn apart would seem to be at the same
+        position. Slow pairs tell them apart. In a head of `128` elements the slowest pair needs
+        {2 * math.pi / slow:,.0f} tokens for a full turn. Llama 3 has `500000` in place of the base
+        $10000$ [@llama3], for longer sequences: there it needs {long_turn / 1e6:.2f} million.
     """)
     question(r"""
         A query at position `12` and a key at position `5` have some score. Now the same query is at
@@ -437,11 +440,13 @@ def heads_of_queries_share_keys() -> None:
         are `8` heads to keep instead of `2`.
 
         Does attention also compute less? It has two matmuls. Queries times keys give the *scores*.
-        The softmax makes *softmax weights* of them, which are no parameters but computed anew for
-        each pair of tokens, and softmax weights times values give the *weighted sums*. In each,
-        every one of `b * t` tokens is combined with `t` tokens in each head, at `2` FLOPs for each
-        of `c` elements: `2 * b * t * t * heads * c` FLOPs. `written_attention` computes attention,
-        and `flops` is PyTorch's counter:
+        The softmax turns scores into *softmax weights*, and softmax weights times values give the
+        *weighted sums*. In each head of a sequence there are `t * t` pairs of a query and a key. A
+        pair costs each of the two matmuls `2 * c` FLOPs, a multiplication and an addition for each
+        of `c` elements. With `b` sequences and all heads, a matmul costs
+        `b * heads * t * t * 2 * c`, here `2 * 8 * 6 * 6 * 2 * 16`, which is
+        {b * heads * t * t * 2 * c:,} FLOPs. The two together cost twice that. `written_attention`
+        computes attention, and `flops` is PyTorch's counter:
     """)
     grouped = flops(lambda: written_attention(q, few, few))  # @inspect grouped as FLOP
     separate = flops(lambda: written_attention(q, many, many))  # @inspect separate as FLOP

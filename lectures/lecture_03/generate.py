@@ -628,10 +628,9 @@ def memory_limits_the_batch() -> None:
 
         rounded down. With $10$ GB of memory, $4$ GB of weights and caches of $2$ GB,
         $(10 - 4) / 2 = 3$ sequences fit. Take Llama-3-8B on an {H100.name}. It has `8030261248`
-        parameters of `2` bytes. (These are all parameters. A step reads `7504658432` of them, those
-        of the matrices. The others are the embedding, of which it looks up only a few rows, and the
-        few gains of the norms; but all of them are in memory.) For each of `8192` tokens, a full
-        sequence's cache needs
+        parameters of `2` bytes. (A step reads only about {7504658432 / 1e9:.1f} billion of them,
+        because it looks up only a few rows of the embedding; but all are in memory.) For each of
+        `8192` tokens, a full sequence's cache needs
         [`2` (key and value) × `32` layers × `8` KV heads × `128` elements × `2` bytes](#a_token_leaves_its_keys_and_values),
         in all one GiB. The GPU is sold with `80` GB, and a tenth is
         [kept free](#checkpointing_lets_a_large_model_fit), for buffers and temporary results. So
@@ -660,9 +659,11 @@ def memory_limits_the_batch() -> None:
         {left / 1e9:.2f} GB left. A GiB is `2**30` bytes, so these are {left / GiB:.1f} GiB, and
         {sequences} full sequences fit.
 
-        Without the free tenth more would fit. The driver shows `81559` MiB [@{H100.seen}],
-        {81559 * MiB / GiB:.1f} GiB. The weights are {2 * 8030261248 / GiB:.1f} GiB of that, and the
-        rest has room for {every_byte} sequences. But then nothing else could need memory.
+        Without the free tenth, `80` GB would have room for {(80 * 10**9 - 2 * 8030261248) // GiB}
+        sequences. And the driver shows more than the `80` GB that the GPU is sold with: `81559` MiB
+        [@{H100.seen}], which is {81559 * MiB / 1e9:.1f} GB or {81559 * MiB / GiB:.1f} GiB. The
+        weights are {2 * 8030261248 / GiB:.1f} GiB of that, and the rest has room for {every_byte}
+        sequences. But then nothing else could need memory.
 
         Shorter sequences have smaller caches, so more of them fit. The limit matters, because a
         larger batch gives more tokens per second in total:

@@ -718,8 +718,9 @@ def even_one_number_takes_microseconds() -> None:
         result, and asks whether gradients are wanted. This work before the addition takes the same
         time however many elements there are; only the addition itself takes longer for more.
 
-        Measure it. `quickest` returns the shortest time of a call on this machine, here of adding
-        one to a tensor, from one number to about a million:
+        Measure it. Each call adds one to every element of a tensor, and the tensors have from one
+        element to about a million. `quickest` repeats a call and returns its shortest time on this
+        machine:
     """)
     sizes = [2**p for p in (0, 5, 10, 15, 20)]  # @inspect sizes  # @unnoticed: 0, 5, 15, 20: points of the curve
     tensors = [torch.zeros(size) for size in sizes]
@@ -742,7 +743,9 @@ def even_one_number_takes_microseconds() -> None:
 
         With a GPU, the program *launches* an operation: it hands it to the GPU, and goes on to the
         next while the GPU still works. If each operation is small, the GPU is done before the next
-        one is launched, and has to wait.
+        one is launched, and has to wait. (The GPU's own time for an addition is that of moving its
+        bytes: the bytes that it reads and writes, divided by the bytes that the GPU moves in a
+        second.)
     """)
     question(r"""
         Launching an operation takes `5e-6` seconds. A GPU moves `3.35e12` bytes a second, and an

@@ -166,11 +166,12 @@ def palm_published_both_numbers() -> None:
     """PaLM's two published MFUs, with attention and without, follow from its report."""
     note(r"""
         Can you compute a published MFU yourself? *MFU* says what share of its chips' arithmetic a
-        training run uses. It is the FLOPs that the model needs for the tokens of a second, divided
-        by the peak, the FLOPs that the chips can do in a second at best. With $N$ parameters, a
-        token costs $6N$ FLOPs without attention. With attention it costs $6N + 12LdT$, for $L$
-        layers, width $d$ and $T$ tokens of context. The report on PaLM, a large model of Google,
-        gives an MFU for each of the two [@palm], and all that one needs to compute both:
+        training run uses. Multiply the tokens that the run processes in a second by the FLOPs that
+        the model needs for each, and divide by the *peak*, the FLOPs that the chips can do in a
+        second at best. With $N$ parameters, a token costs $6N$ FLOPs without attention. With
+        attention it costs $6N + 12LdT$, for $L$ layers, width $d$ and $T$ tokens of context. The
+        report on PaLM, a large model of Google, gives an MFU for each of the two [@palm], and all
+        that one needs to compute both:
 
         - $N = 540.35$ billion parameters, $L = 118$ layers, and `48` heads of `256` elements, so
           $d = 48 \cdot 256$ [@palm];
@@ -595,13 +596,15 @@ def a_long_context_can_lift_mfu_above_one() -> None:
         token, the usual formula counts six matmuls of $2LdT$ FLOPs, two forward and four backward:
         $12LdT$. A *fused kernel*, the program that computes attention on a GPU, differs in two
         ways. It skips the half of the pairs that the causal mask hides, so a matmul costs $LdT$.
-        And [it computes one matmul a second time](#a_fused_backward_pass_recomputes_scores), so
-        there are seven: $7LdT$.
+        And it computes queries times keys
+        [a second time](#a_fused_backward_pass_recomputes_scores), because the backward pass needs
+        the result again and the kernel did not keep it. So there are seven matmuls: $7LdT$.
 
         Suppose that a GPU trains Llama-3-8B and really computes at `0.65` of its peak. What MFU is
-        reported? For attention, `usual` counts $12LdT$, and `computed` counts $7LdT$; both also
-        count $6N$ for the weights. The contexts are `8192` tokens, twice as many, and so on up to a
-        million:
+        reported? The `usual` formula counts $6N + 12LdT$ FLOPs for a token, and `computed` counts
+        $6N + 7LdT$. (The second argument of `Convention` is the factor of $LdT$; `False` says that
+        the embedding is not among the $N$ weights.) The contexts are `8192` tokens, twice as many,
+        and so on up to a million:
     """)
     share = 0.65
     usual, computed = Convention(False, 12), Convention(False, 7)

@@ -479,11 +479,11 @@ def the_run_is_predicted() -> None:
     assert state < bound < 2 * state, \
         "More than half of the bound is for parameters, gradients and averages."  # @hide
     note(r"""
-        **Time.** The processor runs the operations in turn. Each takes the time of its FLOPs or
-        that of its bytes, whichever is longer, and a little more for the call itself. If the FLOPs
-        of an operation take $40$ µs, its bytes $10$ µs and a call $2$ µs, these are
-        $\max(40, 10) + 2 = 42$ µs. `step_at_best` adds this up over all operations of a step, with
-        speeds measured on this machine:
+        **Time.** The processor runs the operations in turn. An operation takes the time to compute
+        its FLOPs or the time to move its bytes, whichever is longer, and a little more for the call
+        itself. If its FLOPs take $40$ µs to compute, its bytes $10$ µs to move, and the call takes
+        $2$ µs, the operation takes $\max(40, 10) + 2 = 42$ µs. `step_at_best` adds this up over all
+        operations of a step, with speeds measured on this machine:
     """)
     calls = len(operations_of_a_step())  # @hide
     here = measured_speeds()  # @hide
