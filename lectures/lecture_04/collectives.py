@@ -247,11 +247,11 @@ def the_kernel_counts_what_a_rank_sends() -> None:
     assert by_send[3] == [HEADER, 0, 0, 0], \
         "Rank 3 sends rank 0 one header of 48 bytes."
     note(rf"""
-        Why more than `4 * 1000` bytes? The *headers* are short notes of {HEADER} bytes (`HEADER`),
-        which come from *gloo*, the library that carries data between CPUs. Each message has two
-        from its sender, which say what is coming, and one in return, which says that the receiver
-        is ready. So `Wire` has counted correctly: `4000 + 2 * 48 = 4096`. Headers are the reason
-        why counts on these pages are a little above the formulas.
+        Why more than `4 * 1000` bytes? The *headers* are control messages of {HEADER} bytes
+        (`HEADER`) that are added by *gloo*, the library that carries data between CPUs. For each
+        message, the sender sends two headers, which say what is coming, and the receiver returns
+        one, which says that it is ready. So `Wire` has counted correctly: `4000 + 2 * 48 = 4096`.
+        Headers are the reason why counts on these pages are a little above the formulas.
 
         Now the all-gather, with a shard of `60000` elements on each rank:
     """)
@@ -262,13 +262,13 @@ def the_kernel_counts_what_a_rank_sends() -> None:
     by_gather = from_all_ranks(wire.to)  # @inspect by_gather
     shards, rest = divmod(wire.sent, shard.nbytes)  # @inspect shards, rest as B
     assert shards == ranks - 1, \
-        "Each of the four ranks sends three shards. The rest are headers."
+        "Each of the four ranks sends three shards. The rest is headers."
     assert wire.sent - rest == 720_000, \
         "Three shards of 60000 elements have 720000 bytes."
     assert rest == 18 * HEADER == 864, \
-        "The rest are 18 headers of 48 bytes."
+        "The rest is 18 headers of 48 bytes."
     assert by_gather[0] == [0, 720_000 + 6 * 2 * HEADER, 0, 6 * HEADER], \
-        "Rank 0 sends rank 1 the 720000 bytes and 12 headers, and rank 3 another 6 headers."
+        "Rank 0 sends the 720000 bytes and 12 headers to rank 1, and 6 headers to rank 3."
     note(r"""
         Where do the `18` headers come from? gloo sends a shard in two messages, so a rank sends
         `3 * 2 = 6` messages to its neighbor, with two headers each. It returns one header to its
@@ -524,8 +524,8 @@ def an_all_to_all_transposes() -> None:
         In an *all-to-all*, each rank cuts its tensor into one part for each rank, and part $i$ goes
         to rank $i$. Nothing is added. Rank 0 has `[1, 2, 3, 4]`, rank 1 has `[10, 20, 30, 40]`, and
         ranks 2 and 3 have hundreds and thousands. A part is one element. So rank 0 gets the first
-        element of every rank, rank 1 the second, and so on. `columns` are the columns of a table
-        with the tensor of each rank as a row:
+        element of every rank, rank 1 the second, and so on. Put the tensor of each rank into a row
+        of a table: `columns` lists the columns of this table:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     mine = 10**rank * torch.arange(1, 5)
@@ -547,16 +547,18 @@ def an_all_to_all_transposes() -> None:
     note(r"""
         A rank sends all parts but one, because its own part stays. With a tensor of `240000`
         elements on four ranks, a part has `240000 / 4 = 60000` elements of `float32`, so
-        `60000 * 4 = 240000` bytes. A rank should send three parts, and a little for headers:
+        `60000 * 4 = 240000` bytes. (That is also the number of elements in the tensor, because
+        there are as many ranks as bytes in an element.) A rank should send three parts, and a
+        little for headers:
     """)
     x = torch.randn(240_000)
     with Wire() as wire:
         dist.all_to_all_single(torch.empty_like(x), x)  # @unnoticed: arguments swapped: any numbers
     part = x.nbytes // ranks  # @inspect part as B
-    assert part == 240_000, "A part of 60000 elements of 4 bytes has 240000 bytes."
+    assert part == 240_000, "A part of 60000 elements of 4 bytes takes 240000 bytes."
     parts_sent = wire.sent / part  # @inspect parts_sent
     assert round(parts_sent, 2) == ranks - 1, \
-        "Each of the four ranks sends three parts, and less than 1 % of headers."
+        "Each of the four ranks sends three parts, and headers add less than 1 %."
     question(r"""
         Each rank cuts its tensor into parts and calls an all-to-all. Then it calls an all-to-all
         with the result. What share of the elements that it had at the start does a rank then hold
@@ -572,9 +574,9 @@ def an_all_to_all_transposes() -> None:
 
 
 def doubling_all_reduce(x: Tensor) -> int:  # @show
-    """An all-reduce of `x`, in place, in which ranks swap whole tensors in pairs; returns how often a rank swapped.
+    """An all-reduce of `x`, in place, in which pairs of ranks exchange whole tensors; returns the number of exchanges.
 
-    The partners are 1, 2, 4, … ranks away: twice as far each time.
+    The partner `rank ^ distance` is 1, 2, 4, … ranks away: twice as far each time. The number of ranks is a power of two.
     """
     rank, distance, exchanges = dist.get_rank(), 1, 0
     while distance < dist.get_world_size():
@@ -595,14 +597,14 @@ def few_messages_or_few_bytes() -> None:
     note(r"""
         Each exchange takes some microseconds, however little is sent: the *latency*. In
         [a ring](#a_ring_passes_sums_to_the_next_rank), an all-reduce needs three exchanges on four
-        ranks to add up, and three to copy the sums. On `64` ranks it needs `2 * 63`. Can ranks do
-        with fewer?
+        ranks to add up, and three to copy the sums. On `64` ranks it needs `2 * 63`. Can it be done
+        in fewer?
 
-        They can, by *recursive doubling*. In the first exchange, ranks 0 and 1 send each other
-        their whole tensors, and so do ranks 2 and 3. Both add up, and have the sum of two ranks. In
-        the second exchange, ranks 0 and 2 send each other these sums, and so do ranks 1 and 3. Now
-        all four ranks have the sum of four. Each exchange doubles the number of ranks in a sum, so
-        `64` ranks need `6` exchanges, because `2**6 = 64`:
+        It can, by *recursive doubling*. In the first exchange, ranks 0 and 1 send each other their
+        whole tensors, and so do ranks 2 and 3. Both add up, and have the sum of two ranks. In the
+        second exchange, ranks 0 and 2 send each other these sums, and so do ranks 1 and 3. Now all
+        four ranks have the sum of four. Each exchange doubles the number of ranks in a sum, so `64`
+        ranks need `6` exchanges, because `2**6 = 64`:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x = torch.randn(ranks, 60_000)[rank]  # @unnoticed: 60_000: a tensor of any size
@@ -616,13 +618,15 @@ def few_messages_or_few_bytes() -> None:
     assert round(tensors, 2) == exchanges == 2, \
         "Four ranks need two exchanges, and each rank sends its whole tensor twice."
     note(r"""
-        Recursive doubling sends the whole tensor in each exchange, and the ring only a part of it.
-        Which one is faster on `64` ranks?
+        Recursive doubling sends the whole tensor in each exchange, and a ring sends only a part of
+        it. Which one is faster on `64` ranks?
 
-        A third way, *halving and doubling*, has few exchanges and sends few bytes. On four ranks:
+        A third way, *halving and doubling*, has few exchanges and sends few bytes. On four ranks,
+        now with the far partners first:
 
-        - In the first exchange, ranks 0 and 2 send each other half of their tensors: rank 0 adds up
-          the first half, and rank 2 the second. So do ranks 1 and 3.
+        - In the first exchange, rank 0 sends rank 2 the second half of its tensor, and gets the
+          first half of rank 2's. Then rank 0 has the sum of both first halves, and rank 2 that of
+          both second halves. Ranks 1 and 3 do the same with each other.
         - In the second, ranks 0 and 1 send each other half of their half, a quarter of the tensor,
           and so do ranks 2 and 3. Now each rank has the sum over all ranks for one quarter.
         - Two more exchanges copy the sums in the reverse order: first a quarter, then a half.
@@ -632,7 +636,8 @@ def few_messages_or_few_bytes() -> None:
         tensor, twice, in `2 * 6` exchanges.
 
         Say that an exchange costs its `latency`, and its bytes divided by the `bandwidth` of a
-        link. In the code, each way is a pair: the exchanges, and the tensors sent:
+        link. In the code, each way is a pair: the number of exchanges, and how many tensors a rank
+        sends:
     """)
     latency, bandwidth = 5e-6, 100e9  # @inspect latency as s, bandwidth as B/s
     ways = {"ring": (2 * 63, 2 * 63 / 64), "recursive doubling": (6, 6),
@@ -663,8 +668,8 @@ def few_messages_or_few_bytes() -> None:
     """)
     question(r"""
         A step all-reduces `100` small tensors in turn, by a ring on `64` ranks. An exchange has a
-        latency of `5` microseconds, and bytes hardly count. Somebody packs all tensors into one.
-        How many milliseconds does that save?
+        latency of `5` microseconds, and the time for the bytes is negligible. Somebody packs all
+        tensors into one. How many milliseconds does that save?
     """, answer=99 * 126 * latency * 1e3, check=(100 * seconds("ring", 0) - seconds("ring", 0)) * 1e3, unit="ms", within=0.02,
         hint="How many exchanges does each all-reduce need, however small its tensor is?",
         why=r"""

@@ -310,16 +310,16 @@ def best_on_four_nodes(
 def a_token_may_be_kept_to_few_nodes() -> None:
     """A token whose experts are on few nodes crosses the slow network less often."""
     note(r"""
-        A *node* is a machine with several GPUs, `8` say, with fast links among each other and
-        slower ones to other nodes. In a layer of [experts](#the_router_decides_the_bytes), a
-        token's experts may be on many nodes. Can that traffic be reduced?
+        A *node* is a machine with several GPUs, `8` say, with fast links to each other and slower
+        ones to other nodes. In a layer of [experts](#the_router_decides_the_bytes), a token's
+        experts may be on many nodes. Can that traffic be reduced?
 
         If two of a token's experts are on the same node, the token has to cross the network only
         once, because inside the node it can be passed on. So what counts is on how many *nodes* a
         token's experts are.
 
         By hand: experts a and b are on one node, c and d on another, and a token picks two of the
-        four by chance. Of the $6$ pairs, ab and cd are on one node; ac, ad, bc and bd are on both.
+        four at random. Of the $6$ pairs, ab and cd are on one node; ac, ad, bc and bd are on both.
         So a token goes to `(2 * 1 + 4 * 2) / 6 = 10 / 6` nodes on average.
 
         Or count by node. A token misses a node only if both of its experts are on the other one,
@@ -328,9 +328,12 @@ def a_token_may_be_kept_to_few_nodes() -> None:
 
         DeepSeek-V3 has `256` experts in a layer, `32` on each of `8` nodes, and picks the `8` with
         the highest scores for each token [@deepseek-v3]. A token misses a node if all eight are
-        among the `224` experts of the other nodes. Of all `comb(256, 8)` ways to pick eight of
-        `256`, `comb(224, 8)` do so. `nodes_of` counts the nodes for `20000` tokens with random
-        scores. `touched` is their mean, and `expected` is what chance says, by node:
+        among the `224` experts of the other nodes. There are `comb(256, 8)` ways to pick eight
+        experts, and in `comb(224, 8)` of them none is on the given node. So a token misses this
+        node with a probability of `comb(224, 8) / comb(256, 8)`.
+
+        `nodes_of` counts, for each of `20000` tokens with random scores, the nodes that hold its
+        experts. `touched` is the mean, and `expected` is the expected value, by node:
     """)
     logits = torch.randn(20_000, 256)
     scores: Float[Tensor, "t 256"] = logits.sigmoid()
@@ -341,7 +344,7 @@ def a_token_may_be_kept_to_few_nodes() -> None:
     touched = nodes_of(best.indices).double().mean().item()  # @inspect touched as nodes  # @unnoticed: .double() -> .float(): counts are small
     expected = 8 * (1 - math.comb(224, 8) / math.comb(256, 8))  # @inspect expected as nodes
     assert math.isclose(touched, expected, rel_tol=0.01), \
-        "On average, a token's eight experts are on 5.3 nodes, as chance says within 1 %."
+        "On average, a token's eight experts are on 5.3 nodes, as expected, within 1 %."
     note(r"""
         DeepSeek-V3 limits the nodes of a token to four. For each node, its router adds up the two
         highest scores there, and keeps the four nodes with the highest sums. Then it picks the
@@ -353,7 +356,7 @@ def a_token_may_be_kept_to_few_nodes() -> None:
         "Now the experts of a token are on no more than four nodes."
     saved = 1 - now.double().mean().item() / touched  # @inspect saved as %  # @unnoticed: .double() -> .float(): counts are small
     assert 0.24 < saved < 0.26, \
-        "On average, a token goes to a quarter fewer nodes than before."
+        "On average, a token goes to about 25 % fewer nodes than before."
     same = (limited[:, :, None] == best.indices[:, None]).any(2)
     changed = 1 - same.double().mean().item()  # @inspect changed as %  # @unnoticed: .double() -> .float(): counts are small
     assert 0.17 < changed < 0.19, \
@@ -374,8 +377,8 @@ def a_token_may_be_kept_to_few_nodes() -> None:
     assert [round(loss, 3) for loss in losses.values()] == [0.003, 0.006, 0.028], \
         "The sum of scores is 0.3 % lower with uniform scores, 0.6 % with sigmoids, and 2.8 % with a softmax."
     note(r"""
-        So the saved traffic is certain, and its price is not: it depends on the scores of the
-        model.
+        So it is certain that traffic is saved. What this costs is not: it depends on the scores of
+        the model.
     """)
     question(r"""
         A router limits each token to a single node, and picks its `8` experts there. What happens

@@ -226,11 +226,12 @@ def each_rank_updates_a_shard() -> None:
         3. An all-gather brings the updated shards to all ranks.
 
         This costs no extra traffic, because a reduce-scatter and an all-gather are the two halves
-        of the all-reduce that they replace. The update has only moved in between.
+        of the all-reduce that they replace. The update now happens between the two.
 
         To count, call one all-gather of all parameters one *unit* of traffic. A reduce-scatter of
-        all gradients sends one unit as well, so both halves are two units. With `4 * {P}` bytes of
-        parameters on four ranks, a unit is three fourths of them, {3 * P:,} bytes.
+        all gradients sends one unit as well, so the two halves together are two units. With
+        `4 * {P}` bytes of parameters on four ranks, a unit is three quarters of them, {3 * P:,}
+        bytes.
 
         `my_part` is a quarter of a vector, as a *view*: it has no memory of its own, and a change
         of the shard changes the vector. `ring_reduce_scatter` and `ring_all_gather` are
@@ -258,7 +259,7 @@ def each_rank_updates_a_shard() -> None:
     held = [bytes_of([*weights, *shards]), bytes_of(gradients),
             bytes_of(moments_of(optimizer))]  # @inspect held as B
     assert held == [4 * P, 4 * P, 8 * P // ranks], \
-        "A rank keeps all parameters, all gradients, and a fourth of the moments."
+        "A rank keeps all parameters, all gradients, and a quarter of the moments."
     expected_weights, expected_moments = trained_alone()  # @hide
     assert agree(weights, expected_weights), \
         "After two steps, every rank has the weights of one process with all rows, up to rounding."  # @hide
@@ -270,8 +271,8 @@ def each_rank_updates_a_shard() -> None:
     """,
         alt="Four rows of blocks. All parameters and gradients are filled; of the moments, one block in each row.")
     misbelief("Sharding the moments costs extra traffic.", rf"""
-        It costs none. In a step of the first stage, a rank sent {units:.2f} units. The two
-        hundredths above two are the headers of messages, as in data parallelism.
+        It costs none. In a step of the first stage, a rank sent {units:.2f} units. What is above
+        `2` is headers of messages, as in data parallelism.
     """)
     dropped = my_part(expected_weights[0]).numel() * LAYERS  # @hide
     question(rf"""
@@ -685,7 +686,7 @@ def shards_within_copies_between() -> None:
         ones to other nodes. With [FSDP](#fsdp_does_the_same) each rank keeps one shard of all
         weights, so weights cross the slow links in every step. Can that be avoided?
 
-        Take two nodes of two GPUs each, and $8$ GB of weights. With FSDP each GPU keeps a fourth,
+        Take two nodes of two GPUs each, and $8$ GB of weights. With FSDP each GPU keeps a quarter,
         $2$ GB. Of the $6$ GB that it lacks, $4$ GB are in the other node. *Hybrid* sharding keeps a
         whole copy of the weights in each node. A GPU keeps half of it, $4$ GB, and the other half
         is in its own node. So no weights cross between the nodes. Only gradients do, as in data
@@ -693,8 +694,8 @@ def shards_within_copies_between() -> None:
 
         Four ranks train a model of four layers. Ranks 0 and 1 stand for one node, ranks 2 and 3 for
         another. A *mesh*, a table of the ranks, tells PyTorch how to shard: in four shards, or in
-        two copies of two shards each. `kept_bytes` are those that a rank keeps for each weight of
-        `4` bytes. `tables` says how many bytes each rank sends to each other rank in a step:
+        two copies of two shards each. `kept_bytes` are the bytes that a rank keeps for each weight
+        of `4` bytes. `tables` says how many bytes each rank sends to each other rank in a step:
     """)
     meshes = {"FSDP": init_device_mesh("cpu", (4,), mesh_dim_names=("shard",)),
               "hybrid": init_device_mesh("cpu", (2, 2), mesh_dim_names=("copy", "shard"))}
@@ -733,20 +734,22 @@ def shards_within_copies_between() -> None:
             hybrid sharding most goes between ranks 0 and 1 and between ranks 2 and 3.
         """)
     note(r"""
-        So hybrid sharding keeps twice as many bytes on each rank, and sends a third between the
-        nodes. Why a third? Take the bytes of all weights as $1$, and count what the first node
+        So hybrid sharding keeps twice as many bytes on each rank, and sends a third as much between
+        the nodes. Why a third? Take the bytes of all weights as $1$, and count what the first node
         sends to the second.
 
         With FSDP, the four ranks form a ring.
 
-        - Rank 1 sends to rank 2, in two all-gathers. In each it sends three shards of a fourth,
+        - FSDP gathers the weights twice in a step, for the forward and for the backward pass. In
+          each all-gather, rank 1 sends three shards to rank 2, each a quarter of the weights:
           `3/4`.
-        - Rank 0 sends to rank 3, in a reduce-scatter, which goes round the other way. It sends
-          `6/4`.
+        - The reduce-scatter of the gradients goes round the other way. In it, rank 0 sends `6/4` to
+          rank 3.
         - Together, that is `2 * 3/4 + 6/4 = 3`.
 
-        (The reduce-scatter ought to send only `3/4`. But
-        [that of gloo sends the same as an all-reduce](#a_ring_sends_less_than_twice_the_tensor).)
+        The reduce-scatter ought to send only `3/4`, but
+        [gloo's sends as much as an all-reduce](#a_ring_sends_less_than_twice_the_tensor). With
+        `3/4` it would be `2 * 3/4 + 3/4 = 9/4` together, in place of `3`.
 
         With hybrid sharding, ranks 0 and 2 have the same half of the weights, and all-reduce its
         gradients. On two ranks, an all-reduce sends its tensor once, which is `1/2`. Ranks 1 and 3

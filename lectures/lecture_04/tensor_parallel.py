@@ -85,7 +85,7 @@ def a_matmul_can_be_cut_in_two_ways() -> None:
     terms: Float[Tensor, "1 4"] = x[:, rank : rank + 1] @ w.chunk(ranks)[rank]  # @inspect terms
     firsts = from_all_ranks(terms[0, 0].item())  # @inspect firsts
     assert firsts == [1 * 0, 2 * 4, 3 * 3, 4 * 2], \
-        "Cut by rows, each rank has one term of every element; these are the terms of the first."
+        "Cut by rows, each rank has one of the four terms of the first element."
     total = terms.clone()
     dist.all_reduce(total)
     assert torch.equal(total, x @ w), \

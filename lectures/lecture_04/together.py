@@ -664,15 +664,15 @@ def gpu_bytes(layout: Layout, kept: int) -> float:
 
 @aside
 def a_search_finds_a_published_layout() -> None:
-    """Among the layouts that fit, a simple estimate has Llama 3's near the top, and memory decides its rank."""
+    """Among the layouts that fit, a simple estimate has Llama 3's near the top, and memory decides its place."""
     note(r"""
         Llama 3's 405B model was trained on `16384` H100 GPUs, with `2048` sequences of `8192`
         tokens in a step [@llama3]. Would we have chosen the same [layout](#the_axes_multiply)?
 
         A *layout* here is three numbers: *tensor*, the GPUs that share each matrix, *stages*, the
-        length of the pipeline, and *data*, the groups with tokens of their own. Their product is
-        the number of GPUs. With two GPUs there would be three layouts: `2 * 1 * 1`, `1 * 2 * 1` and
-        `1 * 1 * 2`.
+        length of the pipeline, and *data*, the number of data-parallel groups, each with its own
+        tokens. Their product is the number of GPUs. With two GPUs there would be three layouts:
+        `2 * 1 * 1`, `1 * 2 * 1` and `1 * 1 * 2`.
 
         We vary *tensor* from `1` to `32` and *stages* from `1` to `64`, in powers of two. That
         gives `6 * 7 = 42` pairs, and *data* is what remains of `16384`. In `6` of the pairs there
@@ -687,12 +687,12 @@ def a_search_finds_a_published_layout() -> None:
           arithmetic.
 
         `gpu_bytes` estimates the memory: weights, gradients, optimizer and the activations that are
-        kept. How many vectors a feed-forward part keeps for each token depends on what is computed
-        again. We begin with `3` vectors. Elsewhere, a tenth of a GPU is
-        [kept free](#lecture_03.checkpointing_lets_a_large_model_fit). Here the whole GPU counts,
-        because a run that did fit is to be explained, and by this estimate its layout needs `73.9`
-        GB. `memory` is what the driver of an H100 reports, and `published` is the layout in the
-        report:
+        kept. How many vectors the feed-forward part keeps for each token depends on how many are
+        recomputed in the backward pass. We assume `3`, and try `2` and `4` at the end. Elsewhere, a
+        tenth of a GPU is [kept free](#lecture_03.checkpointing_lets_a_large_model_fit). Here the
+        whole GPU counts, because we explain a run that did fit, and by this estimate its layout
+        needs `73.9` GB. `memory` is what the driver of an H100 reports, and `published` is the
+        layout in the report:
     """)
     tried = [*layouts(16384, 2048)]
     published = LLAMA_3[1]
@@ -718,9 +718,10 @@ def a_search_finds_a_published_layout() -> None:
     assert len(best) == 24, "24 of the 36 layouts fit."
     fits = [gpu_bytes(a, 3) < memory for a in tried]
     assert fits == [a.tensor >= 16 or a.tensor * a.stages >= 64 for a in tried], \
-        "Those fit that have 16 or more GPUs for each matrix, or 64 or more for each copy of the model."
+        "The layouts that fit are those with 16 or more GPUs for each matrix, or 64 or more for each copy of the model."
     assert best[:2] == [(8, 8, 256), (8, 16, 128)], \
         "The fastest has 8 stages; the layout of Llama 3, tensor 8, stages 16, data 128, is the second."
+    # tensor 8, stages 8, data 256: the first
     quickest = step_seconds(Layout(8, 1, 8, 256, 8192, 8))
     gap = step_seconds(published) / quickest - 1  # @inspect gap as %
     assert round(gap, 3) == 0.033, \
@@ -753,9 +754,9 @@ def a_search_finds_a_published_layout() -> None:
     assert interleaved < 0.63 < 0.98 < plain < 1 < 1.3 < slower, \
         "Over the reported time, the estimate is 0.98, but 0.62 with four pieces on a rank, and 1.33 at 70 % of the peak."  # @hide
     note(rf"""
-        The estimate is good for comparing, not for predicting. It says {plain:.2f} of the reported
-        time. But with interleaving in four pieces, it would be {interleaved:.2f}, and with
-        arithmetic at seven tenths of the peak and no interleaving {slower:.2f}.
+        The estimate is good for comparing, not for predicting. It gives {plain:.2f} of the reported
+        time of a step. But with interleaving in four pieces, it would be {interleaved:.2f}, and
+        with arithmetic at seven tenths of the peak and no interleaving {slower:.2f}.
     """)
     question(r"""
         By the estimate, the layout with `8` stages and `256` ranks along the axis data is faster

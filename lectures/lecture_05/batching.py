@@ -54,8 +54,8 @@ def a_fixed_batch_waits_for_its_longest() -> None:
         H_B = 1 + \frac{1}{2} + \frac{1}{3} + \dots + \frac{1}{B}
         $$
 
-        times the mean length. A slot is reserved for the whole batch, $H_B$ mean lengths, and
-        generates tokens for one mean length, its own sequence's. So the busy share should be
+        times the mean length. So each slot is reserved for $H_B$ mean lengths. Its sequence runs
+        for only one mean length on average, and then the slot is empty. So the busy share should be
         $1/H_B$. Draw `2000` batches of `32` slots, a row per batch; `harmonic` is $H_{32}$:
     """)
     lengths = torch.empty(2000, 32).exponential_()  # in units of the mean
@@ -375,9 +375,9 @@ def waiting_grows_with_the_load() -> None:
         - How many prompts are there, waiting or in prefill? By
           [Little's law](#requests_in_flight_are_rate_times_time), it is the arrival rate times the
           time of each: $\rho T$ on average.
-        - On average, an arriving prompt finds $\rho T$ prompts ahead of it, the same as anyone who
-          looks in at a random moment, because arrivals do not depend on the queue. (In the pairs
-          above they do: the second prompt always finds the first.)
+        - An arriving prompt finds on average as many prompts as there are at any other moment,
+          $\rho T$, because prompts arrive at random, whether the queue is long or short. (In the
+          pairs above it is not so: the second prompt always finds the first.)
         - It waits for these $\rho T$ prompts. Each that is still in the queue takes $1$ on average.
           The one in prefill has on average a full $1$ still to go, however long it has been
           running: this is a property of the exponential distribution. Then the arriving prompt

@@ -97,10 +97,12 @@ def a_generated_token_costs_more() -> None:
         batch is smaller by a factor of $568 / 48$, or {568 / 48:.0f}.
 
         Each cache is {8192 / 512:.0f} times as long, so why is the batch only {568 / 48:.0f} times
-        smaller? The number of caches is the time for caches divided by the time of one. The step
-        with `8192` tokens has {long_caches:.1f} ms for caches, and the one with `512` only
-        {caches:.1f} ms, because its large batch needs more arithmetic. So the factor is
-        ${8192 // 512} \cdot {caches:.1f} / {long_caches:.1f}$, or {shrinks:.0f}.
+        smaller? The number of caches is the time that a step has for caches, divided by the time
+        $t$ of one. With `512` tokens the step has only {caches:.1f} ms for caches, because its
+        large batch needs more arithmetic: ${caches:.1f} / t$ caches. With `8192` tokens it has
+        {long_caches:.1f} ms, and a cache takes ${8192 // 512} t$:
+        ${long_caches:.1f} / ({8192 // 512} t)$ caches. The first number is
+        ${8192 // 512} \cdot {caches:.1f} / {long_caches:.1f}$, or {shrinks:.0f} times the second.
 
         In short sequences an output token costs little more than an input token: the large batch
         keeps the arithmetic units busy for {used:.0%} of the time, and prefill for half of the

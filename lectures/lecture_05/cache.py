@@ -137,7 +137,7 @@ PAGE = 4  # tokens
 
 
 class PagedCache(Cache):  # @show
-    """The KV cache of one sequence in one layer: its page table, into a pool of pages that all sequences share."""
+    """The KV cache of one sequence in one layer, in pages of a pool that all sequences share."""
 
     def __init__(self, pool: Tensor, free: list[int]) -> None:
         self.pool = pool  # keys and values: [2, page, offset, KV head, element]
@@ -155,6 +155,7 @@ class PagedCache(Cache):  # @show
             self.pool[0, page, offset] = key
             self.pool[1, page, offset] = value
             self.length += 1
+        # The pages in the order of the table, joined to one row of tokens.
         keys, values = self.pool[:, self.table].flatten(1, 2)
         return keys[None, : self.length], values[None, : self.length]
 
@@ -182,7 +183,8 @@ def paged_attention_is_attention() -> None:
 
         `PagedCache` does this, and replaces the usual cache of the `Transformer`. In each layer,
         the model calls its method `extended`, which stores the keys and values of new tokens and
-        returns those of all tokens so far.
+        returns those of all tokens so far. There `self.pool[:, self.table]` picks the pages in the
+        order of the table, and `flatten` joins them to one row of tokens.
 
         Each layer has a pool of `16` pages, shared by two sequences that take turns. `new_pools`
         returns for each layer its pool, and the list of its free pages in random order. Each step
@@ -252,16 +254,20 @@ def a_shared_prefix_is_computed_once() -> None:
         need $2$ pages, and a question of $4$ tokens needs $1$. Two users need $3 + 3 = 6$ pages if
         each has all of them, and $2 + 1 + 1 = 4$ if both page tables begin with the same two pages.
 
-        A prefix can be shared, because no token attends to later ones: the keys and values of the
-        instructions depend only on the instructions, and not on the question that follows. This is
-        *prefix caching* [@zheng2024].
+        A prefix can be shared, because the keys and values of a token depend only on this token and
+        on those before it. No question comes before the instructions, so their keys and values are
+        the same for every question. This is *prefix caching* [@zheng2024].
 
         A small model runs over a prefix of `8` tokens once, and then over two questions.
-        `PagedCache` is the cache of one sequence in one layer; its page table is `table`.
-        `new_pools(16)` makes for each layer a `pool` of `16` pages and the list `free` of its free
-        pages, from which the caches take theirs. `share(first)` makes the caches for a question:
-        their page tables begin with a copy of those of the prefix, and no keys or values are
-        copied. `logits` are computed with them, and `whole` without any cache:
+
+        - `new_pools(16)` makes `16` pages for each layer, with a list of those that are free.
+        - `first` has a `PagedCache` for each layer. It takes its pages from this list, and keeps
+          their numbers in its page table.
+        - `share(first)` makes the caches for a question: their page tables begin with a copy of
+          those of the prefix. No keys or values are copied.
+
+        `logits` are computed with these caches, and `whole` without any cache. `shared` and
+        `complete` are the FLOPs of the two ways:
     """)
     model = Transformer(SMALL).double().requires_grad_(False)
     prefix = torch.randint(100, (1, 8))
@@ -496,9 +502,10 @@ def eight_bits_barely_change_attention() -> None:
     note(rf"""
         Why this much? Rounding changes the elements by {element:.2%} (root mean square). Rounded
         keys alone change the output by about as much ({by_keys:.2%}), and so do rounded values
-        alone ({by_values:.2%}). Independent errors add in squares:
-        $\sqrt{{{100 * by_keys:.2f}^2 + {100 * by_values:.2f}^2}}$ is
-        {100 * math.hypot(by_keys, by_values):.2f}, in percent.
+        alone ({by_values:.2%}). The squares of independent errors add up, and
+        ${100 * by_keys:.2f}^2 + {100 * by_values:.2f}^2$ is about
+        ${100 * math.hypot(by_keys, by_values):.2f}^2$. So rounding both changes the output by
+        {math.hypot(by_keys, by_values):.2%}.
 
         In real models, some elements of the keys are much larger than the rest [@liu2024kivi].
         Suppose that one typical element of each key, about {with_outlier / 50:.2f}, is multiplied

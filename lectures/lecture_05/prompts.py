@@ -213,7 +213,11 @@ def two_kinds_of_gpus_hand_over_a_cache() -> None:
         "Rank 0 sends the caches of 19 tokens, and 4 headers of 48 bytes."
     assert sent[1] < token, \
         "Rank 1 sends only headers, less than the keys and values of one token."  # @hide
-    note(r"""
+    note(rf"""
+        [Headers](#lecture_04.the_kernel_counts_what_a_rank_sends) come with every message: two from
+        its sender, and one back from its receiver. Each of the `2` layers is a message, so rank 0
+        sends `4` headers, and rank 1 returns `2`: `2 * 48` is {sent[1]} bytes.
+
         Is that fast enough? For Llama-3-8B and a prompt of `2048` tokens, let the network send
         `50e9` bytes per second:
     """)
@@ -228,10 +232,10 @@ def two_kinds_of_gpus_hand_over_a_cache() -> None:
         Sending takes {part:.0%} of the time of the prefill, and only this request waits for it.
 
         It remains to choose how many GPUs of each kind there are. By hand: a request needs $30$ ms
-        of prefill and $40$ ms of decode. Then $3$ prefill GPUs finish as many requests as $4$
-        decode GPUs, so one decode GPU needs $30 / 40 = 0.75$ prefill GPUs. For Llama-3-8B on an
-        H100, prefill takes `prefill_seconds`. Decode takes, for each token of the answer, a
-        sequence's share of a step of `64` sequences:
+        of prefill and $40$ ms of decode. Then $3$ prefill GPUs finish as many requests per ms as
+        $4$ decode GPUs, because $3 / 30 = 4 / 40$. So one decode GPU needs $30 / 40 = 0.75$ prefill
+        GPUs. For Llama-3-8B on an H100, prefill takes `prefill_seconds`. For each token of the
+        answer, decode takes a `64`th of a step, because `64` sequences share the step:
     """)
 
     def prefill_gpus(prompt: int, answer: int) -> float:

@@ -408,8 +408,9 @@ def low_precision_weights_help_small_batches() -> None:
     assert turns == [296, 148, 74], \
         "Steps without caches get longer there."  # @hide
     note(r"""
-        How much faster is a step with weights in $4$ bits than with weights in $16$ bits? Take
-        `step_seconds` without caches, for growing batches:
+        How much faster is a step with weights in $4$ bits than with weights in $16$ bits?
+        `step_seconds(b, 0, 0.5)` is the time of a step with `b` sequences, `0` tokens in each cache
+        and `0.5` bytes per weight; without a third argument, a weight has `2` bytes:
     """)
     batches = [1, 64, 128, 296]
     gains = [round(step_seconds(b, 0) / step_seconds(b, 0, 0.5), 2)
@@ -419,10 +420,11 @@ def low_precision_weights_help_small_batches() -> None:
     assert math.isclose(gains[2], 2 * WEIGHTS / BANDWIDTH / (128 * 2 * WEIGHTS / PEAK), rel_tol=0.003), \
         "For 128 it is the time of reading in 16 bits over that of the arithmetic."  # @hide
     misbelief("If the weights have a quarter of the bytes, the model is served in a quarter of the time.", rf"""
-        That is so for one sequence, without its cache. With `128` sequences and weights in $4$
-        bits, the arithmetic is the bottleneck. It takes longer than reading them, and the step is
-        only {gains[2]} times as fast. With `296` it is no faster at all: the step is compute-bound
-        with $16$ bits as well.
+        That is so for one sequence, without its cache. With `128` sequences, reading weights of
+        $16$ bits takes as long as the arithmetic of {ridge:.1f} sequences. With $4$ bits reading is
+        faster than the arithmetic, so the step takes as long as the arithmetic of its `128`
+        sequences: it is only {ridge:.1f} / {batches[2]}, or {gains[2]} times as fast. With `296` it
+        is no faster at all: the step is compute-bound with $16$ bits as well.
     """)
     question(r"""
         A GPU does `160` FLOPs while it reads one byte. From what batch size on is a step with
