@@ -93,7 +93,10 @@ def test_a_case_is_worked_out_and_a_wrong_one_stops_the_build(repo: Path) -> Non
     collected(repo)
     page = calculator.on_page_markdown((repo / "docs" / "a-32b-on-four-h100s.md").read_text(encoding="utf-8"))
     assert "{case:" not in page and "<!--" not in page
-    assert "131.1 GB" in page and "The first number of GPUs that fits is 9, with a fused loss; in whole nodes of 8, 16." in page
+    assert (
+        "131.1 GB" in page
+        and "The first number of GPUs that fits is 9, with a fused loss; in whole nodes of 8, 16." in page
+    )
     assert page.rstrip().endswith("torchrun --standalone --nproc-per-node 4 train.py\n```")
     with pytest.raises(
         LitbookError, match="a case of the page cannot be asked: Lama: no file and no model 'Lama'"
