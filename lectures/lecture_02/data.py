@@ -586,7 +586,8 @@ def a_second_stream_hides_the_copy() -> None:
             with torch.cuda.stream(side):
                 x = batch.to("cuda", non_blocking=True)
             main_stream.wait_stream(side)  # the matmul needs its copy
-            x.record_stream(main_stream)  # do not reuse the memory of x before its matmul is done
+            # Do not reuse the memory of x before its matmul is done:
+            x.record_stream(main_stream)
             sums.append((x @ w).sum())
         return sums
 

@@ -796,7 +796,8 @@ def small_updates_are_lost() -> None:
     coarse = running_sum(-1e-3, steps, torch.bfloat16, start=1.0)  # @inspect coarse
     assert coarse == 1.0, "In bfloat16 the weight has not moved."
     fine = running_sum(-1e-3, steps, torch.float32, start=1.0)  # @inspect fine
-    assert round(1 - fine, 4) == 1.0, "In float32 the weight comes to zero, up to rounding."
+    assert round(1 - fine, 4) == 1.0, \
+        "In float32 the weight comes to zero, up to rounding."
     note(r"""
         In `bfloat16` none of the updates arrived, because the next number below `1` is
         $2^{-8}=1/256$ away. (Above `1` the gap is `1/128`. Below `1` it is half as wide, because

@@ -130,7 +130,8 @@ def sparsity_means_two_of_every_four() -> None:
     assert small < min(dense, empty), \
         "512 rows and columns of zeros take longer than the small matrix."
     slower = max(empty, dense) / min(empty, dense)  # @measure slower as times
-    assert slower < BUSY, "Even if other programs run, the times of zeros and of random numbers differ by less than 16 times."
+    assert slower < BUSY, \
+        "Even if other programs run, the two times differ by less than 16 times."
     misbelief("Sparse means that most entries are zero, and that the hardware skips zeros.", r"""
         The doubled rate of a datasheet needs two zeros in every four neighbours. Zeros elsewhere
         are multiplied like any other number.
@@ -526,7 +527,8 @@ def mfu_rises_with_the_width_of_a_model() -> None:
     """)
     core = measure_core()
     models = {width: step_model(width) for width in (128, 256, 512)}
-    work = {w: 3 * forward_flops(model, 256, 64) for w, model in models.items()}  # 256 tokens, in sequences of 64  # @inspect work as FLOP
+    # 256 tokens, in sequences of 64
+    work = {w: 3 * forward_flops(model, 256, 64) for w, model in models.items()}  # @inspect work as FLOP
     seconds = {w: time_of_a_step(model) for w, model in models.items()}  # @measure seconds as s
     highest = core.peak if core else None
     mfu = {w: utilization(work[w], seconds[w], highest) for w in models}

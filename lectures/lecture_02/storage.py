@@ -226,7 +226,8 @@ def a_transpose_swaps_strides() -> None:
 
     note("Both read the same elements. So writing into row `0` and column `1` of the matrix changes row `1` and column `0` of its transpose:")
     x[0][1] = 100  # @inspect x, y
-    assert y[1][0] == 100, "The transpose has the new number, at the swapped position."
+    assert y[1][0] == 100, \
+        "The transpose has the new number, at the swapped position."
 
     note(r"""
         Reading the transpose row by row jumps back and forth in memory: it reads the cells
