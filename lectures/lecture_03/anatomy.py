@@ -623,7 +623,8 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     with torch.device("meta"):
         block = Block(LLAMA_3_8B, "written")
         x = torch.empty(1, tokens, LLAMA_3_8B.width)
-        turn = turns(LLAMA_3_8B.head, tokens)  # rotary position angles, an input of the block
+        # Rotary position angles are an input of the block:
+        turn = turns(LLAMA_3_8B.head, tokens)
     with FlopCounterMode(display=False) as counter:
         block(x, turn)
     counts = counter.get_flop_counts()  # by the full name of a part, as Block.feed_forward.gate

@@ -555,7 +555,8 @@ def an_all_to_all_transposes() -> None:
     with Wire() as wire:
         dist.all_to_all_single(torch.empty_like(x), x)  # @unnoticed: arguments swapped: any numbers
     part = x.nbytes // ranks  # @inspect part as B
-    assert part == 240_000, "A part of 60000 elements of 4 bytes takes 240000 bytes."
+    assert part == 240_000, \
+        "A part of 60000 elements of 4 bytes takes 240000 bytes."
     parts_sent = wire.sent / part  # @inspect parts_sent
     assert round(parts_sent, 2) == ranks - 1, \
         "Each of the four ranks sends three parts, and headers add less than 1 %."
