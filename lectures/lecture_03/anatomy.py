@@ -627,7 +627,8 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         turn = turns(LLAMA_3_8B.head, tokens)
     with FlopCounterMode(display=False) as counter:
         block(x, turn)
-    counts = counter.get_flop_counts()  # by the full name of a part, as Block.feed_forward.gate
+    # By the full name of a part, as Block.feed_forward.gate:
+    counts = counter.get_flop_counts()
     by_counter = {name.split(".")[-1]: sum(counts[name].values()) for name in counts}
 
     total = counter.get_total_flops()

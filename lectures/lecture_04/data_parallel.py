@@ -133,7 +133,8 @@ def three_ways_to_the_same_gradient() -> None:
           and all-reduces the gradients by itself during `backward()` [@ddp].
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    x, target = torch.randn(2, 32, 64, dtype=torch.float64)  # equal on all ranks
+    # Equal on all ranks:
+    x, target = torch.randn(2, 32, 64, dtype=torch.float64)
     own = slice(8 * rank, 8 * rank + 8)  # this rank's rows
     # In one process.
     alone = network()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tests.records import unsealed
 from tests.running import HEAD, LITBOOK, command, write
 
 from litbook.html import ledger, page
@@ -175,7 +176,7 @@ def test_what_a_claim_depends_on_has_changed_and_the_claim_has_not_run(
 
 def test_a_recording_that_holds_a_failed_claim_fails_the_build(book: Book) -> None:
     (file,) = recordings_of(book.lecture)
-    recording = json.loads(file.read_text())
+    recording = json.loads(unsealed(file.read_text()))
     (section,) = (it for it in recording["sections"] if it["key"] == "patient")
     claim = section["claims"][1]
     assert claim["verdict"] == "holds" and claim["text"] == "total < LIMIT"
@@ -191,7 +192,7 @@ def test_a_recording_that_holds_a_failed_claim_fails_the_build(book: Book) -> No
 def test_a_recording_whose_values_make_a_claim_fail_is_told_at_the_claim(book: Book) -> None:
     """As a card has it whose values another machine never saw: text, number and verdict agree."""
     (file,) = recordings_of(book.lecture)
-    recording = json.loads(file.read_text())
+    recording = json.loads(unsealed(file.read_text()))
     (section,) = (it for it in recording["sections"] if it["key"] == "patient")
     claim = section["claims"][1]
     shot = section["snapshots"][claim["operands"][1][1]]

@@ -289,7 +289,7 @@ def test_on_a_touch_screen_the_button_is_there_and_covers_no_code(browser: Brows
     page = context.new_page()
     page.goto(address + STORAGE)
     buttons = page.locator(".lb-code:visible > .lb-copy")
-    assert buttons.count() >= 1
+    assert buttons.count() >= 1, "one block of four lines is in sight"
     for button in buttons.all():
         assert button.evaluate("(it) => getComputedStyle(it).opacity") == "1"
         assert not button.evaluate(OVERLAPS)

@@ -66,15 +66,17 @@ class _SectionReader:
         self.code = sorted(number for item in self.items for number in item.code)
         self.shelves = SectionOutputs(self.evidence, book.path(section))
         quiet = (claim for claim in self.evidence.claims if claim.verdict != "fails")
-        self.guards = [claim for claim in quiet if any(a <= claim.line <= b for a, b in hidden)]
-        guards = [n for claim in self.guards for n in range(claim.line, claim.last + 1)]
-        self.shown = {*self.code, *guards}
+        guards = [claim for claim in quiet if any(a <= claim.line <= b for a, b in hidden)]
+        folded = {n for claim in guards for n in range(claim.line, claim.last + 1)}
+        # In a section that waits they are not shown: what it will show is told at its head.
+        self.guards = [] if self.waits else guards
+        self.shown = {*self.code} if self.waits else {*self.code, *folded}
         self.named = set[str]()  # what legends have said so far
         # By the shown line that they stand beside; none where all of them wait.
         self.beside: dict[int, list[forms.MarginEntry]] = {}
         entries = margin.entries(self.evidence, self.others, section, self.shown)
         self.checking = self._checking(entries)
-        for line in sorted(entries):
+        for line in sorted({*entries} - (folded if self.waits else set[int]())):
             home = line if line in self.shown else self._home(line)
             told = self.checking
             self.beside.setdefault(home, []).extend(
@@ -154,7 +156,7 @@ class _SectionReader:
                 blocks += self._pieces(item.first, item.last)
             at = max(at, item.last)
         add_hidden_lines(section.last)
-        if self.guards and not self.waits:
+        if self.guards:
             blocks.append(forms.HiddenClaims(self._rows(sorted(self.shown - {*self.code})), len(self.guards)))
         return [self._fold(blocks)] if self.waits else blocks
 

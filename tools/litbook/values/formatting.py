@@ -111,7 +111,8 @@ def _told_apart(texts: list[str], claim: Claim, there: SequenceOf[Snapshot | Non
         texts = [_exact(side, True) for side in there if side is not None]
     # Two objects of one text, or tensors that differ where nothing is shown of them.
     unequal = "==" in claim.form[1] if claim.verdict == "fails" else "!=" in claim.form[1]
-    return [texts[0], f"{texts[1]} ({_('another')})"] if unequal and texts[0] == texts[1] else texts
+    another = _("another")
+    return [texts[0], f"{texts[1]} ({another})"] if unequal and texts[0] == texts[1] else texts
 
 
 # Letters of other alphabets, dashes and quotation marks that look like those of ASCII.
