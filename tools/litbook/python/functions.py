@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import ast
+import bisect
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from litbook.python import scopes
 from litbook.python.nodes import blocks, own_nodes, parse_text, pause_collection
 
 
-@pause_collection()
 def find_function(text: str, path: str, first: int, last: int) -> ast.FunctionDef | None:
     """The outermost function on these lines of the file; None where there is none, or no Python."""
+    functions = _functions(text, path)
+    for node in functions[bisect.bisect_left(functions, first, key=lambda it: it.lineno) :]:
+        if node.lineno > last:
+            break
+        if (node.end_lineno or 0) <= last:
+            return node
+    return None
+
+
+@functools.lru_cache(maxsize=64)  # asked for every section of a file
+@pause_collection()
+def _functions(text: str, path: str) -> Sequence[ast.FunctionDef]:
+    """All functions of a text, in the order of their lines."""
     try:
         tree = parse_text(text, path)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    inside = (node for node in blocks(tree) if isinstance(node, ast.FunctionDef))
-    spans = [node for node in inside if first <= node.lineno and (node.end_lineno or 0) <= last]
-    return min(spans, key=lambda node: node.lineno, default=None)
+        return ()
+    found = (node for node in blocks(tree) if isinstance(node, ast.FunctionDef))
+    return sorted(found, key=lambda node: node.lineno)
 
 
 @functools.lru_cache(maxsize=1024)
