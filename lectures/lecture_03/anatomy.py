@@ -629,7 +629,9 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         block(x, turn)
     # By the full name of a part, as Block.feed_forward.gate:
     counts = counter.get_flop_counts()
-    by_counter = {name.split(".")[-1]: sum(counts[name].values()) for name in counts}
+    by_counter = {
+        name.split(".")[-1]: sum(counts[name].values()) for name in counts
+    }
 
     total = counter.get_total_flops()
     shapes = matrices(LLAMA_3_8B)  # @inspect shapes

@@ -308,7 +308,8 @@ def reading_is_work_and_writing_is_waiting() -> None:
         processed at once, so it should be near {ridge:.0f} tokens:
     """)
 
-    at_once = {n: forward_flops(LLAMA_3_8B, n, 2048) / moved for n in (256, 512)}  # @inspect at_once as FLOP/B
+    at_once = {n: forward_flops(LLAMA_3_8B, n, 2048) / moved
+               for n in (256, 512)}  # @inspect at_once as FLOP/B
     assert at_once[256] < ridge < at_once[512], \
         "With 512 tokens at once, the FLOPs for each byte are above the ridge, and with 256 below it."
     question(r"""

@@ -190,7 +190,8 @@ def every_operation_has_an_intensity() -> None:
     assert matrix.itemsize == 2, \
         "An element has 2 bytes in bfloat16."  # @hide
     products = operations_of(lambda: (tokens @ matrix, tokens[:1] @ matrix))
-    counted = [op.flops / op.moved for op in products if op.flops]  # the slice tokens[:1] costs no FLOPs
+    # The slice tokens[:1] costs no FLOPs.
+    counted = [op.flops / op.moved for op in products if op.flops]
     rounded = [round(each) for each in counted]  # @inspect rounded as FLOP/B
     formula = [m * k * n / (m * k + k * n + m * n) for m in (2048, 1)]  # @hide
     assert counted == formula, \

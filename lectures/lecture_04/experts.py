@@ -374,7 +374,9 @@ def a_token_may_be_kept_to_few_nodes() -> None:
 
     losses = {"uniform": lost(torch.rand(20_000, 256)), "sigmoid": lost(scores),
               "softmax": lost(logits.softmax(dim=1))}  # @inspect losses as %
-    assert [round(loss, 3) for loss in losses.values()] == [0.003, 0.006, 0.028], \
+    assert [
+        round(loss, 3) for loss in losses.values()
+    ] == [0.003, 0.006, 0.028], \
         "The sum of scores is 0.3 % lower with uniform scores, 0.6 % with sigmoids, and 2.8 % with a softmax."
     note(r"""
         So it is certain that traffic is saved. What this costs is not: it depends on the scores of

@@ -717,7 +717,9 @@ def a_search_finds_a_published_layout() -> None:
     first = best[:3]  # @inspect first  # @unnoticed: 3: as many as one likes
     assert len(best) == 24, "24 of the 36 layouts fit."
     fits = [gpu_bytes(a, 3) < memory for a in tried]
-    assert fits == [a.tensor >= 16 or a.tensor * a.stages >= 64 for a in tried], \
+    assert fits == [
+        a.tensor >= 16 or a.tensor * a.stages >= 64 for a in tried
+    ], \
         "The layouts that fit are those with 16 or more GPUs for each matrix, or 64 or more for each copy of the model."
     assert best[:2] == [(8, 8, 256), (8, 16, 128)], \
         "The fastest has 8 stages; the layout of Llama 3, tensor 8, stages 16, data 128, is the second."
