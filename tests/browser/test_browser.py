@@ -289,7 +289,7 @@ def test_on_a_touch_screen_the_button_is_there_and_covers_no_code(browser: Brows
     page = context.new_page()
     page.goto(address + "lectures/lecture_03/a-block-of-today/")
     buttons = page.locator(".lb-code:visible > .lb-copy")
-    assert buttons.count() >= 1, "one block of seven lines is in sight"
+    assert buttons.count() >= 1, "one block of eight lines is in sight"
     for button in buttons.all():
         assert button.evaluate("(it) => getComputedStyle(it).opacity") == "1"
         assert not button.evaluate(OVERLAPS)

@@ -17,7 +17,7 @@ from litbook.page.highlight import CodeLine, CodeLink
 from litbook.page.sitemap import Sitemap
 from litbook.record.model import Record, Section
 
-COPIED = 7  # lines: a shorter block is as quickly marked
+COPIED = 8  # lines: a shorter block is as quickly marked
 
 
 @dataclass
