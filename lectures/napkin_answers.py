@@ -4,16 +4,30 @@ In go the texts of the fields, a `Shape` and a row of the device table; out come
 its formula, the numbers put in, and the section that proves it. The terminal and the site's calculator show the same
 answer: the site's script is a translation of this file. Formulas are those of `napkin.py`; none is written here.
 """
+
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import napkin as nk
 from napkin import RECIPES, Recipe, Shape
 from napkin_native import get, has, sorted_by
-from napkin_text import flop, read_number, rough, seconds, share, short, short_in, size, things, whole_text, words
+from napkin_text import (
+    flop,
+    read_number,
+    rough,
+    seconds,
+    share,
+    short,
+    short_in,
+    size,
+    things,
+    whole_text,
+    words,
+)
 
 MOST_DEVICES = 10_000_000
 MFU_LOW = 0.3
@@ -42,16 +56,28 @@ class Field:
 CHOICES: dict[str, list[list[str]]] = {
     "job": [["pretrain", "pretrain"], ["finetune", "fine-tune"], ["serve", "serve"]],
     "recompute": [
-        ["none", "keep all"], ["selective", "recompute norms and elementwise steps"], ["full", "recompute whole layers"],
+        ["none", "keep all"],
+        ["selective", "recompute norms and elementwise steps"],
+        ["full", "recompute whole layers"],
     ],
     "offload": [["no", "on the GPU"], ["yes", "offloaded to host memory"]],
     "zero": [
-        ["0", "nothing: data parallelism"], ["1", "the optimizer's state (ZeRO 1)"],
-        ["2", "gradients also (ZeRO 2)"], ["3", "weights also (ZeRO 3, FSDP)"],
+        ["0", "nothing: data parallelism"],
+        ["1", "the optimizer's state (ZeRO 1)"],
+        ["2", "gradients also (ZeRO 2)"],
+        ["3", "weights also (ZeRO 3, FSDP)"],
     ],
-    "format": [["bfloat16", "bfloat16"], ["float16", "float16"], ["float8", "float8"], ["tf32", "TF32"], ["float32", "float32"]],
+    "format": [
+        ["bfloat16", "bfloat16"],
+        ["float16", "float16"],
+        ["float8", "float8"],
+        ["tf32", "TF32"],
+        ["float32", "float32"],
+    ],
     "precision": [
-        ["bfloat16", "bfloat16"], ["float8", "8 bits in the layers"], ["mxfp4", "4 bits in the layers (MXFP4)"],
+        ["bfloat16", "bfloat16"],
+        ["float8", "8 bits in the layers"],
+        ["mxfp4", "4 bits in the layers (MXFP4)"],
         ["mxfp4-experts", "4 bits in the experts (MXFP4)"],
     ],
     "cache": [["2", "16 bits"], ["1", "8 bits"]],
@@ -60,35 +86,225 @@ RECIPE_CHOICES = [[r.key, r.name] for r in RECIPES]
 
 FIELDS = [
     Field("devices", "GPUs", "how many", "count", ["1024", "8", "1"], "pfs", "pfs", 1, MOST_DEVICES),
-    Field("tokens", "Training tokens", "such as 15T or 200M", "count", ["15T", "200M", "1"], "pf", "pf", 1, 1e18),
-    Field("context", "Tokens of a sequence", "the context; 8k is 8,192", "length", ["8192", "8192", "1"], "pf", "pf", 1, 1e9),
-    Field("recipe", "Recipe", "what training keeps", "choice", ["adamw-mixed"], "pf", "pf", choices=RECIPE_CHOICES),
-    Field("recompute", "Activations", "what the backward pass finds", "choice", ["full"], "pf", "pf", choices=CHOICES["recompute"]),
-    Field("precision", "Weights", "their format in memory", "choice", ["bfloat16"], "s", "s", choices=CHOICES["precision"]),
+    Field(
+        "tokens", "Training tokens", "such as 15T or 200M", "count", ["15T", "200M", "1"], "pf", "pf", 1, 1e18
+    ),
+    Field(
+        "context",
+        "Tokens of a sequence",
+        "the context; 8k is 8,192",
+        "length",
+        ["8192", "8192", "1"],
+        "pf",
+        "pf",
+        1,
+        1e9,
+    ),
+    Field(
+        "recipe",
+        "Recipe",
+        "what training keeps",
+        "choice",
+        ["adamw-mixed"],
+        "pf",
+        "pf",
+        choices=RECIPE_CHOICES,
+    ),
+    Field(
+        "recompute",
+        "Activations",
+        "what the backward pass finds",
+        "choice",
+        ["full"],
+        "pf",
+        "pf",
+        choices=CHOICES["recompute"],
+    ),
+    Field(
+        "precision",
+        "Weights",
+        "their format in memory",
+        "choice",
+        ["bfloat16"],
+        "s",
+        "s",
+        choices=CHOICES["precision"],
+    ),
     Field("users", "Concurrent requests", "users at the same time", "count", ["16"], "s", "s", 1, 1e7),
-    Field("prompt", "Tokens of a prompt", "of each request; 2k is 2,048", "length", ["2048"], "s", "s", 1, 1e8),
+    Field(
+        "prompt", "Tokens of a prompt", "of each request; 2k is 2,048", "length", ["2048"], "s", "s", 1, 1e8
+    ),
     Field("output", "Tokens of the output", "of each request", "length", ["512"], "s", "s", 1, 1e8),
-    Field("parameters", "Parameters", "empty: those of the shape; a number of your own overrides them", "count", [""], "pfs", "", 1, 1e15),
-    Field("mfu", "MFU", "of a run that recomputes nothing; Llama 3 reached 0.38 to 0.43 on H100s", "share", ["0.4"], "pfs", "", 0.0001, 1, False),
-    Field("format", "Format of the matmuls", "sets the peak", "choice", ["bfloat16"], "pf", choices=CHOICES["format"]),
-    Field("reserve", "Memory kept free", "for buffers, fragments and the driver: an assumption", "share", ["10 %"], "pfs", "", 0, 0.9, False),
+    Field(
+        "parameters",
+        "Parameters",
+        "empty: those of the shape; a number of your own overrides them",
+        "count",
+        [""],
+        "pfs",
+        "",
+        1,
+        1e15,
+    ),
+    Field(
+        "mfu",
+        "MFU",
+        "of a run that recomputes nothing; Llama 3 reached 0.38 to 0.43 on H100s",
+        "share",
+        ["0.4"],
+        "pfs",
+        "",
+        0.0001,
+        1,
+        False,
+    ),
+    Field(
+        "format",
+        "Format of the matmuls",
+        "sets the peak",
+        "choice",
+        ["bfloat16"],
+        "pf",
+        choices=CHOICES["format"],
+    ),
+    Field(
+        "reserve",
+        "Memory kept free",
+        "for buffers, fragments and the driver: an assumption",
+        "share",
+        ["10 %"],
+        "pfs",
+        "",
+        0,
+        0.9,
+        False,
+    ),
     Field("sequences", "Sequences on each GPU", "of a microbatch", "count", ["1"], "pf", "", 1, 1e6),
-    Field("offload", "State of the optimizer", "and the master copy", "choice", ["no"], "pf", choices=CHOICES["offload"]),
+    Field(
+        "offload",
+        "State of the optimizer",
+        "and the master copy",
+        "choice",
+        ["no"],
+        "pf",
+        choices=CHOICES["offload"],
+    ),
     Field("rank", "Rank of the adapters", "of LoRA and QLoRA", "count", ["16"], "f", "", 1, 1e5),
-    Field("zero", "What data parallelism shards", "among the GPUs that hold copies", "choice", ["3"], "pf", choices=CHOICES["zero"]),
+    Field(
+        "zero",
+        "What data parallelism shards",
+        "among the GPUs that hold copies",
+        "choice",
+        ["3"],
+        "pf",
+        choices=CHOICES["zero"],
+    ),
     Field("tensor", "Ranks of tensor parallelism", "share each matmul", "count", ["1"], "pf", "", 1, 1e4),
-    Field("stages", "Stages of the pipeline", "each has some of the layers", "count", ["1"], "pf", "", 1, 1e4),
-    Field("microbatches", "Microbatches in a step", "their gradients add up; offloaded state waits once a step", "count", ["1"], "pf", "", 1, 1e6),
-    Field("within", "Done within, in days", "asks the other way round: how many GPUs?", "days", ["30", "1", "1"], "pf", "", 0.001, 1e6, False),
-    Field("cache", "Elements of the KV cache", "their format", "choice", ["2"], "s", choices=CHOICES["cache"]),
-    Field("limit", "Limit of TPOT, in ms", "the longest wait for a token", "ms", ["50"], "s", "", 0.01, 1e6, False),
-    Field("price", "Price of a GPU-hour", "an example; any currency", "money", ["2"], "pfs", "", 0, 1e4, False),
-    Field("watts", "Power of a GPU, in watts", "empty: 700 for H100, H200 and H800 SXM; type it for others", "watts", [""], "pf", "", 1, 1e5, False),
+    Field(
+        "stages", "Stages of the pipeline", "each has some of the layers", "count", ["1"], "pf", "", 1, 1e4
+    ),
+    Field(
+        "microbatches",
+        "Microbatches in a step",
+        "their gradients add up; offloaded state waits once a step",
+        "count",
+        ["1"],
+        "pf",
+        "",
+        1,
+        1e6,
+    ),
+    Field(
+        "within",
+        "Done within, in days",
+        "asks the other way round: how many GPUs?",
+        "days",
+        ["30", "1", "1"],
+        "pf",
+        "",
+        0.001,
+        1e6,
+        False,
+    ),
+    Field(
+        "cache", "Elements of the KV cache", "their format", "choice", ["2"], "s", choices=CHOICES["cache"]
+    ),
+    Field(
+        "limit",
+        "Limit of TPOT, in ms",
+        "the longest wait for a token",
+        "ms",
+        ["50"],
+        "s",
+        "",
+        0.01,
+        1e6,
+        False,
+    ),
+    Field(
+        "price", "Price of a GPU-hour", "an example; any currency", "money", ["2"], "pfs", "", 0, 1e4, False
+    ),
+    Field(
+        "watts",
+        "Power of a GPU, in watts",
+        "empty: 700 for H100, H200 and H800 SXM; type it for others",
+        "watts",
+        [""],
+        "pf",
+        "",
+        1,
+        1e5,
+        False,
+    ),
     Field("node", "GPUs in a node", "whole nodes are what one rents", "count", ["8"], "pf", "", 1, 1e4),
-    Field("inside", "Link in a node, in GB/s", "one direction; 450: NVLink of an H100 SXM", "link", ["450"], "pfs", "", 0.001, 1e6, False),
-    Field("between", "Link between nodes, in GB/s", "one direction, for each GPU; 50: 400 Gbit/s", "link", ["50"], "pf", "", 0.001, 1e6, False),
-    Field("host", "Link to the host, in GB/s", "one direction, for offloaded state", "link", ["50"], "pf", "", 0.001, 1e6, False),
-    Field("ram", "Memory of a host, in GB/s", "its bandwidth, for offloaded state: an assumption", "link", ["300"], "pf", "", 0.001, 1e6, False),
+    Field(
+        "inside",
+        "Link in a node, in GB/s",
+        "one direction; 450: NVLink of an H100 SXM",
+        "link",
+        ["450"],
+        "pfs",
+        "",
+        0.001,
+        1e6,
+        False,
+    ),
+    Field(
+        "between",
+        "Link between nodes, in GB/s",
+        "one direction, for each GPU; 50: 400 Gbit/s",
+        "link",
+        ["50"],
+        "pf",
+        "",
+        0.001,
+        1e6,
+        False,
+    ),
+    Field(
+        "host",
+        "Link to the host, in GB/s",
+        "one direction, for offloaded state",
+        "link",
+        ["50"],
+        "pf",
+        "",
+        0.001,
+        1e6,
+        False,
+    ),
+    Field(
+        "ram",
+        "Memory of a host, in GB/s",
+        "its bandwidth, for offloaded state: an assumption",
+        "link",
+        ["300"],
+        "pf",
+        "",
+        0.001,
+        1e6,
+        False,
+    ),
 ]
 
 
@@ -305,7 +521,9 @@ def check(q: Question, s: Shape, device: Device) -> dict[str, str]:
     if s.layers % q.stages != 0:
         wrong["stages"] = f"{s.layers} layers do not divide among {words(q.stages)}."
     elif q.devices % (q.tensor * q.stages) != 0:
-        wrong["devices"] = f"It has to be a multiple of {words(q.tensor * q.stages)}: tensor ranks times stages."
+        wrong["devices"] = (
+            f"It has to be a multiple of {words(q.tensor * q.stages)}: tensor ranks times stages."
+        )
     if peak_of(q, device) == 0:
         wrong["format"] = f"The {device.name} has no unit for {q.format}, so there is no peak to count with."
     if q.job == "pretrain" and recipe_of(q).frozen > 0:
@@ -356,9 +574,12 @@ def state_bytes(q: Question, s: Shape) -> float:
     ranks = q.devices / share_of
     per = recipe.parameter + recipe.gradient if offloaded(q) else recipe_bytes(recipe)
     state = nk.state_on_rank(
-        trained_parameters(q, s) / share_of, per, recipe.parameter, recipe.gradient, zero, ranks)
+        trained_parameters(q, s) / share_of, per, recipe.parameter, recipe.gradient, zero, ranks
+    )
     if recipe.frozen > 0:
-        state += nk.frozen_bytes(s, recipe.frozen) * weight_scale(q, s) / share_of / (ranks if zero == 3 else 1)
+        state += (
+            nk.frozen_bytes(s, recipe.frozen) * weight_scale(q, s) / share_of / (ranks if zero == 3 else 1)
+        )
     return state
 
 
@@ -383,20 +604,30 @@ def plan_of(q: Question, s: Shape, device: Device) -> Plan:
     """What each device keeps, and how long training takes."""
     tokens = q.sequences * q.context
     state = state_bytes(q, s)
-    activations = nk.activation_bytes(s, tokens, q.recompute, q.stages, min(q.microbatches, q.stages)) / q.tensor
+    activations = (
+        nk.activation_bytes(s, tokens, q.recompute, q.stages, min(q.microbatches, q.stages)) / q.tensor
+    )
     logits = nk.logits_bytes(s.vocabulary, tokens) / q.tensor
     peak = peak_of(q, device)
     recipe, trained = recipe_of(q), trained_parameters(q, s)
     waiting = 0.0
     if offloaded(q):
         update = nk.offload_seconds(
-            trained, recipe, q.devices, q.host * 1e9, math.ceil(q.devices / q.node), q.ram * 1e9)
+            trained, recipe, q.devices, q.host * 1e9, math.ceil(q.devices / q.node), q.ram * 1e9
+        )
         waiting = update * (q.tokens / step_tokens(q))
     host = (recipe.master + recipe.state) * trained if offloaded(q) else 0
     time = 0 if peak == 0 else nk.training_seconds(executed_flops(q, s) * q.tokens, q.devices, peak, q.mfu)
     return Plan(
-        state, activations, logits, state + activations + logits,
-        nk.room(device.memory, q.reserve, gathered_bytes(q, s)), host, time + waiting, waiting)
+        state,
+        activations,
+        logits,
+        state + activations + logits,
+        nk.room(device.memory, q.reserve, gathered_bytes(q, s)),
+        host,
+        time + waiting,
+        waiting,
+    )
 
 
 def fits(q: Question, s: Shape, device: Device) -> bool:
@@ -415,19 +646,24 @@ def first_that_fits(q: Question, s: Shape, device: Device) -> float:
                 return count
         return 0
     unit = q.tensor * q.stages
+    return unit * least_count(lambda n: fits(replace(q, devices=n * unit), s, device), MOST_DEVICES / unit)
+
+
+def least_count(enough: Callable[[float], bool], most: float) -> float:
+    """The least whole number that is enough, where each larger one is enough, too; 0 where none up to `most` is."""
     high = 1.0
-    while not fits(replace(q, devices=high * unit), s, device):
+    while not enough(high):
         high = high * 2
-        if high * unit > MOST_DEVICES:
+        if high > most:
             return 0
-    low = math.floor(high / 2)  # that many do not fit, or are none
+    low = math.floor(high / 2)  # that many are not enough, or are none
     while high - low > 1:
         middle = math.floor((low + high) / 2)
-        if fits(replace(q, devices=middle * unit), s, device):
+        if enough(float(middle)):
             high = middle
         else:
             low = middle
-    return high * unit
+    return high
 
 
 @dataclass(frozen=True)
@@ -444,18 +680,45 @@ def memory_changes(q: Question, s: Shape) -> list[Change]:
     """What one may change that leaves the results of training the same, but for rounding."""
     changes: list[Change] = []
     if q.recompute == "none":
-        changes.append(Change("recompute norms and elementwise steps", replace(q, recompute="selective"), True, "computes these twice"))
+        changes.append(
+            Change(
+                "recompute norms and elementwise steps",
+                replace(q, recompute="selective"),
+                True,
+                "computes these twice",
+            )
+        )
     if q.recompute != "full":
-        changes.append(Change("recompute whole layers", replace(q, recompute="full"), True, "computes layers twice"))
+        changes.append(
+            Change("recompute whole layers", replace(q, recompute="full"), True, "computes layers twice")
+        )
     if not offloaded(q):
-        changes.append(Change("offload the optimizer's state to host memory", replace(q, offload="yes"), True))
+        changes.append(
+            Change("offload the optimizer's state to host memory", replace(q, offload="yes"), True)
+        )
     if q.zero != "3":
-        changes.append(Change("shard weights, gradients and state (ZeRO 3, FSDP)", replace(q, zero="3"), True, "sends weights for each microbatch"))
+        changes.append(
+            Change(
+                "shard weights, gradients and state (ZeRO 3, FSDP)",
+                replace(q, zero="3"),
+                True,
+                "sends weights for each microbatch",
+            )
+        )
     if q.sequences > 1:
-        changes.append(Change("one sequence on each GPU", replace(q, sequences=1.0), True, "has smaller matmuls"))
+        changes.append(
+            Change("one sequence on each GPU", replace(q, sequences=1.0), True, "has smaller matmuls")
+        )
     for ranks in [2.0, 4.0, 8.0]:
         if ranks > q.tensor and q.devices % (ranks * q.stages) == 0 and divides(s, ranks) == "":
-            changes.append(Change(f"tensor parallelism over {words(ranks)} GPUs", replace(q, tensor=ranks), True, "sends activations in each layer"))
+            changes.append(
+                Change(
+                    f"tensor parallelism over {words(ranks)} GPUs",
+                    replace(q, tensor=ranks),
+                    True,
+                    "sends activations in each layer",
+                )
+            )
     return changes
 
 
@@ -464,22 +727,48 @@ def recipe_changes(q: Question) -> list[Change]:
     changes: list[Change] = []
     for recipe in RECIPES:
         adapters = recipe.frozen > 0
-        smaller = recipe_bytes(recipe) < recipe_bytes(recipe_of(q)) and recipe.parameter == 2 and recipe.warning == ""
+        smaller = (
+            recipe_bytes(recipe) < recipe_bytes(recipe_of(q))
+            and recipe.parameter == 2
+            and recipe.warning == ""
+        )
         if adapters and q.job == "finetune" and recipe_of(q).frozen == 0:
             loss = "trains adapters alone, beside frozen weights"
             loss = f"{loss} of 4 bits (dequantizing these is not counted)" if recipe.key == "qlora" else loss
             lean = replace(q, recipe=recipe.key, offload="no")
             changes.append(Change(recipe.name, lean, False, loss))
             if q.recompute == "full":  # what adapters leave free may keep what would be computed twice
-                changes.append(Change(f"{recipe.name}; keep all activations", replace(lean, recompute="none"), False, loss))
+                changes.append(
+                    Change(
+                        f"{recipe.name}; keep all activations", replace(lean, recompute="none"), False, loss
+                    )
+                )
         elif smaller and not adapters and recipe_of(q).frozen == 0:
-            loss = "trains with another optimizer" if has(["adafactor", "muon"], recipe.key) else "rounds more of what training keeps"
+            loss = (
+                "trains with another optimizer"
+                if has(["adafactor", "muon"], recipe.key)
+                else "rounds more of what training keeps"
+            )
             changes.append(Change(recipe.name, replace(q, recipe=recipe.key), False, loss))
         elif recipe.key == "qlora" and q.recipe == "lora":
-            changes.append(Change(recipe.name, replace(q, recipe="qlora"), False, "rounds the frozen weights to 4 bits (dequantizing these is not counted)"))
+            changes.append(
+                Change(
+                    recipe.name,
+                    replace(q, recipe="qlora"),
+                    False,
+                    "rounds the frozen weights to 4 bits (dequantizing these is not counted)",
+                )
+            )
     if q.context >= 2048:
         half = math.floor(q.context / 2)
-        changes.append(Change(f"sequences of {whole_text(half)} tokens", replace(q, context=float(half)), False, "sees half of the context"))
+        changes.append(
+            Change(
+                f"sequences of {whole_text(half)} tokens",
+                replace(q, context=float(half)),
+                False,
+                "sees half of the context",
+            )
+        )
     return changes
 
 
@@ -487,15 +776,25 @@ def serving_changes(q: Question, s: Shape, device: Device) -> list[Change]:
     """What one may change in serving."""
     changes: list[Change] = []
     if q.precision == "bfloat16":
-        changes.append(Change("weights of 8 bits in the layers", replace(q, precision="float8"), False, "rounds weights"))
+        changes.append(
+            Change("weights of 8 bits in the layers", replace(q, precision="float8"), False, "rounds weights")
+        )
     if q.precision == "bfloat16" or q.precision == "float8":
-        changes.append(Change("weights of 4 bits in the layers", replace(q, precision="mxfp4"), False, "rounds weights"))
+        changes.append(
+            Change("weights of 4 bits in the layers", replace(q, precision="mxfp4"), False, "rounds weights")
+        )
     if q.cache == "2":
         changes.append(Change("a KV cache of 8 bits", replace(q, cache="1"), False, "rounds keys and values"))
     most = sequences_that_fit(q, s, device)
     if most >= 1 and most < q.users:
-        changes.append(Change(
-            f"{things(most, 'request')} at the same time, and the others wait", replace(q, users=float(most)), True, "lets requests wait"))
+        changes.append(
+            Change(
+                f"{things(most, 'request')} at the same time, and the others wait",
+                replace(q, users=float(most)),
+                True,
+                "lets requests wait",
+            )
+        )
     return changes
 
 
@@ -531,10 +830,18 @@ def cheapest_changes(q: Question, s: Shape, device: Device) -> list[Change]:
     if len(found) == 0:
         for one in first:
             for two in more_changes(one.question, s, device):
-                known = [c for c in found if same_question(c.question, two.question)]  # the same two in the other order
+                known = [
+                    c for c in found if same_question(c.question, two.question)
+                ]  # the same two in the other order
                 if len(known) == 0 and fits(two.question, s, device):
-                    loss = f"{one.loss} and {two.loss}" if one.loss != "" and two.loss != "" else one.loss + two.loss
-                    found.append(Change(f"{one.words}, and {two.words}", two.question, one.same and two.same, loss))
+                    loss = (
+                        f"{one.loss} and {two.loss}"
+                        if one.loss != "" and two.loss != ""
+                        else one.loss + two.loss
+                    )
+                    found.append(
+                        Change(f"{one.words}, and {two.words}", two.question, one.same and two.same, loss)
+                    )
     ranked = sorted_by(found, lambda c: cost_of(c, s, device))
     same = [c for c in ranked if c.same]
     other = [c for c in ranked if not c.same]
@@ -581,7 +888,13 @@ def step_of(q: Question, s: Shape, device: Device, batch: float, chunk: float = 
     """
     flops = flops_of_token(q, s) + nk.prefill_flops(s, q.prompt) * weight_scale(q, s) * chunk / q.prompt
     step = nk.decoding_seconds(
-        weights_of_step(q, s, batch), flops, middle_bytes(q, s), batch, q.devices * device.bandwidth, q.devices * peak_of(q, device))
+        weights_of_step(q, s, batch),
+        flops,
+        middle_bytes(q, s),
+        batch,
+        q.devices * device.bandwidth,
+        q.devices * peak_of(q, device),
+    )
     return step + nk.all_reduce_seconds(s, batch * (1 + chunk), q.devices, q.inside * 1e9)
 
 
@@ -625,22 +938,60 @@ def batch_at_limit(q: Question, s: Shape, device: Device, latency: float = 0) ->
 def model_rows(q: Question, s: Shape) -> list[Row]:
     """What the model is, whatever it is used for."""
     count, active = nk.parameter_count(s), nk.active_parameters(s)
-    of_all = f"{share(active / count)} of all" if s.experts > 1 else "without the embedding, which is looked up"
+    of_all = (
+        f"{share(active / count)} of all" if s.experts > 1 else "without the embedding, which is looked up"
+    )
     if s.tied and s.experts == 1:
         of_all = "the embedding is the head as well"
-    cached = "one latent for all heads" if s.kv_rank > 0 else f"2 × {s.layers} layers × {s.kv_heads} KV heads × {s.head_size} × 2 B"
+    cached = (
+        "one latent for all heads"
+        if s.kv_rank > 0
+        else f"2 × {s.layers} layers × {s.kv_heads} KV heads × {s.head_size} × 2 B"
+    )
     if s.windowed_layers > 0:
         cached += f"; {s.windowed_layers} of {s.layers} layers keep {words(s.window)} tokens"
     forward = nk.forward_flops(s, q.context if q.job != "serve" else q.prompt)
     return [
-        Row("model", "parameters", "Parameters of the shape", count, whole_text(count), words(count),
-            f"{s.layers} layers, and {whole_text(nk.table_parameters(s))} in tables", "parameters"),
-        Row("model", "active", "Active parameters per token", active, whole_text(active), of_all,
-            "the weights that a token is multiplied by", "experts"),
-        Row("model", "forward", "FLOPs per token, forward", forward, flop(forward), "with attention over the whole context",
-            f"2 × {words(active)} + {flop(forward - 2 * active)} of attention", "flops"),
-        Row("model", "cache", "KV cache of a token", nk.cache_bytes(s, 1, 2), size(nk.cache_bytes(s, 1, 2)), cached,
-            f"{size(nk.cache_bytes(s, 1, 2) / s.layers)} in each of {s.layers} layers, 16 bits", "latent" if s.kv_rank > 0 else "cache"),
+        Row(
+            "model",
+            "parameters",
+            "Parameters of the shape",
+            count,
+            whole_text(count),
+            words(count),
+            f"{s.layers} layers, and {whole_text(nk.table_parameters(s))} in tables",
+            "parameters",
+        ),
+        Row(
+            "model",
+            "active",
+            "Active parameters per token",
+            active,
+            whole_text(active),
+            of_all,
+            "the weights that a token is multiplied by",
+            "experts",
+        ),
+        Row(
+            "model",
+            "forward",
+            "FLOPs per token, forward",
+            forward,
+            flop(forward),
+            "with attention over the whole context",
+            f"2 × {words(active)} + {flop(forward - 2 * active)} of attention",
+            "flops",
+        ),
+        Row(
+            "model",
+            "cache",
+            "KV cache of a token",
+            nk.cache_bytes(s, 1, 2),
+            size(nk.cache_bytes(s, 1, 2)),
+            cached,
+            f"{size(nk.cache_bytes(s, 1, 2) / s.layers)} in each of {s.layers} layers, 16 bits",
+            "latent" if s.kv_rank > 0 else "cache",
+        ),
     ]
 
 
@@ -662,7 +1013,9 @@ def state_formula(q: Question, s: Shape) -> str:
         each = f"({short(kept)} + {short(shared)} ÷ {words(ranks)}) B"
     text = divided(f"{words(trained_parameters(q, s))} × {each}", among)
     if recipe.frozen > 0:
-        frozen = divided(size(nk.frozen_bytes(s, recipe.frozen) * weight_scale(q, s)), q.devices if zero == 3 else share_of)
+        frozen = divided(
+            size(nk.frozen_bytes(s, recipe.frozen) * weight_scale(q, s)), q.devices if zero == 3 else share_of
+        )
         text = f"{frozen} of frozen weights + {text}"
     return text
 
@@ -671,7 +1024,13 @@ def fit_rows(q: Question, s: Shape, device: Device, plan: Plan) -> list[Row]:
     """What each device keeps in training."""
     recipe, trained = recipe_of(q), trained_parameters(q, s)
     ranks = q.devices / (q.tensor * q.stages)
-    kept = "all" if q.recompute == "none" else "inputs of layers" if q.recompute == "full" else "results of matmuls"
+    kept = (
+        "all"
+        if q.recompute == "none"
+        else "inputs of layers"
+        if q.recompute == "full"
+        else "results of matmuls"
+    )
     among = f"ZeRO {q.zero} among {things(ranks, 'rank')}" if q.zero != "0" else "whole on each rank"
     if q.tensor * q.stages > 1:
         among += f", each of {words(q.tensor * q.stages)} GPUs"
@@ -679,22 +1038,76 @@ def fit_rows(q: Question, s: Shape, device: Device, plan: Plan) -> list[Row]:
         among += f"; {recipe.master + recipe.state} B of each parameter are in host memory"
     gathered = gathered_bytes(q, s)
     unfused = unfused_bytes(q, s)
-    free = "weights that are gathered at once" if gathered > device.memory * q.reserve else "for buffers and fragments"
+    free = (
+        "weights that are gathered at once"
+        if gathered > device.memory * q.reserve
+        else "for buffers and fragments"
+    )
     rows = [
-        Row("fit", "need", "Memory needed on each GPU", plan.need, size(plan.need), f"of {size(plan.room)}",
-            f"{size(plan.state)} + {size(plan.activations)} + {size(plan.logits)}", "fit"),
-        Row("fit", "state", "Weights, gradients, optimizer", plan.state, size(plan.state), among, state_formula(q, s), recipe.section),
-        Row("fit", "activations", "Activations", plan.activations, size(plan.activations), f"kept: {kept}",
+        Row(
+            "fit",
+            "need",
+            "Memory needed on each GPU",
+            plan.need,
+            size(plan.need),
+            f"of {size(plan.room)}",
+            f"{size(plan.state)} + {size(plan.activations)} + {size(plan.logits)}",
+            "fit",
+        ),
+        Row(
+            "fit",
+            "state",
+            "Weights, gradients, optimizer",
+            plan.state,
+            size(plan.state),
+            among,
+            state_formula(q, s),
+            recipe.section,
+        ),
+        Row(
+            "fit",
+            "activations",
+            "Activations",
+            plan.activations,
+            size(plan.activations),
+            f"kept: {kept}",
             f"{words(q.sequences)} × {words(q.context)} tokens, {s.layers} layers of width {s.width}",
-            "recompute" if q.recompute == "full" else "activations"),
-        Row("fit", "logits", "Softmax of the logits", plan.logits, size(plan.logits), f"one copy in float32; a loss that is not fused holds {size(unfused)} more",
-            divided(f"4 B × {words(s.vocabulary)} × {words(q.sequences * q.context)} tokens", q.tensor), "logits"),
-        Row("fit", "free", "Kept free", device.memory - plan.room, size(device.memory - plan.room), free,
-            f"{share(q.reserve)} of {size(device.memory)}, or {size(gathered)} of gathered weights", "fit"),
+            "recompute" if q.recompute == "full" else "activations",
+        ),
+        Row(
+            "fit",
+            "logits",
+            "Softmax of the logits",
+            plan.logits,
+            size(plan.logits),
+            f"one copy in float32; a loss that is not fused holds {size(unfused)} more",
+            divided(f"4 B × {words(s.vocabulary)} × {words(q.sequences * q.context)} tokens", q.tensor),
+            "logits",
+        ),
+        Row(
+            "fit",
+            "free",
+            "Kept free",
+            device.memory - plan.room,
+            size(device.memory - plan.room),
+            free,
+            f"{share(q.reserve)} of {size(device.memory)}, or {size(gathered)} of gathered weights",
+            "fit",
+        ),
     ]
     if offloaded(q):
-        rows.append(Row("fit", "host", "In host memory, in all", plan.host, size(plan.host), "of all nodes together",
-                        f"{recipe.master + recipe.state} B × {words(trained)}", "state"))
+        rows.append(
+            Row(
+                "fit",
+                "host",
+                "In host memory, in all",
+                plan.host,
+                size(plan.host),
+                "of all nodes together",
+                f"{recipe.master + recipe.state} B × {words(trained)}",
+                "state",
+            )
+        )
     return rows
 
 
@@ -722,25 +1135,102 @@ def run_rows(q: Question, s: Shape, device: Device, plan: Plan) -> list[Row]:
     mfu = q.mfu * needed / executed
     watts = power_of(q, device)
     rows = [
-        Row("run", "time", "Training time", plan.seconds, seconds(plan.seconds),
+        Row(
+            "run",
+            "time",
+            "Training time",
+            plan.seconds,
+            seconds(plan.seconds),
             f"{seconds(high, 2)} to {seconds(low, 2)} at {short(MFU_HIGH)} to {short(MFU_LOW)} of the peak{waits}",
-            f"{words(q.tokens)} tokens × {flop(executed)} ÷ ({words(q.devices)} × {flop(peak)}/s × {short(q.mfu)}){offload}", "days", "estimate"),
-        Row("run", "hours", "GPU-hours", hours, words(hours), "time × GPUs", f"{seconds(plan.seconds)} × {words(q.devices)}", "hours", "estimate"),
-        Row("run", "price", "Price", hours * q.price, words(hours * q.price), f"at {short(q.price)} a GPU-hour",
-            f"{short(hours)} × {short(q.price)}", "hours", "estimate"),
-        Row("run", "energy", "Energy of the GPUs", hours * watts, f"{words(hours * watts / 1000)} kWh", f"at {short(watts)} W each",
-            f"{short(hours)} h × {short(watts)} W", "watts", "estimate"),
-        Row("run", "flops", "FLOPs per token of training", needed, flop(needed), f"attention {share(attention / needed)}",
-            f"{factor} × {words(active)}{more} + {flop(attention)} of attention", "frozen" if adapters > 0 else "training"),
-        Row("run", "again", "Recomputed per token", again, flop(again), f"{share(again / needed)} more",
-            "the layers' forward pass, without a last matmul" if again > 0 else "no matmul is repeated", "recompute"),
-        Row("run", "mfu", "MFU with this recomputation", mfu, share(mfu), f"HFU {share(q.mfu)}, which counts recomputed FLOPs",
-            f"{short(q.mfu)} × {flop(needed)} ÷ {flop(executed)}", "mfu"),
-        Row("run", "steps", "Steps", q.tokens / step_tokens(q), words(math.ceil(q.tokens / step_tokens(q))), f"of {words(step_tokens(q))} tokens",
-            f"{words(q.tokens)} ÷ {words(step_tokens(q))}", "step"),
-        Row("run", "within", "GPUs to be done in time", by, words(by) if by > 0 else "none", f"within {seconds(q.within * nk.DAY)}, memory apart",
-            f"{flop(work)} ÷ ({seconds(q.within * nk.DAY)} × {flop(peak)}/s × {short(q.mfu)})" + (", with the waits for offloaded state" if offloaded(q) else ""),
-            "days", "estimate"),
+            f"{words(q.tokens)} tokens × {flop(executed)} ÷ ({words(q.devices)} × {flop(peak)}/s × {short(q.mfu)}){offload}",
+            "days",
+            "estimate",
+        ),
+        Row(
+            "run",
+            "hours",
+            "GPU-hours",
+            hours,
+            words(hours),
+            "time × GPUs",
+            f"{seconds(plan.seconds)} × {words(q.devices)}",
+            "hours",
+            "estimate",
+        ),
+        Row(
+            "run",
+            "price",
+            "Price",
+            hours * q.price,
+            words(hours * q.price),
+            f"at {short(q.price)} a GPU-hour",
+            f"{short(hours)} × {short(q.price)}",
+            "hours",
+            "estimate",
+        ),
+        Row(
+            "run",
+            "energy",
+            "Energy of the GPUs",
+            hours * watts,
+            f"{words(hours * watts / 1000)} kWh",
+            f"at {short(watts)} W each",
+            f"{short(hours)} h × {short(watts)} W",
+            "watts",
+            "estimate",
+        ),
+        Row(
+            "run",
+            "flops",
+            "FLOPs per token of training",
+            needed,
+            flop(needed),
+            f"attention {share(attention / needed)}",
+            f"{factor} × {words(active)}{more} + {flop(attention)} of attention",
+            "frozen" if adapters > 0 else "training",
+        ),
+        Row(
+            "run",
+            "again",
+            "Recomputed per token",
+            again,
+            flop(again),
+            f"{share(again / needed)} more",
+            "the layers' forward pass, without a last matmul" if again > 0 else "no matmul is repeated",
+            "recompute",
+        ),
+        Row(
+            "run",
+            "mfu",
+            "MFU with this recomputation",
+            mfu,
+            share(mfu),
+            f"HFU {share(q.mfu)}, which counts recomputed FLOPs",
+            f"{short(q.mfu)} × {flop(needed)} ÷ {flop(executed)}",
+            "mfu",
+        ),
+        Row(
+            "run",
+            "steps",
+            "Steps",
+            q.tokens / step_tokens(q),
+            words(math.ceil(q.tokens / step_tokens(q))),
+            f"of {words(step_tokens(q))} tokens",
+            f"{words(q.tokens)} ÷ {words(step_tokens(q))}",
+            "step",
+        ),
+        Row(
+            "run",
+            "within",
+            "GPUs to be done in time",
+            by,
+            words(by) if by > 0 else "none",
+            f"within {seconds(q.within * nk.DAY)}, memory apart",
+            f"{flop(work)} ÷ ({seconds(q.within * nk.DAY)} × {flop(peak)}/s × {short(q.mfu)})"
+            + (", with the waits for offloaded state" if offloaded(q) else ""),
+            "days",
+            "estimate",
+        ),
     ]
     return [row for row in rows if row.key != "energy" or watts > 0]
 
@@ -750,19 +1240,7 @@ def first_in_time(q: Question, s: Shape, device: Device) -> float:
     most = q.within * nk.DAY
     if not offloaded(q):
         return max(math.ceil(executed_flops(q, s) * q.tokens / (most * peak_of(q, device) * q.mfu)), 1)
-    high = 1.0
-    while plan_of(replace(q, devices=high), s, device).seconds > most:
-        high = high * 2
-        if high > MOST_DEVICES:
-            return 0
-    low = math.floor(high / 2)  # that many take longer, or are none
-    while high - low > 1:
-        middle = math.floor((low + high) / 2)
-        if plan_of(replace(q, devices=float(middle)), s, device).seconds > most:
-            low = middle
-        else:
-            high = middle
-    return high
+    return least_count(lambda n: plan_of(replace(q, devices=n), s, device).seconds <= most, MOST_DEVICES)
 
 
 def step_seconds(q: Question, s: Shape, device: Device) -> float:
@@ -776,7 +1254,8 @@ def state_traffic(q: Question, s: Shape) -> float:
     recipe, share_of, zero = recipe_of(q), q.tensor * q.stages, int(q.zero)
     ranks = q.devices / share_of
     sent = nk.sent_for_state(
-        trained_parameters(q, s) / share_of, recipe.parameter, recipe.gradient, zero, ranks, q.microbatches)
+        trained_parameters(q, s) / share_of, recipe.parameter, recipe.gradient, zero, ranks, q.microbatches
+    )
     if recipe.frozen > 0 and zero == 3:
         frozen = nk.frozen_bytes(s, recipe.frozen) * weight_scale(q, s) / share_of
         sent += 2 * q.microbatches * frozen * (ranks - 1) / ranks
@@ -796,22 +1275,59 @@ def traffic_rows(q: Question, s: Shape, device: Device) -> list[Row]:
         sent, link = state_traffic(q, s), f"{short(q.inside)} GB/s in a node"
         if q.devices > q.node:
             link = f"{short(q.between)} GB/s between nodes"
-        rows.append(Row(
-            "traffic", "sent-state", "Sent for weights and gradients", sent, size(sent),
-            f"{seconds(traffic_seconds(q, s))} at {link}; arithmetic {seconds(step_seconds(q, s, device))}",
-            f"ZeRO {q.zero}, {microbatches(q)}, {things(ranks, 'rank')}", "sharded"))
+        rows.append(
+            Row(
+                "traffic",
+                "sent-state",
+                "Sent for weights and gradients",
+                sent,
+                size(sent),
+                f"{seconds(traffic_seconds(q, s))} at {link}; arithmetic {seconds(step_seconds(q, s, device))}",
+                f"ZeRO {q.zero}, {microbatches(q)}, {things(ranks, 'rank')}",
+                "sharded",
+            )
+        )
     if q.tensor > 1:
         sent = nk.sent_for_matmuls(tokens, s.width, s.layers / q.stages, q.tensor, q.recompute)
         time = sent / (q.inside * 1e9)
-        rows.append(Row("traffic", "sent-matmuls", "Sent for tensor parallelism", sent, size(sent),
-                        f"{seconds(time)} at {short(q.inside)} GB/s, which does not hide",
-                        f"{5 if q.recompute == 'full' else 4} all-reduces in each of {short(s.layers / q.stages)} layers", "tensor"))
+        rows.append(
+            Row(
+                "traffic",
+                "sent-matmuls",
+                "Sent for tensor parallelism",
+                sent,
+                size(sent),
+                f"{seconds(time)} at {short(q.inside)} GB/s, which does not hide",
+                f"{5 if q.recompute == 'full' else 4} all-reduces in each of {short(s.layers / q.stages)} layers",
+                "tensor",
+            )
+        )
     if q.stages > 1:
         sent, waits = nk.sent_to_stages(tokens, s.width, q.stages), nk.bubble(q.stages, q.microbatches)
-        rows.append(Row("traffic", "sent-stages", "Sent to other stages", sent, size(sent), "there and back",
-                        f"2 B × {words(tokens)} tokens × {s.width}", "pipeline"))
-        rows.append(Row("traffic", "bubble", "Bubble of the pipeline", waits, share(waits), "of a step, a stage waits",
-                        f"({words(q.stages)} - 1) ÷ ({words(q.microbatches)} + {words(q.stages)} - 1)", "pipeline"))
+        rows.append(
+            Row(
+                "traffic",
+                "sent-stages",
+                "Sent to other stages",
+                sent,
+                size(sent),
+                "there and back",
+                f"2 B × {words(tokens)} tokens × {s.width}",
+                "pipeline",
+            )
+        )
+        rows.append(
+            Row(
+                "traffic",
+                "bubble",
+                "Bubble of the pipeline",
+                waits,
+                share(waits),
+                "of a step, a stage waits",
+                f"({words(q.stages)} - 1) ÷ ({words(q.microbatches)} + {words(q.stages)} - 1)",
+                "pipeline",
+            )
+        )
     return rows
 
 
@@ -822,15 +1338,46 @@ def serve_fit_rows(q: Question, s: Shape, device: Device) -> list[Row]:
     copies = nk.cache_copies(s, q.devices)
     kept = f", {short(copies)} copies" if copies > 1 else ""
     return [
-        Row("fit", "need", "Memory needed, all GPUs", weights + q.users * each, size(weights + q.users * each), f"of {size(room)}",
-            f"{size(weights)} + {words(q.users)} × {size(each)}", "batch"),
-        Row("fit", "weights", "Weights", weights, size(weights), f"{size(weights / q.devices)} on each of {things(q.devices, 'GPU')}",
+        Row(
+            "fit",
+            "need",
+            "Memory needed, all GPUs",
+            weights + q.users * each,
+            size(weights + q.users * each),
+            f"of {size(room)}",
+            f"{size(weights)} + {words(q.users)} × {size(each)}",
+            "batch",
+        ),
+        Row(
+            "fit",
+            "weights",
+            "Weights",
+            weights,
+            size(weights),
+            f"{size(weights / q.devices)} on each of {things(q.devices, 'GPU')}",
             f"{words(nk.parameter_count(s) * weight_scale(q, s))} parameters, {short(weights / (nk.parameter_count(s) * weight_scale(q, s)))} B each on average",
-            "quantized" if q.precision != "bfloat16" else "parameters"),
-        Row("fit", "sequence", "KV cache of a request", each, size(each), f"{words(q.prompt)} + {words(q.output)} tokens{kept}",
-            f"{q.cache} B × {words(each / int(q.cache))} elements", "latent" if s.kv_rank > 0 else "window" if s.windowed_layers > 0 else "cache"),
-        Row("fit", "most", "Concurrent sequences that fit", max(most, 0), words(max(most, 0)), "full length, no pages shared",
-            f"({size(room)} - {size(weights)}) ÷ {size(each)}", "batch"),
+            "quantized" if q.precision != "bfloat16" else "parameters",
+        ),
+        Row(
+            "fit",
+            "sequence",
+            "KV cache of a request",
+            each,
+            size(each),
+            f"{words(q.prompt)} + {words(q.output)} tokens{kept}",
+            f"{q.cache} B × {words(each / int(q.cache))} elements",
+            "latent" if s.kv_rank > 0 else "window" if s.windowed_layers > 0 else "cache",
+        ),
+        Row(
+            "fit",
+            "most",
+            "Concurrent sequences that fit",
+            max(most, 0),
+            words(max(most, 0)),
+            "full length, no pages shared",
+            f"({size(room)} - {size(weights)}) ÷ {size(each)}",
+            "batch",
+        ),
     ]
 
 
@@ -858,42 +1405,141 @@ def serve_rows(q: Question, s: Shape, device: Device) -> list[Row]:
         ttft_formula = f"{size(prompt_read)} of weights ÷ {of_all}"
     slower = max(flops / (q.devices * peak_of(q, device) * q.mfu), first)
     limited = step_of(q, s, device, most) if most > 0 else 0
-    together = f"; if {words(batch)} arrive together, the last waits {seconds(batch * slower)} at that" if batch > 1 else ""
+    together = (
+        f"; if {words(batch)} arrive together, the last waits {seconds(batch * slower)} at that"
+        if batch > 1
+        else ""
+    )
     full_memory = "; more do not fit" if most >= sequences_that_fit(q, s, device) else ""
     latency = nk.all_reduce_latency(s, q.devices)
     slow = batch / (mixed + latency)
     waits: list[Row] = [
-        Row("serve", "ttft", "Time to first token (TTFT)", first, seconds(first),
+        Row(
+            "serve",
+            "ttft",
+            "Time to first token (TTFT)",
+            first,
+            seconds(first),
             f"nobody waiting; at {short(q.mfu)} of the peak {seconds(slower)}{together}",
-            ttft_formula + first_on_link, "prefill", "lower bound"),
-        Row("serve", "tpot", "Time per output token (TPOT)", step, seconds(step), f"in a batch of {words(batch)}, while no prompt is prefilled", tpot_formula + on_link,
-            "touched" if s.experts > 1 else "shared", "lower bound"),
+            ttft_formula + first_on_link,
+            "prefill",
+            "lower bound",
+        ),
+        Row(
+            "serve",
+            "tpot",
+            "Time per output token (TPOT)",
+            step,
+            seconds(step),
+            f"in a batch of {words(batch)}, while no prompt is prefilled",
+            tpot_formula + on_link,
+            "touched" if s.experts > 1 else "shared",
+            "lower bound",
+        ),
     ]
     if latency > 0:
-        waits.append(Row(
-            "serve", "latency", "TPOT with latency of all-reduces", step + latency, seconds(step + latency),
-            f"{seconds(nk.ALL_REDUCE)} each, as measured on eight A100s",
-            f"{seconds(step)} + 2 × {s.layers} layers × {seconds(nk.ALL_REDUCE)}", "floor", "estimate"))
+        waits.append(
+            Row(
+                "serve",
+                "latency",
+                "TPOT with latency of all-reduces",
+                step + latency,
+                seconds(step + latency),
+                f"{seconds(nk.ALL_REDUCE)} each, as measured on eight A100s",
+                f"{seconds(step)} + 2 × {s.layers} layers × {seconds(nk.ALL_REDUCE)}",
+                "floor",
+                "estimate",
+            )
+        )
     if batch > 1:
-        waits.append(Row(
-            "serve", "each", f"Tokens/s for each of the {words(batch)} users" + (f" of {words(q.users)} that fit" if batch < q.users else ""), 1 / step, short(1 / step),
-            "while no prompt is prefilled" + about(short_in(1 / (step + latency), 3), latency), f"1 ÷ {seconds(step)}", "decoding", "upper bound"))
+        waits.append(
+            Row(
+                "serve",
+                "each",
+                f"Tokens/s for each of the {words(batch)} users"
+                + (f" of {words(q.users)} that fit" if batch < q.users else ""),
+                1 / step,
+                short(1 / step),
+                "while no prompt is prefilled" + about(short_in(1 / (step + latency), 3), latency),
+                f"1 ÷ {seconds(step)}",
+                "decoding",
+                "upper bound",
+            )
+        )
     return [
         *waits,
-        Row("serve", "alone", "Tokens/s of one request alone", 1 / alone, short(1 / alone), "batch of 1" + about(short_in(1 / (alone + latency), 3), latency),
-            f"1 ÷ {seconds(alone)}", "decoding", "upper bound"),
-        Row("serve", "total", "Total throughput, output tokens/s", total, short(total), f"{words(batch)} at a time, prompts prefilled in the same steps" + about(short_in(slow, 3), latency),
-            f"{words(batch)} ÷ {seconds(mixed)}, a step with {short(q.prompt / q.output)} prompt tokens for each output token", "chunks", "upper bound"),
-        Row("serve", "requests", "Requests per minute", total * 60 / q.output, short(total * 60 / q.output), f"of {words(q.output)} output tokens" + about(short_in(slow * 60 / q.output, 3), latency),
-            f"60 × {short(total)} ÷ {words(q.output)}", "chunks", "upper bound"),
-        Row("serve", "limit", "Batch at the limit of TPOT", most, words(most),
-            (f"{seconds(limited)} of {short(q.limit)} ms{full_memory}" if most > 0 else "one request alone takes longer")
+        Row(
+            "serve",
+            "alone",
+            "Tokens/s of one request alone",
+            1 / alone,
+            short(1 / alone),
+            "batch of 1" + about(short_in(1 / (alone + latency), 3), latency),
+            f"1 ÷ {seconds(alone)}",
+            "decoding",
+            "upper bound",
+        ),
+        Row(
+            "serve",
+            "total",
+            "Total throughput, output tokens/s",
+            total,
+            short(total),
+            f"{words(batch)} at a time, prompts prefilled in the same steps"
+            + about(short_in(slow, 3), latency),
+            f"{words(batch)} ÷ {seconds(mixed)}, a step with {short(q.prompt / q.output)} prompt tokens for each output token",
+            "chunks",
+            "upper bound",
+        ),
+        Row(
+            "serve",
+            "requests",
+            "Requests per minute",
+            total * 60 / q.output,
+            short(total * 60 / q.output),
+            f"of {words(q.output)} output tokens" + about(short_in(slow * 60 / q.output, 3), latency),
+            f"60 × {short(total)} ÷ {words(q.output)}",
+            "chunks",
+            "upper bound",
+        ),
+        Row(
+            "serve",
+            "limit",
+            "Batch at the limit of TPOT",
+            most,
+            words(most),
+            (
+                f"{seconds(limited)} of {short(q.limit)} ms{full_memory}"
+                if most > 0
+                else "one request alone takes longer"
+            )
             + about(words(batch_at_limit(q, s, device, latency)), latency),
-            f"the largest that fits with TPOT up to {short(q.limit)} ms", "limit", "upper bound"),
-        Row("serve", "price-in", "Price of a million prompt tokens", price_in, short(price_in), "prefilled alone; the price of output tokens contains it",
-            f"{seconds(first)} ÷ {words(q.prompt)} × {words(q.devices)} × {short(q.price)} an hour × 1 million", "bill", "lower bound"),
-        Row("serve", "price-out", "Price of a million output tokens", price_out, short(price_out), "with their prompts, at the total throughput" + about(short_in(hourly / slow * 1e6, 3), latency),
-            f"{words(q.devices)} × {short(q.price)} an hour ÷ 3,600 ÷ {short(total)} tokens/s × 1 million", "bill", "lower bound"),
+            f"the largest that fits with TPOT up to {short(q.limit)} ms",
+            "limit",
+            "upper bound",
+        ),
+        Row(
+            "serve",
+            "price-in",
+            "Price of a million prompt tokens",
+            price_in,
+            short(price_in),
+            "prefilled alone; the price of output tokens contains it",
+            f"{seconds(first)} ÷ {words(q.prompt)} × {words(q.devices)} × {short(q.price)} an hour × 1 million",
+            "bill",
+            "lower bound",
+        ),
+        Row(
+            "serve",
+            "price-out",
+            "Price of a million output tokens",
+            price_out,
+            short(price_out),
+            "with their prompts, at the total throughput" + about(short_in(hourly / slow * 1e6, 3), latency),
+            f"{words(q.devices)} × {short(q.price)} an hour ÷ 3,600 ÷ {short(total)} tokens/s × 1 million",
+            "bill",
+            "lower bound",
+        ),
     ]
 
 
@@ -904,7 +1550,9 @@ def about(text: str, latency: float) -> str:
 
 def spread(q: Question) -> bool:
     """Whether GPUs send to one another within a node."""
-    return q.devices > 1 if q.job == "serve" else q.tensor > 1 or (q.devices > q.stages and q.devices <= q.node)
+    return (
+        q.devices > 1 if q.job == "serve" else q.tensor > 1 or (q.devices > q.stages and q.devices <= q.node)
+    )
 
 
 def warnings_of(q: Question, s: Shape, device: Device, left_out: list[str]) -> list[str]:
@@ -914,28 +1562,38 @@ def warnings_of(q: Question, s: Shape, device: Device, left_out: list[str]) -> l
     if q.parameters > 0 and q.parameters != count:
         warnings.append(
             f"{words(q.parameters)} parameters are typed over the {words(count)} of the shape: weights, state and their FLOPs are"
-            f" those of your number; activations, attention and KV cache are those of the shape.")
+            f" those of your number; activations, attention and KV cache are those of the shape."
+        )
     if q.job != "serve" and recipe_of(q).warning != "":
         warnings.append(f"{recipe_of(q).name}: {recipe_of(q).warning}.")
     longest = q.context if q.job != "serve" else q.prompt + q.output
     if longest > s.context:
-        warnings.append(f"{words(longest)} tokens are more than the {words(s.context)} that this model is made for.")
+        warnings.append(
+            f"{words(longest)} tokens are more than the {words(s.context)} that this model is made for."
+        )
     if q.job != "serve" and q.format == "float8":
-        warnings.append("Published MFUs of runs in float8 are mostly shares of the bfloat16 peak: with such an MFU choose bfloat16.")
+        warnings.append(
+            "Published MFUs of runs in float8 are mostly shares of the bfloat16 peak: with such an MFU choose bfloat16."
+        )
     if q.job != "serve" and s.experts > 1 and q.devices > q.tensor * q.stages:
         warnings.append(
             "Expert parallelism is not among the layouts: experts are divided like all other weights. Traffic and memory"
-            " are those of this layout; the hours count active experts, whatever the layout.")
+            " are those of this layout; the hours count active experts, whatever the layout."
+        )
     if q.job == "serve" and s.kv_rank > 0 and q.devices > 1:
         warnings.append(
             f"Tensor parallelism keeps each latent on all {words(q.devices)} GPUs. Services of such models divide requests"
-            " among GPUs instead (data parallelism of attention), which is not counted here and lets more sequences in.")
+            " among GPUs instead (data parallelism of attention), which is not counted here and lets more sequences in."
+        )
     if q.job == "serve" and q.devices > q.node:
         warnings.append(
             f"{words(q.devices)} GPUs are more than a node of {words(q.node)} has: between nodes all-reduces are slower"
-            " than the link in a node says.")
+            " than the link in a node says."
+        )
     if device.name != "H100 SXM" and device.name != "H200" and q.inside == 450 and spread(q):
-        warnings.append(f"The link in a node, 450 GB/s, is NVLink of an H100 SXM: give that of your {device.name}.")
+        warnings.append(
+            f"The link in a node, 450 GB/s, is NVLink of an H100 SXM: give that of your {device.name}."
+        )
     if not has(HOPPER, device.name):
         taken: list[str] = []
         if q.price == 2:
@@ -945,14 +1603,19 @@ def warnings_of(q: Question, s: Shape, device: Device, left_out: list[str]) -> l
         if len(taken) > 0:
             warnings.append(f"Assumed as for an H100: {', '.join(taken)}. Give those of your {device.name}.")
         if q.job != "serve" and q.watts == 0:
-            warnings.append(f"No energy is given, because the power of your {device.name} is not known here: type it.")
+            warnings.append(
+                f"No energy is given, because the power of your {device.name} is not known here: type it."
+            )
     if q.job != "serve" and offloaded(q) and fits(q, s, device):
         plan, often = plan_of(q, s, device), plan_of(replace(q, microbatches=q.microbatches * 8), s, device)
         warnings.append(
             f"Offloaded state waits for the host once a step: {seconds(plan.waiting, 2)} of {seconds(plan.seconds, 2)} at {microbatches(q)} of"
-            f" {words(step_tokens(q))} tokens in all. With eight times as many microbatches it would be {seconds(often.seconds, 2)}.")
+            f" {words(step_tokens(q))} tokens in all. With eight times as many microbatches it would be {seconds(often.seconds, 2)}."
+        )
     if q.job != "serve" and q.recipe == "qlora":
-        warnings.append("QLoRA dequantizes each weight at every use. That is not counted, so its hours are LoRA's, and too few.")
+        warnings.append(
+            "QLoRA dequantizes each weight at every use. That is not counted, so its hours are LoRA's, and too few."
+        )
     if q.job == "finetune" and recipe_of(q).frozen > 0 and s.experts > 1:
         warnings.append("Adapters are counted for attention and shared FFNs, not for routed experts.")
     for part in left_out:
@@ -974,15 +1637,22 @@ def in_words(change: Change, s: Shape, device: Device) -> str:
         price = busy / q.users * q.devices * q.price / 3600 * 1e6
         return (
             f"{change.words}: price {short_in(price, 2)} for a million output tokens, TPOT at least {seconds(step)},"
-            f" {words(sequences_that_fit(q, s, device))} requests fit{loss}")
+            f" {words(sequences_that_fit(q, s, device))} requests fit{loss}"
+        )
     plan = plan_of(q, s, device)
     hours = plan.seconds * q.devices / 3600
     warning = f"; {recipe_of(q).warning}" if recipe_of(q).warning != "" else ""
+    fused = ", with a fused loss" if needs_fused_loss(q, s, plan) else ""
     host = f", {size(plan.host)} in host memory" if plan.host > 0 else ""
-    waits = f"; {seconds(plan.waiting, 2)} of it wait for the host at {microbatches(q)} in a step, less with more of them" if plan.waiting > 0 else ""
+    waits = (
+        f"; {seconds(plan.waiting, 2)} of it wait for the host at {microbatches(q)} in a step, less with more of them"
+        if plan.waiting > 0
+        else ""
+    )
     return (
         f"{change.words}: about {seconds(plan.seconds, 2)}, {words(rough(hours))} GPU-hours, price {words(rough(hours * q.price))} at {short(q.price)}"
-        f" an hour{waits}; {size(plan.need)} of {size(plan.room)}{fused_alone(q, s, device)}{host}{warning}{loss}")
+        f" an hour{waits}; {size(plan.need)} of {size(plan.room)}{fused}{host}{warning}{loss}"
+    )
 
 
 def offer_of(change: Change, q: Question, s: Shape, device: Device) -> Offer:
@@ -1005,15 +1675,19 @@ def how_many(q: Question, s: Shape, device: Device) -> str:
     nodes = math.ceil(first / q.node)
     whole = nodes * q.node
     fits_too = whole % (q.tensor * q.stages) == 0 and fits(replace(q, devices=float(whole)), s, device)
-    in_nodes = f"; in whole nodes of {words(q.node)}, {words(whole)}" if fits_too and whole != first and first > q.node else ""
-    fused = fused_alone(replace(q, devices=first), s, device)
+    in_nodes = (
+        f"; in whole nodes of {words(q.node)}, {words(whole)}"
+        if fits_too and whole != first and first > q.node
+        else ""
+    )
+    smallest = replace(q, devices=first)
+    fused = ", with a fused loss" if needs_fused_loss(smallest, s, plan_of(smallest, s, device)) else ""
     return f"The first number of GPUs that fits is {words(first)}{fused}{in_nodes}."
 
 
-def fused_alone(q: Question, s: Shape, device: Device) -> str:
-    """A remark where training fits with a fused loss alone."""
-    plan = plan_of(q, s, device)
-    return ", with a fused loss" if plan.need + unfused_bytes(q, s) > plan.room else ""
+def needs_fused_loss(q: Question, s: Shape, plan: Plan) -> bool:
+    """Whether a plain loss, which holds more of the logits, would not fit beside the rest."""
+    return plan.need + unfused_bytes(q, s) > plan.room
 
 
 def largest_part(plan: Plan) -> str:
@@ -1048,13 +1722,29 @@ def answer(q: Question, s: Shape, device: Device, left_out: list[str]) -> Answer
         if right:
             latency, bound = nk.all_reduce_latency(s, q.devices), pace(q, s, device, q.users, 0, 4)
             found = pace(q, s, device, q.users, latency, 3)
-            later = f"; with the latency of all-reduces about {found[0]}, {found[1]} and {found[2]}" if latency > 0 else ""
+            later = (
+                f"; with the latency of all-reduces about {found[0]}, {found[1]} and {found[2]}"
+                if latency > 0
+                else ""
+            )
             text = (
                 f"{have} TTFT at least {text_of(rows, 'ttft')}. TPOT at least {bound[0]}, tokens/s at most {bound[1]} for each"
-                f" of {things(q.users, 'user')} and {bound[2]} in all{later}.")
+                f" of {things(q.users, 'user')} and {bound[2]} in all{later}."
+            )
             return Answer(True, "It fits.", text, changes, warnings, [*rows, *model_rows(q, s)])
-        why = "The weights alone do not fit." if most < 0 else f"Beside the weights {words(most)} of {words(q.users)} requests fit."
-        return Answer(False, "It does not fit.", f"{have} {why} {how_many(q, s, device)}", changes, warnings, [*rows, *model_rows(q, s)])
+        why = (
+            "The weights alone do not fit."
+            if most < 0
+            else f"Beside the weights {words(most)} of {words(q.users)} requests fit."
+        )
+        return Answer(
+            False,
+            "It does not fit.",
+            f"{have} {why} {how_many(q, s, device)}",
+            changes,
+            warnings,
+            [*rows, *model_rows(q, s)],
+        )
     plan = plan_of(q, s, device)
     have = f"{size(plan.need)} of {size(plan.room)} on each {device.name}, with {things(q.sequences, 'sequence')} of {words(q.context)} tokens."
     rows = fit_rows(q, s, device, plan)
@@ -1065,17 +1755,20 @@ def answer(q: Question, s: Shape, device: Device, left_out: list[str]) -> Answer
         hours = plan.seconds * q.devices / 3600
         text = (
             f"{have} About {seconds(plan.seconds, 2)} ({run[0].remark}), {words(rough(hours))} GPU-hours,"
-            f" price {words(rough(hours * q.price))} at {short(q.price)} an hour.")
+            f" price {words(rough(hours * q.price))} at {short(q.price)} an hour."
+        )
         unfused = unfused_bytes(q, s)
-        if plan.need + unfused > plan.room:
+        if needs_fused_loss(q, s, plan):
             text += (
                 f" This needs a fused loss: a plain one, as in Hugging Face's models, also holds 16-bit logits and gradients, {size(unfused)}"
-                " more, and then it does not fit.")
+                " more, and then it does not fit."
+            )
         if slow > computing:
             text += " But in this layout a step sends for longer than it computes."
             warnings.append(
                 f"A step's weights and gradients take {seconds(slow)} to send and its arithmetic {seconds(computing)}, so the"
-                " hours are too few: use more tokens a step, another stage of ZeRO, or another layout.")
+                " hours are too few: use more tokens a step, another stage of ZeRO, or another layout."
+            )
         return Answer(True, "It fits.", text, changes, warnings, [*rows, *run, *traffic, *model_rows(q, s)])
     text = f"{have} {largest_part(plan)} {how_many(q, s, device)}"
     return Answer(False, "It does not fit.", text, changes, warnings, [*rows, *model_rows(q, s)])
@@ -1102,7 +1795,9 @@ def as_markdown(found: Answer, given: list[list[str]]) -> str:
     lines.append("|---|---|---|---|")
     for result in found.rows:
         bound = f" ({result.bound})" if result.bound != "" else ""
-        lines.append(f"| {cell(result.name)}{bound} | {cell(result.text)} | {cell(result.remark)} | {cell(result.formula)} |")
+        lines.append(
+            f"| {cell(result.name)}{bound} | {cell(result.text)} | {cell(result.remark)} | {cell(result.formula)} |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -1122,7 +1817,9 @@ def as_csv(found: Answer, given: list[list[str]]) -> str:
     for warning in found.warnings:
         lines.append(f"warning,{quoted('Mind')},,,{quoted(warning)},")
     for result in found.rows:
-        lines.append(f"result,{quoted(result.name)},{full(result.value)},{result.bound},{quoted(result.text)},{quoted(result.remark)}")
+        lines.append(
+            f"result,{quoted(result.name)},{full(result.value)},{result.bound},{quoted(result.text)},{quoted(result.remark)}"
+        )
     return "\n".join(lines) + "\n"
 
 

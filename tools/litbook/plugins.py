@@ -1,7 +1,8 @@
 """What litbook can do beyond its core: packages that nothing in the core imports, and that fill its tables.
 
 Who begins a program (the command line, the process of a run, the plugin) brings in what it has a use for, as
-far as it is there. This file alone knows the packages' names, and what is gone where one of them is.
+far as it is there; the registry of rules brings in what has some. This file alone knows the packages' names,
+and what is gone where one of them is.
 """
 
 from __future__ import annotations

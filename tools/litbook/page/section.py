@@ -68,15 +68,15 @@ class _SectionReader:
         quiet = (claim for claim in self.evidence.claims if claim.verdict != "fails")
         guards = [claim for claim in quiet if any(a <= claim.line <= b for a, b in hidden)]
         folded = {n for claim in guards for n in range(claim.line, claim.last + 1)}
-        # In a section that waits they are not shown: what it will show is told at its head.
-        self.guards = [] if self.waits else guards
-        self.shown = {*self.code} if self.waits else {*self.code, *folded}
+        # A section that waits does not show them: what it will show is told at its head.
+        self.guards, left_out = ([], folded) if self.waits else (guards, set[int]())
+        self.shown = {*self.code} | folded - left_out
         self.named = set[str]()  # what legends have said so far
         # By the shown line that they stand beside; none where all of them wait.
         self.beside: dict[int, list[forms.MarginEntry]] = {}
         entries = margin.entries(self.evidence, self.others, section, self.shown)
         self.checking = self._checking(entries)
-        for line in sorted({*entries} - (folded if self.waits else set[int]())):
+        for line in sorted({*entries} - left_out):
             home = line if line in self.shown else self._home(line)
             told = self.checking
             self.beside.setdefault(home, []).extend(
@@ -178,8 +178,8 @@ class _SectionReader:
             why = margin.not_run(device) if device else _("Not reached")
             notes = (note for note in self.silent if first <= note.first <= last)
             return [pieces.unrun_block(note.first, note.prose, why) for note in notes]
-        told, text = [], self.book.record.sources[self.section.file]
-        touched = touched_lines(text.text, text.path, self.section.first, self.section.last)
+        told, file = [], self.book.record.sources[self.section.file]
+        touched = touched_lines(file.text, file.path, self.section.first, self.section.last)
         for piece in pieces.merge_links(seen):
             spans = (range(s.first, s.last + 1) for s in self.evidence.statements)
             numbers = next((span for span in spans if piece.line in span), range(0))

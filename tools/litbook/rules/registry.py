@@ -237,9 +237,8 @@ register(
 @functools.cache
 def all_rules() -> Mapping[str, Rule]:
     """Every rule by code: ours, and those of other packages. Raises `LitbookError` for a code taken twice."""
-    plugins.bring_in(
-        "mutants"
-    )  # two more, known wherever a lecture excuses what they find; `check` alone tries them
+    # Two more: `check` alone tries them, but a lecture that excuses what they find has other commands, too.
+    plugins.bring_in("mutants")
     for point in entry_points(group=GROUP):
         rule: Any = point.load()
         if not isinstance(rule, Rule):
