@@ -103,7 +103,7 @@ FIELDS = [
     Field(
         "recipe",
         "Recipe",
-        "what training keeps",
+        "dtypes and optimizer",
         "choice",
         ["adamw-mixed"],
         "pf",
@@ -113,7 +113,7 @@ FIELDS = [
     Field(
         "recompute",
         "Activations",
-        "what the backward pass finds",
+        "kept for the backward pass, or computed again",
         "choice",
         ["full"],
         "pf",
@@ -242,7 +242,7 @@ FIELDS = [
         False,
     ),
     Field(
-        "price", "Price of a GPU-hour", "an example; any currency", "money", ["2"], "pfs", "", 0, 1e4, False
+        "price", "Price of a GPU-hour, in $", "an example", "money", ["2"], "pfs", "", 0, 1e4, False
     ),
     Field(
         "watts",
@@ -1162,8 +1162,8 @@ def run_rows(q: Question, s: Shape, device: Device, plan: Plan) -> list[Row]:
             "price",
             "Price",
             hours * q.price,
-            words(hours * q.price),
-            f"at {short(q.price)} a GPU-hour",
+            f"${words(hours * q.price)}",
+            f"at ${short(q.price)} a GPU-hour",
             f"{short(hours)} × {short(q.price)}",
             "hours",
             "estimate",
@@ -1523,7 +1523,7 @@ def serve_rows(q: Question, s: Shape, device: Device) -> list[Row]:
             "price-in",
             "Price of a million prompt tokens",
             price_in,
-            short(price_in),
+            f"${short(price_in)}",
             "prefilled alone; the price of output tokens contains it",
             f"{seconds(first)} ÷ {words(q.prompt)} × {words(q.devices)} × {short(q.price)} an hour × 1 million",
             "bill",
@@ -1534,8 +1534,8 @@ def serve_rows(q: Question, s: Shape, device: Device) -> list[Row]:
             "price-out",
             "Price of a million output tokens",
             price_out,
-            short(price_out),
-            "with their prompts, at the total throughput" + about(short_in(hourly / slow * 1e6, 3), latency),
+            f"${short(price_out)}",
+            "with their prompts, at the total throughput" + about(f"${short_in(hourly / slow * 1e6, 3)}", latency),
             f"{words(q.devices)} × {short(q.price)} an hour ÷ 3,600 ÷ {short(total)} tokens/s × 1 million",
             "bill",
             "lower bound",
@@ -1597,7 +1597,7 @@ def warnings_of(q: Question, s: Shape, device: Device, left_out: list[str]) -> l
     if not has(HOPPER, device.name):
         taken: list[str] = []
         if q.price == 2:
-            taken.append("the price of 2 an hour")
+            taken.append("the price of $2 a GPU-hour")
         if q.job != "serve" and q.mfu == 0.4:
             taken.append("the MFU of 0.4 (Llama 3's)")
         if len(taken) > 0:
@@ -1636,7 +1636,7 @@ def in_words(change: Change, s: Shape, device: Device) -> str:
         step, busy = step_of(q, s, device, q.users), busy_step(q, s, device, q.users)
         price = busy / q.users * q.devices * q.price / 3600 * 1e6
         return (
-            f"{change.words}: price {short_in(price, 2)} for a million output tokens, TPOT at least {seconds(step)},"
+            f"{change.words}: ${short_in(price, 2)} for a million output tokens, TPOT at least {seconds(step)},"
             f" {words(sequences_that_fit(q, s, device))} requests fit{loss}"
         )
     plan = plan_of(q, s, device)
@@ -1650,8 +1650,8 @@ def in_words(change: Change, s: Shape, device: Device) -> str:
         else ""
     )
     return (
-        f"{change.words}: about {seconds(plan.seconds, 2)}, {words(rough(hours))} GPU-hours, price {words(rough(hours * q.price))} at {short(q.price)}"
-        f" an hour{waits}; {size(plan.need)} of {size(plan.room)}{fused}{host}{warning}{loss}"
+        f"{change.words}: about {seconds(plan.seconds, 2)}, {words(rough(hours))} GPU-hours, ${words(rough(hours * q.price))} at ${short(q.price)}"
+        f" a GPU-hour{waits}; {size(plan.need)} of {size(plan.room)}{fused}{host}{warning}{loss}"
     )
 
 
@@ -1755,7 +1755,7 @@ def answer(q: Question, s: Shape, device: Device, left_out: list[str]) -> Answer
         hours = plan.seconds * q.devices / 3600
         text = (
             f"{have} About {seconds(plan.seconds, 2)} ({run[0].remark}), {words(rough(hours))} GPU-hours,"
-            f" price {words(rough(hours * q.price))} at {short(q.price)} an hour."
+            f" ${words(rough(hours * q.price))} at ${short(q.price)} a GPU-hour."
         )
         unfused = unfused_bytes(q, s)
         if needs_fused_loss(q, s, plan):

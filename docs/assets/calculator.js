@@ -161,7 +161,14 @@ function draw() {
   parts.push(`<rect class="lb-free" x="${from.toFixed(1)}" y="20" width="${(end - from).toFixed(1)}" height="34"/>`, `<rect class="lb-card-edge" x="2" y="12" width="${(end - 2).toFixed(1)}" height="50"/>`);
   figure.firstElementChild.innerHTML = parts.join("");
   const whose = serving && question.devices > 1 ? `of ${napkin.words(question.devices)} ${device.name} together` : `of one ${device.name}`;
-  figure.lastElementChild.textContent = `The frame is the ${napkin.size(memory)} ${whose}. In it: ${kept.map(([name, bytes]) => `${name} ${napkin.size(bytes)}`).join(", ")}; ${napkin.size(free)} kept free.`;
+  const says = figure.lastElementChild;
+  says.textContent = `The frame is the ${napkin.size(memory)} ${whose}. In it: `;
+  kept.forEach(([name, bytes], i) => {
+    const key = document.createElement("i");
+    key.className = `lb-part-${i}`;
+    says.append(key, ` ${name} ${napkin.size(bytes)}${i + 1 < kept.length ? ", " : "; "}`);
+  });
+  says.append(`${napkin.size(free)} kept free.`);
 }
 
 const shown = {}; // the elements of each result, by its key: an opened one stays open while one types

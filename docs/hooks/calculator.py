@@ -322,9 +322,9 @@ def address(section: str) -> str:
 
 
 def formulas_table(lectures: Path, sections: Mapping[str, str]) -> str:
-    """Every formula of `napkin.py`: its name and arguments, what it gives, and the section that proves it."""
+    """Every function of `napkin.py`: name and arguments, what it gives, and the section that proves it."""
     tree = ast.parse((lectures / "napkin.py").read_text(encoding="utf-8"))
-    lines = ["| formula | what it gives | shown in |", "|---|---|---|"]
+    lines = ["| function | what it gives | shown in |", "|---|---|---|"]
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
             said, keys = docstring(node)

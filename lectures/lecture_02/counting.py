@@ -13,6 +13,7 @@ from litbook import aside, explore, misbelief, note, question
 
 from .figures import plot_box
 from .measure import arithmetic, counted, dense_peak
+from .tiling import a_matmul_in_tiles_loads_less
 
 
 def counting_flops() -> None:
@@ -28,6 +29,7 @@ def counting_flops() -> None:
     a_forward_pass_costs_two_per_parameter()
     not_everything_else_is_linear()
     cheap_in_flops_is_not_cheap_in_time()
+    a_matmul_in_tiles_loads_less()
     a_rate_times_a_time_is_work()
 
 

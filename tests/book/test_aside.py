@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import markdown
 import pytest
 from tests.book.test_page import SITE, ids
-from tests.running import REPO, record, section
+from tests.running import REPO, record
 
 from litbook.html import page
 from litbook.notebook import ipynb
@@ -134,17 +134,9 @@ def test_the_contents_mark_asides_and_say_how_long_the_core_takes(made: model.Re
     assert '<li class="lb-off"><a href="part/#beside">Off the path</a> <small>aside </small>' in body
     assert '<li><a href="part/#core">The core</a>' in body
     assert (
-        '<p class="lb-path">The core: 1 section, about 15 minutes to read (21 words at 200 a minute, '
-        "1 lines of code at 10, 0 questions at one). Beside it: 3 asides, folded on the pages.</p>"
+        '<p class="lb-path">The core: 1 section, about 15 minutes to read. '
+        "Beside it: 3 asides, folded on the pages.</p>"
     ) in body
-
-
-def test_one_question_is_no_questions(tmp_path: Path) -> None:
-    text = section('question("x?", answer=1)').replace("    one()", "    one()\n    two()", 1)
-    made = record(
-        tmp_path, text.replace("import ", "import aside, ", 1) + "\n\n@aside\ndef two() -> None:\n    pass\n"
-    )
-    assert "lines of code at 10, 1 question at one). Beside" in page.pages(made)["index.md"]
 
 
 def test_a_lecture_without_asides_counts_none(tmp_path: Path) -> None:

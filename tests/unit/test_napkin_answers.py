@@ -65,14 +65,14 @@ def test_a_32b_on_four_gpus_does_not_fit_and_nine_is_the_first_number_that_does(
     assert [(it.text, it.fields) for it in found.changes] == [
         (
             (
-                "LoRA: bfloat16 weights frozen, adapters by AdamW: about 7.6 hours, 30 GPU-hours, price 61 at 2 an hour; 29.62 GB of 72 GB;"
+                "LoRA: bfloat16 weights frozen, adapters by AdamW: about 7.6 hours, 30 GPU-hours, $61 at $2 a GPU-hour; 29.62 GB of 72 GB;"
                 " but it trains adapters alone, beside frozen weights"
             ),
             {"recipe": "lora"},
         ),
         (
             (
-                "offload the optimizer's state to host memory: about 16 hours, 64 GPU-hours, price 130 at 2 an hour; 6.3 hours of it wait for the"
+                "offload the optimizer's state to host memory: about 16 hours, 64 GPU-hours, $130 at $2 a GPU-hour; 6.3 hours of it wait for the"
                 " host at 1 microbatch in a step, less with more of them; 45.47 GB of 72 GB, 393.2 GB in host memory"
             ),
             {"offload": "yes"},
@@ -462,7 +462,7 @@ def test_what_is_an_h100s_is_said_of_other_devices() -> None:
     line = "--job finetune --devices 1 --recipe qlora --context 2048 --tokens 10M"
     plain = ask("Llama-2-7B", line, "RTX 4090")
     assert plain.warnings == [
-        "Assumed as for an H100: the price of 2 an hour, the MFU of 0.4 (Llama 3's). Give those of your RTX 4090.",
+        "Assumed as for an H100: the price of $2 a GPU-hour, the MFU of 0.4 (Llama 3's). Give those of your RTX 4090.",
         "No energy is given, because the power of your RTX 4090 is not known here: type it.",
         "QLoRA dequantizes each weight at every use. That is not counted, so its hours are LoRA's, and too few.",
     ]

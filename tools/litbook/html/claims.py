@@ -22,9 +22,7 @@ from litbook.page.margin import PLAIN, SIGNS, WORDS
 
 LONG = 28  # characters of a value beside its test
 # What sides differ by: then both stand beside the sentence.
-DIFFERENT = (" < ", " > ", " <= ", " >= ", " != ", " ≠ ", " ≈ ")
-# Calls that compare within a tolerance, and the one that they have where none is named.
-TOLERANCES = {"torch.allclose(": "rtol=1e-5", "math.isclose(": "rel_tol=1e-9"}
+DIFFERENT = (" < ", " > ", " ≤ ", " ≥ ", " ≠ ", " ≈ ")
 
 
 class ClaimSayer:
@@ -118,11 +116,7 @@ def _beside(entry: ClaimVerdict, test: str) -> str:
     if entry.verdict != "holds":
         return test
     if not entry.alike and any(sign in entry.sides for sign in DIFFERENT):
-        bound = next((bound for call, bound in TOLERANCES.items() if test.startswith(call)), "")
-        sides = entry.sides
-        for sign, said in (" != ", " ≠ "), (" <= ", " ≤ "), (" >= ", " ≥ "):
-            sides = sides.replace(sign, said)
-        return f"{sides} ({bound})" if bound and not sides.endswith(")") else sides
+        return entry.sides
     one = entry.alike
     known = not one or one in PLAIN or len(one) > LONG or _bare(one) in _bare(test)
     return test if known else f"{test} · {one}"

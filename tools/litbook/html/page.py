@@ -115,7 +115,9 @@ def lecture_overview(lectures: Sequence[LectureRuns]) -> Html:
         time = _("{time} to read", time=reading_time.hours(edition.sitemap))
         rows.append(tag("p", title, tag("small", " · ", time)))
         if links:
-            summary = tag("summary", ngettext("{n} part", "{n} parts", len(links)))
+            first = elements.join((sitemap.plain_title(part) for part in edition.sitemap.parts[:FEW]), ", ")
+            more = ngettext(" and {n} more part", " and {n} more parts", len(links) - FEW)
+            summary = tag("summary", first, more if len(links) > FEW else "")
             rows.append(tag("details", summary, tag("ol", *(tag("li", link) for link in links))))
     return tag("div", *rows, class_="lb-all", data_search_exclude="1")
 
@@ -367,9 +369,10 @@ def _entry(book: Sitemap, part: Section) -> Html:
     mine = book.sections(page)
     asides = sum(section.aside for section in record.children(part))
     core = len(theses) - asides
-    counted = [ngettext("{n} section", "{n} sections", core)] if core else []
-    counted += [ngettext("{n} aside", "{n} asides", asides)] if asides else []
-    says = [reading_time.minutes(book, mine, short=True), ", ".join(counted)]
+    counted = (
+        ngettext("{n} section", "{n} sections", core) if core else ngettext("{n} aside", "{n} asides", asides)
+    )
+    says = [reading_time.minutes(book, mine, short=True), counted if theses else ""]
     summary = tag("summary", elements.join(filter(None, says), " · "))
     return tag("div", title, tag("details", summary, tag("ul", *theses)), class_="lb-part")
 

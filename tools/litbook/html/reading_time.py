@@ -25,26 +25,19 @@ def line(book: Sitemap) -> Html:
     Pages are no sections, but what they say and do is read, too, as is what the contents page says.
     """
     every = [section for section in book.record.sections if section.kind != "module"]
-    core = [section for section in every if not section.aside]
     leaves = [section for section in every if section.kind != "main" and section not in book.parts]
     asides = sum(section.aside for section in leaves)
     if not asides:
         return elements.NOTHING
-    words, code, asked = _count_content(book, core)
     sections = len(leaves) - asides
     there = ngettext(
-        "The core: {n} section, {time} to read", "The core: {n} sections, {time} to read", sections,
+        "The core: {n} section, {time} to read.", "The core: {n} sections, {time} to read.", sections,
         time=hours(book),
-    )  # fmt: skip
-    rate = _(
-        "({words} words at {fast} a minute, {lines} lines of code at {slow}, {questions}).",
-        words=number(words), fast=WORDS, lines=number(code), slow=LINES,
-        questions=ngettext("{n} question at one", "{n} questions at one", asked),
     )  # fmt: skip
     beside = ngettext(
         "Beside it: {n} aside, folded on the pages.", "Beside it: {n} asides, folded on the pages.", asides
     )
-    return elements.tag("p", there, " ", rate, " ", beside, class_="lb-path")
+    return elements.tag("p", there, " ", beside, class_="lb-path")
 
 
 def hours(book: Sitemap) -> str:

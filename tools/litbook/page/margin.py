@@ -28,6 +28,9 @@ AS_SIGNS = {
     "torch.allclose(": " ≈ ",
     "math.isclose(": " ≈ ",
 }
+# What such a call takes for equal where it names no tolerance, and the signs of comparisons.
+USUAL = {"torch.allclose(": "rtol=1e-5", "math.isclose(": "rel_tol=1e-9"}
+COMPARED = {" == ": " = ", " != ": " ≠ ", " <= ": " ≤ ", " >= ": " ≥ "}
 SIGNS = {"holds": "✓", "fails": "✗", "not-reached": "–", "needs-device": "○"}
 OLDER = "older"  # what a claim needs that was recorded, but from another text than today's
 WORDS = {
@@ -267,9 +270,12 @@ def _with_signs(claim: Claim, sides: int) -> Claim:
     """The claim with signs in its form where a call compares; a tolerance stands behind it."""
     for called, sign in AS_SIGNS.items():
         if sides == 2 and claim.form[:2] == (called, ", "):
-            bound = claim.form[2].removesuffix(")").strip(", ")
+            bound = claim.form[2].removesuffix(")").strip(", ") or USUAL.get(called)
             claim = replace(claim, form=("", sign, f" ({bound})" if bound else ""))
-    return replace(claim, form=tuple(part.replace(" == ", " = ") for part in claim.form))
+    form = claim.form
+    for written, sign in COMPARED.items():
+        form = tuple(part.replace(written, sign) for part in form)
+    return replace(claim, form=form)
 
 
 def _one_side(claim: Claim, shown: Sequence[str]) -> str | None:

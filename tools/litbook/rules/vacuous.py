@@ -2,7 +2,8 @@
 
 In goes a record, which keeps both sides of every comparison; out come problems. Each comparison of a claim is
 looked at, and each call with two arguments (`torch.equal(a, b)`). Of a claim that ran more than once only the
-text says something: the record keeps the sides of one time. Where zero is the point, `# @zero: why` says so.
+text says something: the record keeps the sides of one time. Where zero is the point,
+`# @allow vacuous: why` says so.
 """
 
 from __future__ import annotations

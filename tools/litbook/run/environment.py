@@ -86,7 +86,7 @@ def why_none(kind: DeviceKind) -> str:
         return f"torch {torch.__version__} is built without {kind.label}{install}"
     hidden = os.environ.get(kind.hidden_by)
     seen = f"; {kind.hidden_by} is {hidden!r}" if hidden is not None else ""
-    look = ", and at ".join(filter(None, [*kind.driver[:1], kind.hidden_by]))
+    look = ", and at ".join(filter(None, [*kind.driver[:1], kind.hidden_by])) or "the driver's own tool"
     return f"torch {torch.__version__} sees none{seen}\n    look at {look}"
 
 
