@@ -8,7 +8,7 @@ from .guesses import guesses
 from .prompts import prompts_between_tokens
 from .two_waits import two_waits
 
-__beside__ = ("counters", "units", "wire")
+__beside__ = ("counters", "units")
 
 
 def main() -> None:
@@ -29,9 +29,9 @@ def main() -> None:
     a_batch_that_never_ends()
     note("**The cache as memory.** Pages, shared prefixes, and fewer bytes for keys and values.")
     the_cache_as_memory()
-    note("**Prompts between tokens.** Long prompts and short waits on the same GPUs, or on different ones.")
+    note("**Prompts between tokens.** Long prompts and short waits on the same GPU, and a wait that more GPUs do not shorten.")
     prompts_between_tokens()
     note("**Guesses.** A small model guesses, and the large one verifies with arithmetic that would be idle.")
     guesses()
-    note("**The bill.** Money and energy per token, and what experts change.")
+    note("**The bill.** What a token costs, and what experts change.")
     the_bill()

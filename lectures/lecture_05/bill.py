@@ -1,4 +1,4 @@
-"""The bill: what a million tokens cost, in and out, in money and energy, and experts at a batch."""
+"""The bill: what a million tokens cost, in and out, and experts at a batch."""
 import math
 
 import torch
@@ -22,7 +22,6 @@ def the_bill() -> None:
         the number of tokens per hour. Here all that this lecture has counted comes together.
     """)
     a_generated_token_costs_more()
-    a_batch_saves_energy()
     a_batch_reads_most_experts()
 
 
@@ -143,48 +142,6 @@ def a_generated_token_costs_more() -> None:
         hint="How many sequences share a step in each case?",
         wrong={"A step takes half the time; look at how many sequences share it.": 2.0, "Half the step does not mean the same price: look at the batch.": 1.0},
         why="A step of `10` ms leaves `6` ms for `60` caches, and a step of `20` ms left `16` ms for `160`. So a token costs `10/60 = 1/6` ms of the GPU instead of `20/160 = 1/8` ms.")
-
-
-@aside
-def a_batch_saves_energy() -> None:
-    """A batch shares the energy of a step."""
-    note(r"""
-        How much energy does a token cost?
-
-        The power of a GPU is given in watts, joules per second. By hand: a GPU of $500$ W that
-        generates $100$ tokens per second uses $500 / 100 = 5$ J per token. With $1000$ tokens per
-        second it is $0.5$ J.
-
-        The energy per token falls with the batch just as the price does, because a step needs power
-        for its whole time, and all sequences share that time. An H100 is rated at `700` W
-        [@nvidia-h100]. The estimate below multiplies the rating by the lower bound of the time of a
-        step. A GPU that waits for memory draws less, and a real step takes longer, so it may be off
-        in both directions:
-    """)
-    watts = 700
-    alone = watts * step_seconds(1, 2048)  # @inspect round(alone, 2) as J
-    shared = watts * step_seconds(64, 2048) / 64  # @inspect round(shared, 3) as J
-    assert [round(alone, 2), round(shared, 3)] == [3.19, 0.105], \
-        "A token costs about 3.19 J for one sequence, and 0.105 J in a batch of 64."
-    prompt = watts * prefill_flops(2048) / PEAK / 2048  # @hide
-    assert round(prompt, 2) == 0.01, "A token of a prompt costs 0.01 J at peak."  # @hide
-    answer = 600 * shared / HOUR  # watt hours  # @inspect round(answer, 4) as Wh
-    assert math.isclose(answer * HOUR, 600 * 0.105, rel_tol=0.001), \
-        "An answer of 600 tokens costs 600 times 0.105 J: 0.0175 watt hours."
-    per_hour = 64 / step_seconds(64, 2048) * HOUR  # tokens  # @hide
-    assert math.isclose(watts * HOUR / per_hour, shared), \
-        "The energy of an hour, divided by its tokens, is the same."  # @hide
-    note(rf"""
-        In a batch of `64`, a token costs a {alone / shared:.0f}th of the energy that it costs
-        alone, and not a $64$th, because the step takes longer: it reads `64` caches instead of one.
-    """)
-    question(r"""
-        Two requests could share the steps of one GPU, but run on two GPUs that each serve one user.
-        Nearly all of a step goes to reading the weights. How many times as much energy does a token
-        cost as on one shared GPU?
-    """, answer=2.0, check=(2 * 700 * 1.0) / (700 * 1.0), unit="times",
-        hint="How often are the weights read for both tokens?",
-        why="Both GPUs read all weights for a single token. Shared, one reading serves both tokens.")
 
 
 @aside

@@ -31,7 +31,6 @@ def the_cache_as_memory() -> None:
         This part is about where they are kept, what can be shared, and how to make them smaller.
     """)
     pages_waste_half_a_page()
-    paged_attention_is_attention()
     a_shared_prefix_is_computed_once()
     a_smaller_cache_lets_more_sequences_in()
     eight_bits_barely_change_attention()
@@ -51,7 +50,8 @@ def pages_waste_half_a_page() -> None:
         The other way is to allocate memory in *pages* of a fixed number of tokens, say $4$. The
         sequence gets its first page with its first token, the next one with the fifth token, and
         the third one with the ninth. Three pages have room for $12$ tokens, so room for $3$ is
-        unused. The list of a sequence's pages is its *page table*.
+        unused. The pages may be anywhere in memory: their numbers, in order, are the sequence's
+        *page table*, through which attention collects the keys and values.
 
         Only the last page can have unused room, because a new page is allocated only when the one
         before is full. The last page of a sequence may hold $1$, $2$, $3$ or $4$ tokens. Then room
@@ -136,7 +136,7 @@ def pages_waste_half_a_page() -> None:
 PAGE = 4  # tokens
 
 
-class PagedCache(Cache):  # @show
+class PagedCache(Cache):
     """The KV cache of one sequence in one layer, in pages of a pool that all sequences share."""
 
     def __init__(self, pool: Tensor, free: list[int]) -> None:
@@ -165,83 +165,6 @@ def new_pools(pages: int) -> list[tuple[Tensor, list[int]]]:
     shape = 2, pages, PAGE, SMALL.kv_heads, SMALL.head
     return [(torch.zeros(shape).double(), torch.randperm(pages).tolist())
             for _ in range(SMALL.layers)]
-
-
-@aside
-def paged_attention_is_attention() -> None:
-    """Attention over scattered pages gives the same result as over contiguous memory."""
-    note(r"""
-        The [pages](#pages_waste_half_a_page) of a sequence may be anywhere in memory, in any order.
-        Does attention still find the keys of every token?
-
-        By hand: pages of $4$ tokens, and a sequence whose *page table* is `[7, 2]`. Its first page
-        is number $7$, its second number $2$. Where is its sixth token, at position $5$? `5 // 4` is
-        $1$, so it is on the page of entry $1$, number $2$; and `5 % 4` is $1$, so at offset $1$.
-
-        It does not matter where a page is, because the keys and values are collected through the
-        table, in the order of the tokens, before attention uses them.
-
-        `PagedCache` does this, and replaces the usual cache of the `Transformer`. In each layer,
-        the model calls its method `extended`, which stores the keys and values of new tokens and
-        returns those of all tokens so far. There `self.pool[:, self.table]` picks the pages in the
-        order of the table, and `flatten` joins them to one row of tokens.
-
-        Each layer has a pool of `16` pages, shared by two sequences that take turns. `new_pools`
-        returns for each layer its pool, and the list of its free pages in random order. Each step
-        adds the token with the highest logit. Then each sequence runs again with the usual cache,
-        and every step is compared:
-    """)
-    model = Transformer(SMALL).double().requires_grad_(False)
-    prompts = [torch.randint(100, (1, 7)), torch.randint(100, (1, 5))]  # @unnoticed: 100: any tokens do
-    pools = new_pools(16)
-    caches = [[PagedCache(pool, free) for pool, free in pools]
-              for _ in prompts]
-    tokens = list(prompts)
-    paged: list[list[Tensor]] = [[], []]  # logits of each step
-    for _ in range(12):
-        for i in range(2):  # the sequences take turns
-            logits = model(tokens[i], caches[i])[:, -1]
-            tokens[i] = logits.argmax(dim=-1, keepdim=True)
-            paged[i].append(logits)
-    tables = [cache[0].table for cache in caches]  # of the first layer  # @inspect tables
-    for i, new in enumerate(prompts):  # first all of a prompt
-        contiguous = model.caches(1)  # for this sequence alone
-        for expected in paged[i]:  # compared with logits
-            logits = model(new, contiguous)[:, -1]
-            new = logits.argmax(dim=-1, keepdim=True)
-            assert torch.allclose(logits, expected), \
-                "With contiguous caches, each sequence alone, every step gives the same logits."
-    lengths = [cache[0].length for cache in caches]  # @hide
-    assert lengths == [7 + 11, 5 + 11], \
-        "The caches hold the prompts, and all new tokens but the last."  # @hide
-    assert [len(table) for table in tables] == [5, 4], \
-        "18 and 16 tokens need 5 and 4 pages of 4."  # @hide
-    assert not set(tables[0]) & set(tables[1]), "No page belongs to both sequences."  # @hide
-    assert tables != [sorted(table) for table in tables], \
-        "The pages are not in the order of memory."  # @hide
-    pages = set(tables[0] + tables[1])  # @hide
-    assert [len(pages) + len(free) for _, free in pools] == [16, 16], \
-        "All other pages are still free."  # @hide
-    for cache, other in zip(*caches):  # @hide
-        cache.table[0] = other.table[0]
-    wrong = model(tokens[0], caches[0])[:, -1]  # @hide
-    right = model(tokens[0], alone_cache(model, prompts[0], paged[0]))[:, -1]  # @hide
-    assert not torch.allclose(wrong, right), \
-        "With a page of the other sequence in a table, the logits are different."  # @hide
-    question(r"""
-        Pages have `16` tokens. In which entry of its page table, counted from `0`, does a sequence
-        find the token at position `100`, and at which offset of that page? Give two numbers.
-    """, answer=[100 // 16, 100 % 16], check=[6, 100 - 6 * 16],
-        hint="How many full pages come before it?",
-        why="Six pages hold positions `0` to `95`, so the token is on the seventh page, entry `6`, at offset `4`.")
-
-
-def alone_cache(model: Transformer, prompt: Tensor, paged: list[Tensor]) -> list[Cache]:  # @hide
-    """Contiguous caches after a prompt and the tokens with these logits, but the last."""
-    caches = model.caches(1)
-    new = torch.cat([logits.argmax(dim=-1, keepdim=True) for logits in paged], dim=1)
-    model(torch.cat([prompt, new[:, :-1]], dim=1), caches)
-    return caches
 
 
 def a_shared_prefix_is_computed_once() -> None:

@@ -1,11 +1,9 @@
-"""Prompts between tokens: chunks, two kinds of GPUs, and a floor under tensor parallelism."""
+"""Prompts between tokens: chunks, and a floor under tensor parallelism."""
 import torch
-import torch.distributed as dist
 from lecture_03.block import Transformer
 from lecture_03.published import SMALL
-from wire import HEADER, Wire, from_all_ranks
 
-from litbook import aside, explore, figure, misbelief, note, question, requires
+from litbook import aside, explore, figure, misbelief, note, question
 
 from .figures import plot_floor
 from .llama import (
@@ -26,7 +24,6 @@ def prompts_between_tokens() -> None:
         users wait for their next token. This part is about how to keep both waits short.
     """)
     chunks_of_a_prompt_share_steps()
-    two_kinds_of_gpus_hand_over_a_cache()
     tensor_parallelism_has_a_floor()
 
 
@@ -167,96 +164,6 @@ def chunks_of_a_prompt_share_steps() -> None:
     """, answer=5 * 133 + 10, check=sum([133] * 5 + [10]), unit="ms",
         hint="The users' next step comes after all prompts.",
         why="Each prefill delays all users. Chunks bound the wait: however many prompts arrive, each step has only so many tokens.")
-
-
-@aside
-@requires("linux, ranks=2")
-def two_kinds_of_gpus_hand_over_a_cache() -> None:
-    """Prefill and decode can run on GPUs of their own, if the KV cache is handed over."""
-    note(r"""
-        Prefill is compute-bound and decode is memory-bound. If each had a GPU of its own, no prompt
-        would delay a token. What has to be sent from one to the other?
-
-        Only the KV cache of the prompt and the next token to run, because the only thing that later
-        tokens use of earlier ones is their keys and values. By hand, for a small model: a key and a
-        value, in $2$ layers, for $2$ KV heads, of $8$ elements with $8$ bytes each, are
-        $2 \cdot 2 \cdot 2 \cdot 8 \cdot 8 = 512$ bytes per token. The cache of $19$ tokens has
-        $19 \cdot 512 = 9728$ bytes.
-
-        Two *ranks*, processes with memory of their own, do it with this model. Both have the same
-        weights, and a prompt of `20` tokens. Rank 0 runs over all tokens but the last, and sends
-        the keys and values of its caches, layer by layer. Rank 1 receives them and goes on with the
-        last token. `Wire` counts the bytes that a rank sends:
-    """)
-    rank = dist.get_rank()
-    model = Transformer(SMALL).double().requires_grad_(False)
-    prompt = torch.randint(100, (1, 20))
-    caches = model.caches(1)
-    if rank == 0:
-        model(prompt[:, :-1], caches)  # prefill
-    with Wire() as wire:
-        for cache in caches:
-            keys_and_values = cache.memory[:, :, :19].contiguous()
-            if rank == 0:
-                dist.send(keys_and_values, dst=1)
-            else:
-                dist.recv(keys_and_values, src=0)
-                cache.memory[:, :, :19] = keys_and_values
-    for cache in caches:
-        cache.length = 19
-    logits = model(prompt[:, -1:], caches)  # decode
-    assert torch.allclose(logits, model(prompt)[:, -1:]), \
-        "With the caches that were received, decode gives the same logits as a pass over the whole prompt."
-    token = 2 * 2 * 2 * 8 * 8  # bytes in the cache, as by hand
-    sent = from_all_ranks(wire.sent)  # by each rank  # @inspect sent as B
-    assert sent[0] == 19 * token + 4 * HEADER, \
-        "Rank 0 sends the caches of 19 tokens, and 4 headers of 48 bytes."
-    assert sent[1] < token, \
-        "Rank 1 sends only headers, less than the keys and values of one token."  # @hide
-    note(rf"""
-        [Headers](#lecture_04.the_kernel_counts_what_a_rank_sends) come with every message: two from
-        its sender, and one back from its receiver. Each of the `2` layers is a message, so rank 0
-        sends `4` headers, and rank 1 returns `2`: `2 * 48` is {sent[1]} bytes.
-
-        Is that fast enough? For Llama-3-8B and a prompt of `2048` tokens, let the network send
-        `50e9` bytes per second:
-    """)
-    handed = 2048 * KV_BYTES  # @inspect handed as B
-    sending = handed / 50e9  # @inspect sending as s
-    assert round(1e3 * sending, 1) == 5.4, \
-        "The cache has 268 MB, and sending it takes 5.4 ms."
-    part = sending / prefill_seconds(2048)  # @hide
-    assert 0.17 < part < 0.18, \
-        "That is 18 % of the prefill, by the lower bound."  # @hide
-    note(rf"""
-        Sending takes {part:.0%} of the time of the prefill, and only this request waits for it.
-
-        It remains to choose how many GPUs of each kind there are. By hand: a request needs $30$ ms
-        of prefill and $40$ ms of decode. Then $3$ prefill GPUs finish as many requests per ms as
-        $4$ decode GPUs, because $3 / 30 = 4 / 40$. So one decode GPU needs $30 / 40 = 0.75$ prefill
-        GPUs. For Llama-3-8B on an H100, prefill takes `prefill_seconds`. For each token of the
-        answer, decode takes a `64`th of a step, because `64` sequences share the step:
-    """)
-
-    def prefill_gpus(prompt: int, answer: int) -> float:
-        decode = sum(step_seconds(64, prompt + n) for n in range(answer)) / 64
-        return prefill_seconds(prompt) / decode
-
-    kinds = [(2048, 256), (512, 512), (8192, 128)]  # prompt, answer
-    ratios = [round(prefill_gpus(*kind), 2) for kind in kinds]  # @inspect ratios
-    assert ratios == [0.76, 0.14, 2.65], \
-        "One decode GPU needs 0.76, 0.14 or 2.65 prefill GPUs."
-    note(r"""
-        The mix depends on the requests: chats with short prompts need mostly decode GPUs, and
-        summaries of long documents need mostly prefill GPUs. So such services choose it for the
-        requests that they get [@zhong2024].
-    """)
-    question(r"""
-        A service answers only with yes or no: one token, which prefill itself gives. Of `10` GPUs,
-        how many should decode?
-    """, answer=0, check=sum(step_seconds(64, 2048 + n) for n in range(0)) / 64, unit="GPUs",
-        hint="How many decode steps does such a request need?",
-        why="Prefill gives the first token. With nothing after it, there is no decode step, and nothing to hand over.")
 
 
 @aside
