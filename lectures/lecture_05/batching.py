@@ -54,9 +54,9 @@ def a_fixed_batch_waits_for_its_longest() -> None:
         H_B = 1 + \frac{1}{2} + \frac{1}{3} + \dots + \frac{1}{B}
         $$
 
-        times the mean length. So each slot is reserved for $H_B$ mean lengths. Its sequence runs
-        for only one mean length on average, and then the slot is empty. So the busy share should be
-        $1/H_B$. Draw `2000` batches of `32` slots, a row per batch; `harmonic` is $H_{32}$:
+        times the mean length. Each slot is reserved for that time, and its own sequence runs for
+        one mean length on average. So the busy share should be $1/H_B$. Draw `2000` batches of `32`
+        slots, a row per batch; `harmonic` is $H_{32}$:
     """)
     lengths = torch.empty(2000, 32).exponential_()  # in units of the mean
     longest = lengths.max(dim=1).values
@@ -67,24 +67,9 @@ def a_fixed_batch_waits_for_its_longest() -> None:
     # Drawn with ten seeds, the product was between 0.993 and 1.005.
     assert math.isclose(busy, 1 / harmonic, rel_tol=0.02), \
         "With 32 slots, the busy share is 1/H to within 2 %: about a quarter."
-    shares, harmonics = {}, {}  # @hide
-    for slots in (8, 128):  # @hide
-        drawn = torch.empty(4000, slots).exponential_()
-        shares[slots] = (drawn.mean() / drawn.max(dim=1).values.mean()).item()
-        harmonics[slots] = sum(1 / k for k in range(1, slots + 1))
-        assert math.isclose(shares[slots], 1 / harmonics[slots], rel_tol=0.03), \
-            "With 8 and with 128 slots it is also 1/H, to within 3 %."
-    assert shares[128] < busy < shares[8], \
-        "The larger the batch, the smaller its busy share."  # @hide
     even = torch.ones(2000, 32)  # @hide
     assert even.sum() == 32 * even.max(dim=1).values.sum(), \
         "If all lengths are equal, no slot is ever empty."  # @hide
-    note(rf"""
-        So {1 - busy:.0%} of the slot-steps of such batches are lost. With `8` slots $1 - 1/H_8$ is
-        $1 - 1/{harmonics[8]:.2f}$, or {1 - 1 / harmonics[8]:.0%}. With `128` slots it is
-        $1 - 1/{harmonics[128]:.2f}$, or {1 - 1 / harmonics[128]:.0%}, because the longest of many
-        sequences is longer than the longest of a few.
-    """)
     question(r"""
         Four answers of `2`, `2`, `2` and `10` tokens are decoded in one fixed batch of four slots.
         What is the busy share, in percent?
@@ -115,11 +100,11 @@ def a_slot_is_refilled_at_once() -> None:
 
         Nothing prevents this, because the sequences of a step need not have the same length: they
         share only the weights, and each attends to its own cache. So a scheduler can decide before
-        *every step* which sequences are in the batch. This is *continuous batching* [@orca]. (The
-        prompt of a new request needs a prefill first, which this count leaves out.)
+        *every step* which sequences are in the batch. This is *continuous batching* [@orca].
 
-        The scheduler `serve` counts the steps. `waiting` has the lengths of the answers not yet
-        started. `running` has, for each answer in a slot, the number of tokens still to generate:
+        The scheduler `serve` counts the decode steps, without prefill. `waiting` has the lengths of
+        the answers not yet started. `running` has, for each answer in a slot, the number of tokens
+        still to generate:
     """)
 
     def serve(  # @stepover
@@ -226,24 +211,13 @@ def a_slot_is_refilled_at_once() -> None:
         "A single slot is always busy."  # @hide
     assert [round(share, 2) for share in grid[128].values()] == [0.19, 0.81], \
         "With 128 slots, fixed batches keep them busy 19 % of the time, and refilling 81 %."  # @hide
-    more, more_refilled = (128 * grid[128][way] / (8 * grid[8][way]) for way in ("fixed batches", "refilled"))  # @hide
+    more = 128 * grid[128]["fixed batches"] / (8 * grid[8]["fixed batches"])  # @hide
     assert 8 < more < 9, \
         "From 8 to 128 slots, fixed batches give 8 times as many tokens per step, not 16 times."  # @hide
-    assert round(more_refilled) == 13, \
-        "Refilled slots give 13 times as many."  # @hide
-    of_8, of_128 = (sum(1 / k for k in range(1, slots + 1)) for slots in (8, 128))  # @hide
-    expected = 128 / 8 * of_8 / of_128  # @hide
-    assert 8 < expected < 8.01, \
-        "By the harmonic numbers, it would be 8.0 times as many in fixed batches."  # @hide
     misbelief("Twice as many slots give twice as many tokens per step.", rf"""
         Not in fixed batches: the more slots, the longer the longest answer that all others wait
         for. With the `2048` answers of the bars above, `128` slots gave only {more:.1f} times as
-        many tokens per step as `8`. By [@eq:harmonic], the longest answer has {of_8:.2f} times the
-        mean length with `8` slots, and {of_128:.2f} times with `128`. So it should be
-        $16 \cdot {of_8:.2f} / {of_128:.2f}$, or {expected:.1f} times as many.
-
-        With refilling it was {more_refilled:.0f} times. It is less than {128 / 8:.0f}, because near
-        the end no answer waits any more, and slots stay empty.
+        many tokens per step as `8`, and not `16` times.
     """)
     question(r"""
         There are two slots, and a free slot is refilled in the next step. Answers of `4`, `1`, `1`
@@ -285,48 +259,24 @@ def requests_in_flight_are_rate_times_time() -> None:
         \text{requests in flight} = \text{requests per second} \cdot \text{seconds of each}.
         $$
 
-        By hand, that is $1.5 = 3/4 \cdot 2$. Now let `4000` requests arrive at random steps, `0.05`
-        per step on average, and stay for a random number of steps, `600` on average. The sum of
-        arrivals minus departures so far is the number in flight:
+        By hand, that is $1.5 = 3/4 \cdot 2$.
+
+        In decode, the requests in flight are the batch. The time of each depends on the batch
+        itself: the more sequences share a step, the longer it takes. Let $10$ requests arrive per
+        second, each for an answer of $600$ tokens, with about `2048` tokens in its cache. For
+        Llama-3-8B on an H100, reading the weights takes $a = 4.48$ ms and reading a cache
+        $c = 0.08$ ms. So with $B$ sequences in the batch, a [step](#a_step_is_a_sum) takes
+        $a + B c$, and a request stays for $600$ steps. By Little's law
+        $B = 10 \cdot 600 \cdot (a + B c)$, which gives $B = 6000 a / (1 - 6000 c)$:
     """)
     squares = torch.tensor([[1, 1, 0, 0], [0, 1, 1, 1], [0, 0, 0, 1]]).double()  # @hide
     assert squares.sum(dim=0).mean() == 3 / 4 * squares.sum(dim=1).mean() == 1.5, \
         "By hand, 1.5 in flight are 3/4 per second times 2 seconds."  # @hide
-    gaps = torch.empty(4000).exponential_() / 0.05
-    arrivals = gaps.cumsum(0).long()  # @unnoticed: .long() -> .int(): whole steps in either
-    stays = (600 * torch.empty(4000).exponential_()).ceil().long()
-    steps = int((arrivals + stays).max())
-    change = torch.bincount(arrivals, minlength=steps + 1)
-    change -= torch.bincount(arrivals + stays, minlength=steps + 1)
-    in_flight = change.cumsum(0)[:steps].double().mean().item()  # @inspect round(in_flight, 1) as requests
-    law = (4000 / steps) * stays.double().mean().item()  # @inspect round(law, 1) as requests
-    assert math.isclose(in_flight, law), \
-        "The mean number in flight is the arrival rate times the mean time of each."
-    # Drawn with ten seeds, it was between 28.4 and 30.
-    expected = 0.05 * 600  # @hide
-    assert math.isclose(in_flight, expected, rel_tol=0.08), \
-        "That is 0.05 * 600 = 30, to within 8 %."
-    note(r"""
-        Back to the batch, which is the requests in flight. The time of each now depends on the
-        batch itself: the more sequences share a step, the longer it takes. Let $10$ requests arrive
-        per second, each for an answer of $600$ tokens, with about `2048` tokens in its cache.
-        Reading the weights takes $a = 4.48$ ms and reading a cache $c = 0.08$ ms. So with $B$
-        sequences in the batch, a step takes $a + B c$, and a request stays for $600$ steps. By
-        Little's law $B = 10 \cdot 600 \cdot (a + B c)$, which gives $B = 6000 a / (1 - 6000 c)$:
-    """)
     a, c = 2 * WEIGHTS / BANDWIDTH, 2048 * KV_BYTES / BANDWIDTH
     share = 6000 * c  # of the time, to read caches  # @inspect share as %
     batch = 6000 * a / (1 - share)  # @inspect round(batch, 1) as sequences
     assert 51 < batch < 53, \
         "On average 52 sequences are in the batch."
-    full = next(rate for rate in range(1, 99) if rate * 600 * c >= 1)  # @hide
-    assert full == 21, "From 21 requests per second on, the GPU cannot keep up."  # @hide
-    note(rf"""
-        The service generates $6000$ tokens per second, and for each of them a cache is read. So
-        {share:.0%} of the time goes to caches, however large the batch is. If $6000 c$ reached $1$,
-        reading caches alone would take all the time, and the batch would grow without end. This
-        happens at {full} requests per second.
-    """)
     generator = torch.Generator().manual_seed(1)  # @hide
     when = (torch.empty(6000).exponential_(generator=generator) / 10).cumsum(0).tolist()  # @hide
     clock, admitted, done, sizes, ends = 0.0, 0, 0, 0.0, deque[int]()  # @hide
@@ -368,20 +318,17 @@ def waiting_grows_with_the_load() -> None:
 
         How long does a prompt take at load $\rho$, from its arrival to the first token (TTFT)? Call
         the mean of this time $T$, waiting and prefill together. Let prompts arrive at random,
-        independently of each other, with prefill times that are exponentially distributed. We
-        measure time in mean prefill times, so a prefill takes $1$ on average. In this unit the load
-        is the arrival rate: $\rho$ prompts arrive per unit of time.
+        independently of each other, with prefill times that are exponentially distributed, $1$ on
+        average. Then the load is the arrival rate: $\rho$ prompts arrive per unit of time.
 
-        - How many prompts are there, waiting or in prefill? By
-          [Little's law](#requests_in_flight_are_rate_times_time), it is the arrival rate times the
-          time of each: $\rho T$ on average.
-        - An arriving prompt finds on average as many prompts as there are at any other moment,
-          $\rho T$, because prompts arrive at random, whether the queue is long or short. (In the
-          pairs above it is not so: the second prompt always finds the first.)
-        - It waits for these $\rho T$ prompts. Each that is still in the queue takes $1$ on average.
-          The one in prefill has on average a full $1$ still to go, however long it has been
-          running: this is a property of the exponential distribution. Then the arriving prompt
-          takes $1$ itself.
+        - By [Little's law](#requests_in_flight_are_rate_times_time), the mean number of prompts in
+          the queue and in prefill is the arrival rate times the time of each: $\rho T$.
+        - An arriving prompt finds this number on average, because it may arrive at any moment,
+          whether the queue is long or short.
+        - Each that it finds takes $1$ on average before it is done. That is so even for the one in
+          prefill, because an exponentially distributed time has on average a full $1$ still to go,
+          however long it has been running.
+        - Then the arriving prompt takes $1$ itself.
 
         So $T = \rho T + 1$. Solved for $T$ [@kleinrock1975]:
 
@@ -417,30 +364,23 @@ def waiting_grows_with_the_load() -> None:
         ends = start + 1
     assert waits == [0, 1, 0, 1, 0, 1], \
         "Of the pairs by hand, every second prompt waits for 1 s."  # @hide
-    def by_walk(load: float, equal: bool = False) -> float:  # @hide
+    def by_walk(load: float) -> float:  # @hide
         # Drawn with ten seeds, it was off by at most 3 %.
         prefills, gaps = torch.empty(2, 10**6).double().exponential_()
-        level = ((torch.ones_like(gaps) if equal else prefills) - gaps / load).cumsum(0)
+        level = (prefills - gaps / load).cumsum(0)
         return float(1 + (level - level.cummin(0).values.clamp(max=0)).mean())
 
     walks = [by_walk(load) for load in (0.5, 0.8, 0.9)]  # @hide
     assert all(math.isclose(w, f, rel_tol=0.05) for w, f in zip(walks, (2, 5, 10))), \
         "The backlog of a million prompts, as a random walk above its lowest point, gives 2, 5 and 10 prefill times, to within 5 %."  # @hide
-    waiting = [by_walk(load, equal=True) - 1 for load in (0.5, 0.8)]  # @hide
-    assert all(math.isclose(wait, half, rel_tol=0.05) for wait, half in zip(waiting, (1 / 2, 4 / 2))), \
-        "If all prefills take equally long, prompts wait half as long, to within 5 %: 0.5 and 2 prefill times instead of 1 and 4."  # @hide
     note(r"""
         With a prefill of `30` ms on average, the first token comes after $30 / (1 - 0.5) = 60$ ms
-        at half load, after $30 / (1 - 0.8) = 150$ ms at a load of $80$ percent, and after
-        $30 / (1 - 0.9) = 300$ ms at $90$ percent. So the idle tenth is not waste: with an idle
-        twentieth, it would be $30 / (1 - 0.95) = 600$ ms.
-
-        The formula is for prefill times that differ a lot. If all prompts had the same length, the
-        waiting time (not the prefill itself) would be half as long, and would grow with the load in
-        the same way. In vLLM, the metric `vllm:num_requests_waiting` is the length of the queue.
+        at half load, after $30 / (1 - 0.9) = 300$ ms at $90$ percent, and after
+        $30 / (1 - 0.95) = 600$ ms at $95$ percent. So the idle tenth is not waste: with half of it,
+        the first token comes twice as late.
     """)
-    assert [round(30 / idle) for idle in (0.5, 0.2, 0.1, 0.05)] == [60, 150, 300, 600], \
-        "These are 2, 5, 10 and 20 times 30 ms."  # @hide
+    assert [round(30 / idle) for idle in (0.5, 0.1, 0.05)] == [60, 300, 600], \
+        "These are 2, 10 and 20 times 30 ms."  # @hide
 
     def ttft(load: int) -> dict[str, float]:  # @hide
         torch.manual_seed(load)

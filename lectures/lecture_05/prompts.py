@@ -35,16 +35,14 @@ def chunks_of_a_prompt_share_steps() -> None:
 
         By hand: a decode step takes $10$ ms and a prefill $100$ ms. If the whole prompt runs before
         the next step, each user waits $100 + 10 = 110$ ms for one token. Now cut the prompt into
-        $10$ *chunks* of $10$ ms, and run one chunk with each step. Even if the chunk came on top of
-        the decode step, a step would take $10 + 10 = 20$ ms. So each user waits at most $20$ ms
-        instead of $10$ for each of $10$ tokens, and nobody waits $110$ ms.
-
-        In fact a step can be shorter than the sum. A chunk and the users' tokens go through the
-        model in the same pass, because all tokens are multiplied by the same weights, whichever
-        sequence they belong to. So the weights are read once for both.
+        $10$ *chunks* of $10$ ms, and run one chunk with each step. Then a step takes at most
+        $10 + 10 = 20$ ms, and nobody waits $110$ ms.
 
         The prompt can be cut, because the keys and values of earlier chunks stay in the cache,
         where later chunks find them. This is *chunked prefill* [@sarathi].
+
+        A step can even be shorter than the sum, because a chunk and the users' tokens go through
+        the model in the same pass, which reads the weights once for both.
 
         First, are the results the same? A small model runs over a prompt of `30` tokens at once,
         which gives the logits `whole`, and in chunks of `8`:
@@ -86,18 +84,12 @@ def chunks_of_a_prompt_share_steps() -> None:
         "In chunks of 512 tokens, no step takes more than 1.7 times as long as a normal one."
     assert 1.03 < longest_192 / normal < 1.04, \
         "In chunks of 192 tokens, no step takes even 4 % longer than a normal one."
-    own_cache = (8192 - 8192 % 192) * KV_BYTES / BANDWIDTH  # @hide
-    assert 0.85 < own_cache / (longest_192 - normal) < 0.95, \
-        "Nine tenths of what the longest of these steps takes more go to reading the prompt's own cache."  # @hide
     parts = [prefill_seconds(8192), 64 * 2 * WEIGHTS / PEAK, 64 * 2048 * KV_BYTES / BANDWIDTH]  # @hide
     assert [round(1e3 * part, 1) for part in (*parts, sum(parts), at_once)] == [133.3, 1, 5.1, 139.4, 139.4], \
         "At once, 133.3 ms are the prompt's, 1.0 ms is the arithmetic for the users, and 5.1 ms go to their caches."  # @hide
     assert 295 < PEAK / BANDWIDTH < 296, \
         "While the weights are read, there is time for the arithmetic of 295 tokens."  # @hide
     per_token = 2 * WEIGHTS / PEAK  # @hide
-    hidden = [c for c in range(64, 512, 8) if mixed_step(c, 0) == normal]  # @hide
-    assert max(hidden) == 240, \
-        "The first chunk may have 240 tokens without any cost, if it is a multiple of 8."  # @hide
     note(rf"""
         At once, the {1e3 * at_once:.1f} ms are {1e3 * parts[0]:.1f} ms for the prompt,
         {1e3 * parts[1]:.1f} ms for the matmuls of the users' `64` tokens, and {1e3 * parts[2]:.1f}
@@ -106,16 +98,10 @@ def chunks_of_a_prompt_share_steps() -> None:
         Why do chunks of `192` tokens cost the users nearly nothing? Reading the weights takes
         {1e3 * reading:.2f} ms. The matmuls of one token take {1e3 * per_token:.5f} ms, and
         ${1e3 * reading:.2f} / {1e3 * per_token:.5f}$ is {reading / per_token:.0f}. So while the
-        weights are read, there is time for the matmuls of {reading / per_token:.0f} tokens, and the
-        users have only `64`. That leaves $295 - 64 = 231$ tokens of the prompt: the chunk uses
-        arithmetic units that would be idle. (Its attention also needs some arithmetic, so slightly
-        fewer tokens are free.)
+        weights are read, there is time for the matmuls of {reading / per_token:.0f} tokens, and
+        `64` users and a chunk of `192` are only $64 + 192 = 256$.
 
-        What a chunk adds is mostly the reading of the prompt's own cache. Before the last chunk it
-        has {8192 - 8192 % 192} tokens, and reading them takes {1e3 * own_cache:.2f} ms,
-        {own_cache / normal:.0%} of a normal step.
-
-        But the prompt pays: its own first token comes after all of its chunks.
+        The prompt pays: its own first token comes after all of its chunks.
     """)
     sizes = [128, 192, 256, 512, 1024, 2048, 8192]  # @hide
     rows = [(c, len(steps_of(c)), 1e3 * max(steps_of(c)), 1e3 * sum(steps_of(c))) for c in sizes]  # @hide
@@ -182,9 +168,7 @@ def tensor_parallelism_has_a_floor() -> None:
         - $4 + 2 = 6$ ms on $2$ GPUs,
         - $1 + 2 = 3$ ms on $8$ GPUs, and never less than $2$ ms.
 
-        (One GPU needs no all-reduce. For simplicity, we assume the same $2$ ms for it.)
-
-        There is a floor, because with more GPUs each reads fewer bytes, while the number of
+        There is a floor, because with more GPUs each reads fewer bytes, but the number of
         operations and all-reduces stays the same, and each takes its time, however small the
         tensors are. On $G$ GPUs
 
@@ -227,13 +211,11 @@ def tensor_parallelism_has_a_floor() -> None:
         ${1e3:.0f} / {1e3 * floor:.3f}$, or {1 / floor:.0f} tokens per second, because a step takes
         at least the floor of {1e3 * floor:.3f} ms.
 
-        Llama-2-7B has `32` layers with two all-reduces each. If the floor were only these
-        `2 * 32 = 64` all-reduces, each would take {1e6 * each:.0f} µs. It includes other work, so
-        each takes less.
+        Llama-2-7B has `32` layers with two all-reduces each. So for each of its `2 * 32 = 64`
+        all-reduces, the floor has {1e6 * each:.0f} µs, other work included.
     """)
     misbelief("A user's tokens per second grow in proportion to the number of GPUs.", rf"""
         Only at first. In this measurement, eight GPUs were {speedup:.1f} times as fast as one.
-        (They also have more memory, so for many users at once they may still be worth it.)
     """)
     question(r"""
         Reading the weights takes `12` ms on one GPU. The floor is `1` ms, also on one GPU, whose
