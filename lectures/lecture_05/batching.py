@@ -267,7 +267,8 @@ def requests_in_flight_are_rate_times_time() -> None:
         Llama-3-8B on an H100, reading the weights takes $a = 4.48$ ms and reading a cache
         $c = 0.08$ ms. So with $B$ sequences in the batch, a [step](#a_step_is_a_sum) takes
         $a + B c$, and a request stays for $600$ steps. By Little's law
-        $B = 10 \cdot 600 \cdot (a + B c)$, which gives $B = 6000 a / (1 - 6000 c)$:
+        $B = 10 \cdot 600 \cdot (a + B c)$, which gives $B = 6000 a / (1 - 6000 c)$. Here $6000 c$
+        is the share of the time for reading caches, because $6000$ tokens per second read one each:
     """)
     squares = torch.tensor([[1, 1, 0, 0], [0, 1, 1, 1], [0, 0, 0, 1]]).double()  # @hide
     assert squares.sum(dim=0).mean() == 3 / 4 * squares.sum(dim=1).mean() == 1.5, \

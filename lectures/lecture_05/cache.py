@@ -305,9 +305,10 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
     note(rf"""
         Smaller weights are read in {reading:.2f} ms instead of {2 * reading:.2f} ms. But with
         {only_weights} sequences the arithmetic takes longer, {busy:.2f} ms, and a step waits for
-        the longer of the two. So they save {2 * reading:.2f} − {busy:.2f} = {saved:.2f} ms, which
+        the longer of the two. So they save ${2 * reading:.2f} - {busy:.2f} = {saved:.2f}$ ms, which
         is enough for {int(saved / cache)} more caches of {cache:.4f} ms. With {both} sequences the
-        arithmetic takes {both * arithmetic:.2f} ms, longer than reading weights of either kind.
+        arithmetic takes {both * arithmetic:.2f} ms, longer than reading weights of either kind, so
+        smaller weights add nothing.
 
         In vLLM, `kv_cache_dtype` is the format of keys and values [@vllm-args].
     """)

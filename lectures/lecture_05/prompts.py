@@ -161,8 +161,9 @@ def tensor_parallelism_has_a_floor() -> None:
 
         In *tensor parallelism* each GPU has a slice of every matrix, and in each layer all GPUs add
         up their results in an *all-reduce*, twice. By hand: reading the weights takes $8$ ms on one
-        GPU. What does not shrink takes $2$ ms: launching the operations, the all-reduces, and small
-        operations that every GPU does in full. Then a step takes
+        GPU. What does not shrink takes $2$ ms, for simplicity also on one GPU: launching the
+        operations, the all-reduces, and small operations that every GPU does in full. Then a step
+        takes
 
         - $8 + 2 = 10$ ms on one GPU,
         - $4 + 2 = 6$ ms on $2$ GPUs,
@@ -211,8 +212,8 @@ def tensor_parallelism_has_a_floor() -> None:
         ${1e3:.0f} / {1e3 * floor:.3f}$, or {1 / floor:.0f} tokens per second, because a step takes
         at least the floor of {1e3 * floor:.3f} ms.
 
-        Llama-2-7B has `32` layers with two all-reduces each. So for each of its `2 * 32 = 64`
-        all-reduces, the floor has {1e6 * each:.0f} µs, other work included.
+        Llama-2-7B has `32` layers with two all-reduces each, `2 * 32 = 64`. So the floor is
+        {1e6 * each:.0f} µs per all-reduce, other work included.
     """)
     misbelief("A user's tokens per second grow in proportion to the number of GPUs.", rf"""
         Only at first. In this measurement, eight GPUs were {speedup:.1f} times as fast as one.
