@@ -236,7 +236,7 @@ def test_pace_and_prices_are_of_one_step_and_each_has_its_estimate_with_latency(
         "each": 1 / (row["tpot"].value + latency), "alone": 1 / (1 / row["alone"].value + latency), "total": slow,
         "requests": slow * 60 / 512, "price-out": 4 * 2 / 3600 / slow * 1e6,
     }.items():  # fmt: skip
-        (said,) = re.findall(r"about ([\d.,]+) with latency of all-reduces", row[key].remark)
+        (said,) = re.findall(r"about \$?([\d.,]+) with latency of all-reduces", row[key].remark)
         assert float(said.replace(",", "")) == pytest.approx(value, rel=5e-3), key
     assert found.text.endswith(
         " TPOT at least 5.565 ms, tokens/s at most 179.7 for each of 16 users and 2,738 in all;"
