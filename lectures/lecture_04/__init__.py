@@ -40,5 +40,5 @@ def main() -> None:
     pipelines()
     note("**The experts.** Each rank has some of the experts, and tokens travel to them.")
     expert_parallelism()
-    note("**All of it.** Several ways at once, the layouts of published runs, and how to find one.")
+    note("**All of it.** Several ways at once, and the layouts of published runs.")
     all_together()

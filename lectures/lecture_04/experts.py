@@ -4,13 +4,12 @@ from functools import partial
 
 import torch
 import torch.distributed as dist
-import torch.nn.functional as F
 from counters import flops
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from wire import Wire, from_all_ranks
 
-from litbook import aside, figure, misbelief, note, question, requires
+from litbook import figure, misbelief, note, question, requires
 
 from .figures import plot_traffic
 from .tensor_parallel import FeedForward
@@ -26,7 +25,6 @@ def expert_parallelism() -> None:
     """)
     the_router_decides_the_bytes()
     the_step_waits_for_the_fullest_rank()
-    a_token_may_be_kept_to_few_nodes()
 
 
 TOP = 2  # experts for each token
@@ -283,111 +281,4 @@ def the_step_waits_for_the_fullest_rank() -> None:
             The rank of the favorite has half of all copies in either case. An even router would
             give it a fourth on `4` ranks, and a sixteenth on `16`. So the layer takes
             `0.5 / (1/4) = 2` and `0.5 / (1/16) = 8` times as long.
-        """)
-
-
-def nodes_of(picked: Int[Tensor, "t k"]) -> Int[Tensor, " t"]:
-    """For each token, the number of different nodes that hold its picked experts; 32 experts are on one node."""
-    return F.one_hot(picked // 32, 8).amax(dim=1).sum(dim=1)
-
-
-def best_on_four_nodes(
-    scores: Float[Tensor, "t 256"]
-) -> Int[Tensor, "t 8"]:
-    """For each token, the eight experts with the highest scores on its four best nodes.
-
-    A node is judged by the sum of the token's two highest scores there.
-    """
-    by_node = scores.view(-1, 8, 32)
-    four = by_node.topk(2, dim=2).values.sum(dim=2).topk(4).indices
-    allowed = torch.zeros(len(scores), 8, dtype=torch.bool)
-    allowed = allowed.scatter(1, four, value=True)
-    theirs = by_node.masked_fill(~allowed[:, :, None], -1).flatten(1)
-    return theirs.topk(8).indices
-
-
-@aside
-def a_token_may_be_kept_to_few_nodes() -> None:
-    """A token whose experts are on few nodes crosses the slow network less often."""
-    note(r"""
-        A *node* is a machine with several GPUs, `8` say, with fast links to each other and slower
-        ones to other nodes. In a layer of [experts](#the_router_decides_the_bytes), a token's
-        experts may be on many nodes. Can that traffic be reduced?
-
-        If two of a token's experts are on the same node, the token has to cross the network only
-        once, because inside the node it can be passed on. So what counts is on how many *nodes* a
-        token's experts are.
-
-        By hand: experts a and b are on one node, c and d on another, and a token picks two of the
-        four at random. Of the $6$ pairs, ab and cd are on one node; ac, ad, bc and bd are on both.
-        So a token goes to `(2 * 1 + 4 * 2) / 6 = 10 / 6` nodes on average.
-
-        Or count by node. A token misses a node only if both of its experts are on the other one,
-        which is $1$ pair of the $6$. So it goes to a given node with a probability of `5 / 6`, and
-        to `2 * 5 / 6 = 10 / 6` of the two nodes on average, as before.
-
-        DeepSeek-V3 has `256` experts in a layer, `32` on each of `8` nodes, and picks the `8` with
-        the highest scores for each token [@deepseek-v3]. A token misses a node if all eight are
-        among the `224` experts of the other nodes. There are `comb(256, 8)` ways to pick eight
-        experts, and in `comb(224, 8)` of them none is on the given node. So a token misses this
-        node with a probability of `comb(224, 8) / comb(256, 8)`.
-
-        `nodes_of` counts, for each of `20000` tokens with random scores, the nodes that hold its
-        experts. `touched` is the mean, and `expected` is the expected value, by node:
-    """)
-    logits = torch.randn(20_000, 256)
-    scores: Float[Tensor, "t 256"] = logits.sigmoid()
-    best = scores.topk(8)
-    node = best.indices // 32  # @hide
-    assert node.flatten().bincount().min() > 0.97 * node.numel() / 8, \
-        "Each of the 8 nodes has an eighth of the picked experts, within 3 %."  # @hide
-    touched = nodes_of(best.indices).double().mean().item()  # @inspect touched as nodes  # @unnoticed: .double() -> .float(): counts are small
-    expected = 8 * (1 - math.comb(224, 8) / math.comb(256, 8))  # @inspect expected as nodes
-    assert math.isclose(touched, expected, rel_tol=0.01), \
-        "On average, a token's eight experts are on 5.3 nodes, as expected, within 1 %."
-    note(r"""
-        DeepSeek-V3 limits the nodes of a token to four. For each node, its router adds up the two
-        highest scores there, and keeps the four nodes with the highest sums. Then it picks the
-        eight best experts on these nodes:
-    """)
-    limited = best_on_four_nodes(scores)
-    now = nodes_of(limited)
-    assert now.max() == 4, \
-        "Now the experts of a token are on no more than four nodes."
-    saved = 1 - now.double().mean().item() / touched  # @inspect saved as %  # @unnoticed: .double() -> .float(): counts are small
-    assert 0.24 < saved < 0.26, \
-        "On average, a token goes to about 25 % fewer nodes than before."
-    same = (limited[:, :, None] == best.indices[:, None]).any(2)
-    changed = 1 - same.double().mean().item()  # @inspect changed as %  # @unnoticed: .double() -> .float(): counts are small
-    assert 0.17 < changed < 0.19, \
-        "Of the picked experts, 18 % are not among the best eight."
-    note(r"""
-        What does that cost? Nearly a fifth of the experts are second choices. How much lower their
-        scores are depends on how the scores are distributed. Here they are sigmoids of normally
-        distributed values. Compare them with a softmax of the same values, which makes high scores
-        stand out more, and with uniform scores:
-    """)
-
-    def lost(scores: Tensor) -> float:
-        kept = scores.gather(1, best_on_four_nodes(scores)).sum()
-        return 1 - (kept / scores.topk(8).values.sum()).item()
-
-    losses = {"uniform": lost(torch.rand(20_000, 256)), "sigmoid": lost(scores),
-              "softmax": lost(logits.softmax(dim=1))}  # @inspect losses as %
-    assert [
-        round(loss, 3) for loss in losses.values()
-    ] == [0.003, 0.006, 0.028], \
-        "The sum of scores is 0.3 % lower with uniform scores, 0.6 % with sigmoids, and 2.8 % with a softmax."
-    note(r"""
-        So it is certain that traffic is saved. What this costs is not: it depends on the scores of
-        the model.
-    """)
-    question(r"""
-        A router limits each token to a single node, and picks its `8` experts there. What happens
-        to these numbers, compared with no limit? Give `1` if a number grows and `-1` if it shrinks:
-        the number of nodes that a token goes to; the sum of the scores of the picked experts.
-    """, answer=[-1, -1], check=[int(1 > touched) * 2 - 1, -int(losses["sigmoid"] > 0)],
-        why=r"""
-            A token then goes to one node in place of about five. But the best eight experts are
-            hardly ever all on one node, so the sum of their scores is lower.
         """)

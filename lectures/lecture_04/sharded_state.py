@@ -13,16 +13,15 @@ from napkin import RESERVE, room
 from plots import RED, stacks
 from matplotlib.figure import Figure
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from torch.utils.checkpoint import checkpoint
 from wire import Wire, from_all_ranks
 
-from litbook import aside, explore, figure, misbelief, note, question, requires
+from litbook import explore, figure, misbelief, note, question, requires
 
 from .collectives import ring_all_gather, ring_reduce_scatter
-from .figures import plot_state, plot_traffic
+from .figures import plot_state
 
 
 def sharded_state() -> None:
@@ -34,11 +33,9 @@ def sharded_state() -> None:
     """)
     every_rank_keeps_sixteen_bytes()
     each_rank_updates_a_shard()
-    gradients_need_not_stay()
     weights_come_when_they_are_needed()
     fsdp_does_the_same()
     more_ranks_keep_less_each()
-    shards_within_copies_between()
 
 
 WIDTH, LAYERS = 64, 4
@@ -285,94 +282,6 @@ def each_rank_updates_a_shard() -> None:
             A rank has updated only its own quarter. The other three quarters were updated on other
             ranks, and without the all-gather it goes on with their old values. Then the four copies
             of the model differ, and no error says so.
-        """)
-
-
-@aside
-@requires("linux, ranks=4")
-def gradients_need_not_stay() -> None:
-    """The second stage shards gradients, and sends them again for every microbatch."""
-    note(r"""
-        In the [first stage of ZeRO](#each_rank_updates_a_shard) each of four ranks updates one
-        shard, a fourth of the parameters. It needs only a fourth of the gradients for that. Can it
-        drop the rest?
-
-        It can, because the gradient of a layer is complete as soon as the backward pass has left
-        that layer. In the *second stage* the reduce-scatter runs right then. It leaves the rank the
-        summed gradient of its shard, and the rest is dropped [@zero]. With four layers of $1$ GB, a
-        rank needs room for one whole gradient, $1$ GB, and for its four shards, $1$ GB together. In
-        the first stage it needs $4$ GB.
-
-        In the code, PyTorch calls `scatter` whenever the gradient of a layer is complete.
-        `shard_of` gives the rank's shard of each layer, and `whole_bytes` is the largest number of
-        bytes that whole gradients occupied at one time. `step` trains one step and returns the
-        traffic in *units*: one unit is what an all-gather of all parameters sends.
-    """)
-    ranks = dist.get_world_size()
-    weights = initial_weights()
-    shards = [nn.Parameter(my_part(w)) for w in weights]
-    shard_of, whole_bytes = dict(zip(weights, shards)), 0  # @unnoticed: 0: less than the bytes of a gradient
-    optimizer = torch.optim.AdamW(shards)
-
-    def scatter(weight: Tensor) -> None:
-        nonlocal whole_bytes
-        whole_bytes = max(whole_bytes, bytes_of(w.grad for w in weights))
-        if weight.grad is not None:
-            total = ring_reduce_scatter(weight.grad.chunk(ranks))
-            kept = shard_of[weight].grad
-            mean = total / ranks
-            shard_of[weight].grad = mean if kept is None else kept + mean
-        weight.grad = None
-
-    for weight in weights:
-        weight.register_post_accumulate_grad_hook(scatter)
-
-    def step(microbatches: int) -> float:
-        """Trains on the mean of the microbatches' losses; returns the units that this rank sent."""
-        optimizer.zero_grad()
-        with Wire() as wire:
-            for _ in range(microbatches):
-                (loss(weights, my_rows()) / microbatches).backward()
-            optimizer.step()
-            for weight in weights:
-                ring_all_gather(weight.detach().chunk(ranks))
-        return traffic_units(wire.sent)
-
-    units = [step(1), step(1)]  # @inspect units
-    assert [round(unit, 1) for unit in units] == [2.0, 2.0], \
-        "With one backward pass in a step, a rank sends two units, like the first stage, up to headers."
-    held = [bytes_of([*weights, *shards]), bytes_of(s.grad for s in shards),
-            bytes_of(moments_of(optimizer))]  # @inspect held as B
-    assert held == [4 * P, 4 * P // ranks, 8 * P // ranks], \
-        "A rank keeps all parameters, a fourth of the gradients and a fourth of the moments."
-    assert whole_bytes == 4 * P // LAYERS, \
-        "At any time, no more than one layer's whole gradient is there."
-    expected_weights = trained_alone()[0]  # @hide
-    assert agree(weights, expected_weights), \
-        "After two steps, all weights are those of one process, up to rounding."  # @hide
-    note(r"""
-        A large batch is often computed in *microbatches*, one backward pass for each, whose
-        gradients add up. The first stage sends the sum, once. The second stage cannot wait, because
-        it has no room for a whole sum: it has to reduce-scatter after every microbatch. So with two
-        microbatches it sends two reduce-scatters and one all-gather, `2 + 1` units. With $m$
-        microbatches it sends $m + 1$ units:
-    """)
-    units_of = {m: step(m) for m in (1, 2, 4)}  # @inspect units_of
-    assert [round(unit, 1) for unit in units_of.values()] == [2.0, 3.0, 5.0], \
-        "With 1, 2 and 4 microbatches, a rank sends 2, 3 and 5 units, up to headers."
-    misbelief("ZeRO's second stage costs no traffic.", rf"""
-        It costs none if a step has a single backward pass. With four microbatches it sends
-        {units_of[4]:.1f} units, where the first stage still sends two.
-    """)
-    question(r"""
-        A step has `16` microbatches. How many times as much does the second stage send as the
-        first?
-    """, answer=(16 + 1) / 2, check=(round(units_of[4]) + 12 * round(units_of[4] - units_of[2]) / 2) / 2, unit="times",
-        wrong={"Weights are gathered only once in a step.": 16, "That holds for one microbatch.": 1},
-        hint="What is sent for each microbatch, and what once?",
-        why=r"""
-            `16` reduce-scatters of gradients and one all-gather of weights are `17` units. The
-            first stage adds up the gradients of all microbatches before it sends them: two units.
         """)
 
 
@@ -675,94 +584,6 @@ def more_ranks_keep_less_each() -> None:
             `14 / 1024`. In stage three everything is sharded: `16 / 1024`. The ratio is about
             `129`.
         """)
-
-
-@aside
-@requires("linux, ranks=4")
-def shards_within_copies_between() -> None:
-    """Hybrid sharding sends less between nodes than FSDP, and keeps more on each rank."""
-    note(r"""
-        GPUs in one *node*, a machine of several GPUs, have fast links to each other, and slower
-        ones to other nodes. With [FSDP](#fsdp_does_the_same) each rank keeps one shard of all
-        weights, so weights cross the slow links in every step. Can that be avoided?
-
-        Take two nodes of two GPUs each, and $8$ GB of weights. With FSDP each GPU keeps a quarter,
-        $2$ GB. Of the $6$ GB that it lacks, $4$ GB are in the other node. *Hybrid* sharding keeps a
-        whole copy of the weights in each node. A GPU keeps half of it, $4$ GB, and the other half
-        is in its own node. So no weights cross between the nodes. Only gradients do, as in data
-        parallelism, because the two copies have seen different rows.
-
-        Four ranks train a model of four layers. Ranks 0 and 1 stand for one node, ranks 2 and 3 for
-        another. A *mesh*, a table of the ranks, tells PyTorch how to shard: in four shards, or in
-        two copies of two shards each. `kept_bytes` are the bytes that a rank keeps for each weight
-        of `4` bytes. `tables` says how many bytes each rank sends to each other rank in a step:
-    """)
-    meshes = {"FSDP": init_device_mesh("cpu", (4,), mesh_dim_names=("shard",)),
-              "hybrid": init_device_mesh("cpu", (2, 2), mesh_dim_names=("copy", "shard"))}
-    kept_bytes, tables = {}, {}
-    gathers = {}  # @hide
-    for name, mesh in meshes.items():
-        layers = [Layer(w) for w in initial_weights()]
-        for module in layers:
-            fully_shard(module, mesh=mesh, reshard_after_forward=True)
-        kept_bytes[name] = bytes_of(module.weights for module in layers) / P
-        # The first step sets up connections.
-        for _ in range(2):  # @unnoticed: 2: any step but the first
-            with Wire() as wire:
-                loss_of(layers, my_rows()).backward()
-        tables[name] = from_all_ranks(wire.to)
-        with Wire() as gathering:  # @hide
-            loss_of(layers, my_rows())
-        gathers[name] = from_all_ranks(gathering.to)  # @hide
-    assert kept_bytes == {"FSDP": 1.0, "hybrid": 2.0}, \
-        "For each weight a rank keeps 1 byte with FSDP, and 2 with hybrid sharding."  # @inspect kept_bytes as B
-    across = [sum(tables[name][r][s] for r in (0, 1) for s in (2, 3))
-              for name in ("FSDP", "hybrid")]  # @inspect across as B
-    ratio = across[0] / across[1]  # @inspect ratio as times
-    assert ratio == 3.0, \
-        "From one node to the other, FSDP sends 3 times as many bytes as hybrid sharding."
-    assert gathers["FSDP"][1][2] > 100 * gathers["FSDP"][0][3], \
-        "FSDP's all-gathers go from rank 1 to rank 2; from rank 0 to rank 3 they send only headers."  # @hide
-    assert tables["FSDP"][0][3] > 100 * gathers["FSDP"][0][3], \
-        "Its reduce-scatters go from rank 0 to rank 3."  # @hide
-    figure(plot_traffic(tables), caption=r"""
-        Bytes that each rank (row) sent to each other rank (column) in a step. Ranks 0 and 1 are one
-        node, ranks 2 and 3 the other.
-    """,
-        alt=r"""
-            Two tables. With FSDP each rank sends the same amount to both of its neighbors. With
-            hybrid sharding most goes between ranks 0 and 1 and between ranks 2 and 3.
-        """)
-    note(r"""
-        So hybrid sharding keeps twice as many bytes on each rank, and sends a third as much between
-        the nodes. Why a third? Take the bytes of all weights as $1$, and count what the first node
-        sends to the second.
-
-        With FSDP, the four ranks form a ring.
-
-        - FSDP gathers the weights twice in a step, for the forward and for the backward pass. In
-          each all-gather, rank 1 sends three shards to rank 2, each a quarter of the weights:
-          `3/4`.
-        - The reduce-scatter of the gradients goes round the other way. In it, rank 0 sends `6/4` to
-          rank 3.
-        - Together, that is `2 * 3/4 + 6/4 = 3`.
-
-        The reduce-scatter ought to send only `3/4`, but
-        [gloo's sends as much as an all-reduce](#a_ring_sends_less_than_twice_the_tensor). With
-        `3/4` it would be `2 * 3/4 + 3/4 = 9/4` together, in place of `3`.
-
-        With hybrid sharding, ranks 0 and 2 have the same half of the weights, and all-reduce its
-        gradients. On two ranks, an all-reduce sends its tensor once, which is `1/2`. Ranks 1 and 3
-        do the same with the other half. Together, that is `2 * 1/2 = 1`.
-    """)
-    question(r"""
-        `1024` GPUs in nodes of `8` use hybrid sharding. A model has `100` GB of weights. Somebody
-        doubles the number of nodes. By what factor does the memory that each GPU needs for weights
-        change?
-    """, answer=1.0, check=(100 / 8) / (100 / 8), unit="times",
-        wrong={"More nodes make more copies, and no smaller shards.": 0.5},
-        hint="Into how many shards is one copy cut?",
-        why="Each node holds a whole copy, cut into `8` shards of `12.5` GB, however many nodes there are. More nodes make more copies.")
 
 
 def plot_fit(kept: Sequence[float]) -> Figure:  # @hide

@@ -10,7 +10,6 @@ import torch.nn.functional as F
 from counters import saved_bytes_of
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 from wire import Wire, from_all_ranks
 
 from litbook import aside, figure, misbelief, note, question, requires
@@ -31,7 +30,6 @@ def tensor_parallelism() -> None:
     columns_then_rows_need_one_sum()
     heads_are_columns()
     a_block_needs_four_all_reduces()
-    a_checkpointed_block_sends_again()
     a_sum_can_be_left_scattered()
     a_loss_needs_three_numbers_per_token()
 
@@ -456,60 +454,6 @@ def a_block_needs_four_all_reduces() -> None:
             The ranks add up the outputs of each part, one vector of the model dimension per token.
             How many columns a rank used inside to compute its part does not matter.
         """)
-
-
-@aside
-@requires("linux, ranks=4")
-def a_checkpointed_block_sends_again() -> None:
-    """A checkpointed block repeats one of its two forward all-reduces."""
-    note(r"""
-        Tensor parallelism needs [four all-reduces per block](#a_block_needs_four_all_reduces). Is
-        that still so with *activation checkpointing*, which keeps only a block's input and computes
-        [the rest again](#lecture_03.checkpointing_keeps_the_input_alone) in the backward pass?
-
-        Count first. Two of the four all-reduces are in the forward pass, after attention and after
-        the feed-forward part. The other two add up gradients. With checkpointing the block runs a
-        second time. That would repeat the two of the forward pass, which makes `2 + 2 + 2 = 6`.
-
-        But the second run can stop early. The gradient of a matmul needs the matmul's input. The
-        result of the first all-reduce goes into the matmuls of the feed-forward part, so it has to
-        be there again. The result of the last all-reduce goes into the block's output, and no
-        matmul of this block takes that as its input. So PyTorch does not repeat the last one, which
-        makes `2 + 1 + 2 = 5`.
-
-        Now measure. `block` runs with this rank's `slices`, first without PyTorch's `checkpoint`
-        and then with it. `sum_forward` all-reduces results in the forward pass, where a part ends.
-        `sum_backward` all-reduces gradients in the backward pass, where a part began:
-    """)
-    x = torch.randn(2, 128, 64).double().requires_grad_()
-    slices = own_slices(block_matrices())
-    block = partial(
-        run_block, matrices=slices, before=sum_backward, after=sum_forward
-    )
-    with Wire() as plain:
-        gradient = gradient_of_tokens(block(x), x)
-    with Wire() as checkpointed:
-        same = gradient_of_tokens(
-            checkpoint(block, x, use_reentrant=False), x
-        )
-    assert torch.equal(same, gradient), \
-        "The gradient is the same as without checkpointing."
-    ratio = checkpointed.sent / plain.sent  # @inspect ratio as times
-    assert ratio == 5 / 4, \
-        "The checkpointed block sends the bytes of five all-reduces, where the plain one sends four."
-    with set_checkpoint_early_stop(False), Wire() as to_the_end:  # @hide
-        gradient_of_tokens(checkpoint(block, x, use_reentrant=False), x)
-    assert to_the_end.sent / plain.sent == 6 / 4, \
-        "If PyTorch is told not to stop early, it sends six."  # @hide
-    question(r"""
-        A step of a model without checkpointing takes `1` second: `0.8` seconds of arithmetic, and
-        `0.2` seconds of waiting for all-reduces of tensor parallelism. Somebody adds checkpointing
-        of every block. The arithmetic grows by a third, and PyTorch does not repeat the last
-        all-reduce of a block. How many seconds does the step take?
-    """, answer=0.8 * 4 / 3 + 0.2 * 5 / 4, check=(0.8 + 0.8 / 3) + (0.2 + 0.2 / 4), unit="s", within=0.02,
-        wrong={"The traffic grows as well.": 0.8 * 4 / 3 + 0.2, "PyTorch stops before the last all-reduce of a block.": 0.8 * 4 / 3 + 0.2 * 6 / 4},
-        hint="How many all-reduces does a block need now, in place of four?",
-        why="`0.8` seconds of arithmetic become `1.07`. With five all-reduces instead of four, the waiting grows from `0.2` to `0.2 * 5 / 4 = 0.25` seconds.")
 
 
 def all_gather_tokens(x: Float[Tensor, "b t d"]) -> Float[Tensor, "b all d"]:

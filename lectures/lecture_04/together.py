@@ -1,6 +1,5 @@
-"""All together: meshes of ranks, published layouts, what hides the traffic, and a search for a layout."""
+"""All together: meshes of ranks, published layouts, and what hides the traffic."""
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -8,7 +7,6 @@ import torch
 import torch.distributed as dist
 from counters import flops
 from hardware import CARDS
-from napkin import RESERVE, room
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -20,7 +18,6 @@ from litbook import aside, figure, misbelief, note, question, requires
 
 from .drawings import plot_arrivals, plot_widths
 from .figures import plot_traffic
-from .pipeline import bubble
 from .sharded_state import local_part
 from .tensor_parallel import FeedForward, all_reduce_bytes
 
@@ -35,12 +32,10 @@ def all_together() -> None:
     """)
     one_axis_carries_weights_the_other_tokens()
     the_axes_multiply()
-    the_published_run_lost_less_than_its_bubble()
     flops_per_byte_follow_the_tokens()
     enough_tokens_hide_the_weights()
     weights_can_be_gathered_once()
     enough_width_hides_the_tokens()
-    a_search_finds_a_published_layout()
     a_thousand_ranks_can_be_simulated()
 
 
@@ -207,7 +202,6 @@ class Layout:
     data: int
     sequence: int   # tokens
     sequences: int  # of each rank along the axis data, in a step
-    reached: float = 0.0  # FLOP/s of a GPU, as reported
 
     @property
     def gpus(self) -> int:
@@ -221,9 +215,9 @@ class Layout:
 
 
 LLAMA_3 = (  # 405B, table 4 of its report [llama3]
-    Layout(8, 1, 16, 64, 8192, 32, 430e12),
-    Layout(8, 1, 16, 128, 8192, 16, 400e12),
-    Layout(8, 16, 16, 8, 131072, 16, 380e12),
+    Layout(8, 1, 16, 64, 8192, 32),
+    Layout(8, 1, 16, 128, 8192, 16),
+    Layout(8, 16, 16, 8, 131072, 16),
 )
 PEAK = CARDS["H100 SXM"].bfloat16 or 0.0
 LAYERS, WIDTH, HIDDEN, KEYS, VOCABULARY = 126, 16384, 53248, 1024, 128256  # of Llama 3 405B [llama3]
@@ -288,51 +282,6 @@ def the_axes_multiply() -> None:
         why=r"""
             `4096 / (8 * 8) = 64` groups become `4096 / (8 * 16) = 32`. The axes have to multiply to
             `4096`, so a longer one makes another one shorter, and only the axis data adds tokens.
-        """)
-
-
-@aside
-def the_published_run_lost_less_than_its_bubble() -> None:
-    """With a plain pipeline, the published run would have needed three quarters of its peak."""
-    note(r"""
-        How well do [these layouts](#the_axes_multiply) use the GPUs? The *MFU* is the rate that a
-        GPU reached, divided by its peak. The report gives the rates [@llama3].
-
-        In a plain pipeline, GPUs would wait in a share of the time, the
-        [bubble](#microbatches_fill_the_pipeline). With `16` stages and `16` sequences in turn, it
-        is `15 / (16 + 15)`, nearly half. So even at its peak whenever it works, a GPU would reach
-        an MFU of only `16 / (16 + 15)`, because it works in that share of the steps.
-
-        `LLAMA_3` holds the three layouts of the report, and `PEAK` is the peak of an H100:
-    """)
-    rows = [f"| {a.stages} | {a.sequences} | {a.reached / 1e12:.0f} |" for a in LLAMA_3]  # @hide
-    note("| stages | sequences of a group | teraFLOPs a second of a GPU |\n|--:|--:|--:|\n" + "\n".join(rows))
-    mfu = [layout.reached / PEAK for layout in LLAMA_3]  # @inspect mfu as %
-    printed = [0.43, 0.41, 0.38]  # in the report
-    assert all(abs(m - p) < 0.006 for m, p in zip(mfu, printed)), \
-        "The reported rates, divided by the peak, are the MFUs of the report, within 0.6 points."
-    waits = [float(bubble(a.stages, a.sequences)) for a in LLAMA_3]  # @inspect waits as %
-    assert waits[1] == 15 / (16 + 15), \
-        "With the second layout, GPUs would wait 48 % of the time."  # @hide
-    assert [round(wait, 2) for wait in waits] == [0.32, 0.48, 0.48], \
-        "In a plain pipeline, GPUs would wait 32, 48 and 48 % of the time."
-    busy = mfu[1] / (1 - waits[1])  # @inspect busy as %
-    assert 0.75 < busy < 0.8, \
-        "To reach the MFU of the second layout with that bubble, a GPU would have to reach more than three quarters of its peak while it works."
-    note(r"""
-        The run did not need that. It [interleaved](#more_pieces_wait_less): each GPU had several
-        short pieces of the model in place of one long one, so it waited less. With $v$ pieces a GPU
-        has $v$ times as many steps, each a $v$th as long, and waits in $15$ of them as before. So
-        with $2$ pieces it works in $2 \cdot 16 = 32$ of $32 + 15$ steps.
-    """)
-    question(r"""
-        A pipeline of `16` stages gets `16` sequences, and each GPU has `4` pieces of the model.
-        With an MFU of `0.41`, what share of the peak does a GPU reach while it does not wait?
-    """, answer=0.41 / (64 / (64 + 15)), check=0.41 / float(1 - bubble(16, 16, pieces=4)), unit="%", within=0.02,
-        hint="What is the bubble with four pieces?",
-        why=r"""
-            A GPU works in `4 * 16 = 64` of `64 + 15` steps. With no waiting it would reach
-            `0.41 * 79 / 64` of its peak, about `51 %`.
         """)
 
 
@@ -615,164 +564,6 @@ def enough_width_hides_the_tokens() -> None:
             A larger batch has more to compute, and sends more in the same proportion. A larger
             model dimension computes more for each byte. With fewer GPUs, each computes more for a
             token, and sends a little less.
-        """)
-
-
-def layouts(gpus: int, sequences: int) -> Iterator[Layout]:
-    """All layouts of `gpus` GPUs whose axes are powers of two, if each data rank gets at least one sequence of a step."""
-    for tensor in (1, 2, 4, 8, 16, 32):
-        for stages in (1, 2, 4, 8, 16, 32, 64):
-            data = gpus // (tensor * stages)
-            if 1 <= data <= sequences:
-                yield Layout(tensor, 1, stages, data, 8192, sequences // data)
-
-
-def step_seconds(layout: Layout, pieces: int = 1, rate: float = PEAK) -> float:  # @show
-    """Estimates the seconds of a step in a layout, with arithmetic at `rate`.
-
-    The bubble stretches arithmetic and sums of tokens; weights and gradients cost what is not hidden. Each rank has
-    `pieces` of the model.
-    """
-    tokens = layout.tokens / layout.data
-    share = layout.tensor * layout.stages
-    attention = 12 * LAYERS * WIDTH * layout.sequence / 2
-    computing = (6 * N + attention) * tokens / share / rate
-    link = NVLINK if layout.tensor <= 8 else NETWORK  # eight in a node
-    one_sum = all_reduce_bytes(tokens * WIDTH * 2, layout.tensor) / link
-    summing = LAYERS / layout.stages * 4 * one_sum
-    waiting = float(bubble(layout.stages, layout.sequences, pieces))
-    # Once in a step: weights in bfloat16, gradients in float32.
-    others = (layout.data - 1) / layout.data
-    weights = (2 + 4) * N / share * others / NETWORK
-    return (computing + summing) / (1 - waiting) + max(0, weights - computing)
-
-
-def gpu_bytes(layout: Layout, kept: int) -> float:
-    """Estimates the bytes on a GPU in a layout.
-
-    With the first stage of ZeRO and 1F1B. `kept` is how many vectors of the inner size the feed-forward part saves for each token.
-    """
-    share = layout.tensor * layout.stages
-    # Weights in bfloat16; gradients, master copy and moments in shards.
-    state = 2 * N / share + 16 * N / layout.gpus
-    norms, attention = 2 * (2 * WIDTH + 4), 2 * (3 * WIDTH + 2 * KEYS) + 4 * 128
-    token = norms + attention + 2 * (WIDTH + kept * HIDDEN)
-    under_way = min(layout.sequences, layout.stages)
-    tokens = under_way * layout.sequence
-    return state + tokens * token * LAYERS / layout.stages / layout.tensor
-
-
-@aside
-def a_search_finds_a_published_layout() -> None:
-    """Among the layouts that fit, a simple estimate has Llama 3's near the top, and memory decides its place."""
-    note(r"""
-        Llama 3's 405B model was trained on `16384` H100 GPUs, with `2048` sequences of `8192`
-        tokens in a step [@llama3]. Would we have chosen the same [layout](#the_axes_multiply)?
-
-        A *layout* here is three numbers: *tensor*, the GPUs that share each matrix, *stages*, the
-        length of the pipeline, and *data*, the number of data-parallel groups, each with its own
-        tokens. Their product is the number of GPUs. With two GPUs there would be three layouts:
-        `2 * 1 * 1`, `1 * 2 * 1` and `1 * 1 * 2`.
-
-        We vary *tensor* from `1` to `32` and *stages* from `1` to `64`, in powers of two. That
-        gives `6 * 7 = 42` pairs, and *data* is what remains of `16384`. In `6` of the pairs there
-        are more than `2048` groups, so that some would have no sequence. The other `36` layouts are
-        tried. Those that fit into memory are sorted by an estimate of the time of a step.
-        `step_seconds` adds up:
-
-        - the arithmetic, at the peak of the GPU,
-        - the all-reduces of tokens, over NVLink up to `8` GPUs, else over the network,
-        - the [bubble](#microbatches_fill_the_pipeline), which stretches both,
-        - the weights and gradients, sent once in a step, as far as that takes longer than the
-          arithmetic.
-
-        `gpu_bytes` estimates the memory: weights, gradients, optimizer and the activations that are
-        kept. How many vectors the feed-forward part keeps for each token depends on how many are
-        recomputed in the backward pass. We assume `3`, and try `2` and `4` at the end. Elsewhere, a
-        tenth of a GPU is [kept free](#lecture_03.checkpointing_lets_a_large_model_fit). Here the
-        whole GPU counts, because we explain a run that did fit, and by this estimate its layout
-        needs `73.9` GB. `memory` is what the driver of an H100 reports, and `published` is the
-        layout in the report:
-    """)
-    tried = [*layouts(16384, 2048)]
-    published = LLAMA_3[1]
-    memory = CARDS["H100 SXM"].capacity  # @inspect memory as B
-    estimated = gpu_bytes(published, 3)  # @hide
-    assert round(estimated / 1e9, 1) == 73.9, \
-        "By the estimate, the published layout needs 73.9 GB."  # @hide
-    assert estimated > room(CARDS["H100 SXM"].memory, RESERVE, 0), \
-        "That is more than nine tenths of the GPU."  # @hide
-    assert len(tried) == 36, \
-        "There are 36 such layouts."
-
-    def ranked(kept: int, memory: float) -> list[tuple[int, int, int]]:
-        fitting = [a for a in tried if gpu_bytes(a, kept) < memory]
-        fitting.sort(key=step_seconds)
-        return [(a.tensor, a.stages, a.data) for a in fitting]
-
-    pairs = [(t, s) for t in (1, 2, 4, 8, 16, 32) for s in (1, 2, 4, 8, 16, 32, 64)]  # @hide
-    assert (len(pairs), sum(16384 // (t * s) > 2048 for t, s in pairs)) == (42, 6), \
-        "Of 42 pairs, 6 leave more groups than there are sequences."  # @hide
-    best = ranked(3, memory)
-    first = best[:3]  # @inspect first  # @unnoticed: 3: as many as one likes
-    assert len(best) == 24, "24 of the 36 layouts fit."
-    fits = [gpu_bytes(a, 3) < memory for a in tried]
-    assert fits == [
-        a.tensor >= 16 or a.tensor * a.stages >= 64 for a in tried
-    ], \
-        "The layouts that fit are those with 16 or more GPUs for each matrix, or 64 or more for each copy of the model."
-    assert best[:2] == [(8, 8, 256), (8, 16, 128)], \
-        "The fastest has 8 stages; the layout of Llama 3, tensor 8, stages 16, data 128, is the second."
-    # tensor 8, stages 8, data 256: the first
-    quickest = step_seconds(Layout(8, 1, 8, 256, 8192, 8))
-    gap = step_seconds(published) / quickest - 1  # @inspect gap as %
-    assert round(gap, 3) == 0.033, \
-        "By the estimate, it takes 3.3 % longer than the first."
-    note(r"""
-        Why do these fit? The GPUs of a group, *tensor* times *stages*, share one copy of the model,
-        so a GPU of a small group has too much of it. With `16` or more GPUs for each matrix,
-        activations are divided among so many GPUs that even small groups fit.
-
-        Why are the first ones alike? More than `8` GPUs for each matrix would have to use the slow
-        network. Fewer would need longer pipelines, with larger bubbles. The number of stages is a
-        matter of memory: fewer stages have smaller bubbles, but each GPU then has more layers, and
-        keeps more. So a few GB decide which one is the first:
-    """)
-    by_datasheet = ranked(3, 80e9)
-    assert by_datasheet[0] == (8, 16, 128), \
-        "With the 80 GB of the datasheet, the layout of Llama 3 is the first."
-    leaner = ranked(2, memory)
-    assert leaner.index((8, 16, 128)) == 2, \
-        "If only 2 vectors are kept for a token, it is the third: two layouts with fewer stages fit, and are faster."
-    assert (8, 16, 128) not in ranked(4, memory), \
-        "If 4 vectors are kept, it does not fit."
-    misbelief("The best layout follows from the model alone.", r"""
-        It follows from the model, the links and the memory together, and the first few are within a
-        few percent.
-    """)
-    took = 6 * N * published.tokens / (published.gpus * published.reached)  # @hide
-    plain, interleaved = step_seconds(published) / took, step_seconds(published, pieces=4) / took  # @hide
-    slower = step_seconds(published, rate=0.7 * PEAK) / took  # @hide
-    assert interleaved < 0.63 < 0.98 < plain < 1 < 1.3 < slower, \
-        "Over the reported time, the estimate is 0.98, but 0.62 with four pieces on a rank, and 1.33 at 70 % of the peak."  # @hide
-    note(rf"""
-        The estimate is good for comparing, not for predicting. It gives {plain:.2f} of the reported
-        time of a step. But with interleaving in four pieces, it would be {interleaved:.2f}, and
-        with arithmetic at seven tenths of the peak and no interleaving {slower:.2f}.
-    """)
-    question(r"""
-        By the estimate, the layout with `8` stages and `256` ranks along the axis data is faster
-        than the one with `16` and `128`. Both have `8` GPUs for each matrix, and the GPUs have `80`
-        GB. Which of these are true, and so reasons for `16` stages? Give `1` or `0` for each: with
-        `8` stages, the estimated memory does not fit; with `16` stages, a GPU sends less for the
-        all-reduces of tokens; with `16` stages, a GPU keeps fewer bytes of weights.
-    """, answer=[1, 0, 1], check=[int(gpu_bytes(Layout(8, 1, 8, 256, 8192, 8), 3) > 80e9),
-            int(LAYERS / 16 * 16 < LAYERS / 8 * 8), int(2 * N / (8 * 16) < 2 * N / (8 * 8))],
-        hint="With twice the stages, how many layers and how many tokens has a GPU?",
-        why=r"""
-            What does not fit is out, however fast it would be. With twice the stages, a GPU has
-            half the layers, and half the weights. But a group then has twice as many tokens, so the
-            all-reduces send the same.
         """)
 
 
