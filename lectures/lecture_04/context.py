@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from wire import Wire, from_all_ranks
 
-from litbook import aside, figure, misbelief, note, question, requires
+from litbook import aside, figure, note, question, requires
 
 from .collectives import pass_on
 from .drawings import plot_pairs, plot_turns
@@ -115,7 +115,7 @@ def keys_and_values_can_go_round() -> None:
         in each turn.
 
         `ring_attention` does that, and also returns how many `pairs` of a query and a key it has
-        scored in each turn. `positions` are the tokens of each rank. There are four heads of
+        scored in each turn. `positions` lists the tokens of each rank. There are four heads of
         dimension `32`, in `float64`:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
@@ -164,10 +164,6 @@ def keys_and_values_can_go_round() -> None:
     next_rank = (rank + 1) % ranks  # @hide
     assert wire.to[next_rank] > 0.99 * wire.sent, \
         "More than 99 % of what a rank sends goes to the next rank."  # @hide
-    misbelief("Attention over a sequence on several ranks is only an approximation.", r"""
-        It need not be. Ring attention computes the same mean in a different order, so its results
-        agree with attention in one process, up to rounding.
-    """)
     question(r"""
         A sequence of `131072` tokens is split among `16` ranks. Now it is split among `32`. By what
         factor does the memory for keys and values on each rank change, and by what factor do the
@@ -255,8 +251,7 @@ def in_order_the_last_rank_works_most() -> None:
     note(r"""
         Why `1.75`? The first three of four ranks have three quarters of the queries, and no keys
         but their own three quarters. So they have $(3/4)^2 = 9/16$ of all pairs, and the last rank
-        has the other $7/16$. The mean is $4/16$. On $G$ ranks, the last has $2 - 1/G$ times the
-        mean.
+        has the other $7/16$, where the mean is $4/16$.
     """)
     question(r"""
         Attention is *not* causal: every token is scored against all tokens. By what factor does the

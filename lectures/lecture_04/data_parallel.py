@@ -41,9 +41,9 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
         of each row. If the weight grows by `1`, the loss grows by the mean of these elements, so
         this mean is the gradient of the weight.
 
-        Rank 0 has the rows `[0, 1, 2, 3]` and `[2, 3, 4, 5]`. Its gradient of the first weight is
-        `(0 + 2) / 2 = 1`, and the mean of both rows, `[1, 2, 3, 4]`, has all four. Rank `r` has
-        these rows times `10**r`:
+        Rank 0 has the rows `[0, 1, 2, 3]` and `[2, 3, 4, 5]`. So its gradient of the first weight
+        is `(0 + 2) / 2 = 1`, and its gradient of all four is the mean of both rows, `[1, 2, 3, 4]`.
+        Rank `r` has these rows times `10**r`:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     table = torch.tensor([[0.0, 1, 2, 3], [2, 3, 4, 5]])
@@ -118,10 +118,10 @@ def three_ways_to_the_same_gradient() -> None:
 
         For the traffic, take a gradient of twelve elements on four ranks. In an
         [all-reduce](#a_ring_sends_less_than_twice_the_tensor) each rank has four parts of three
-        elements. It sends three parts while the sums are formed, all but one, and three again to
-        hand the sums out: `2 * 3 = 6` parts, `6 * 3 = 18` elements. That is one and a half times
-        the gradient. How many rows a rank has does not matter, because the gradient has the size of
-        the weights and not of the batch.
+        elements. It sends three parts while the sums are formed, and three to hand the sums out:
+        `2 * 3 = 6` parts, `6 * 3 = 18` elements. That is one and a half times the gradient. On many
+        ranks it is nearly twice. How many rows a rank has does not matter, because the gradient has
+        the size of the weights and not of the batch.
 
         `network` makes a model of eight layers, with the same weights each time. A batch of `32`
         rows goes through it in three ways:
@@ -167,17 +167,6 @@ def three_ways_to_the_same_gradient() -> None:
     ratios = hand_wire.sent / formula, ddp_wire.sent / formula  # @inspect ratios
     assert 1 < min(ratios) <= max(ratios) < 1.04, \
         "By hand and by DDP, a rank sends one and a half times the bytes of all gradients, and a few headers."
-    assert 1 < ratios[1] < ratios[0], \
-        "By DDP the headers are fewer."
-    note(r"""
-        DDP sends fewer headers, because it packs the gradients of several layers into one
-        all-reduce.
-
-        With more rows on each rank, computing takes longer, and the all-reduces take the same time
-        as before. So waiting is a smaller share of the step. With more ranks, each sends a little
-        more: $2\,(G-1)/G$ times the gradient on $G$ ranks, which is one and a half on four and
-        nearly two on many.
-    """)
     question(r"""
         Data parallelism on `16` ranks is waiting for its all-reduces. Which of these make the share
         of waiting smaller? Give `1` or `0` for each: twice as many rows on each rank; twice as many
@@ -189,9 +178,6 @@ def three_ways_to_the_same_gradient() -> None:
             send `2 * 31/32` in place of `2 * 15/16` times the gradients, a little more. Gradients
             of half the size are half the traffic.
         """)
-
-
-FIRST_BUCKET: int = dist._DEFAULT_FIRST_BUCKET_BYTES  # type: ignore[attr-defined]
 
 
 def watched_ddp(
@@ -236,8 +222,7 @@ def buckets_leave_during_the_backward_pass() -> None:
         Here is a network of eight layers, `0` to `7`, and a bucket holds the gradients of two
         layers, `64 * 64` elements of `8` bytes each. `watched_ddp` wraps the network in DDP and
         records what happens: `[7]` when the gradient of layer `7` is ready, and `[7, 6]` when the
-        bucket of layers `7` and `6` leaves. `order` has the events of the third step. `default` and
-        `FIRST_BUCKET` are the sizes that DDP has for its buckets, if you do not set one:
+        bucket of layers `7` and `6` leaves. `order` has the events of the third step:
     """)
     model = network()
     ddp, events = watched_ddp(model, size=2 * 64 * 64 * 8)
@@ -254,40 +239,24 @@ def buckets_leave_during_the_backward_pass() -> None:
     buckets = [layers for layers in order if len(layers) > 1]
     assert buckets == [[7, 6], [5, 4], [3, 2], [1, 0]], \
         "Each of the eight layers is in one of four buckets."
-    default = DistributedDataParallel(network()).bucket_bytes_cap  # @inspect default as B
-    assert (default, FIRST_BUCKET) == (25 * MiB, MiB), \
-        "By default, a bucket of DDP holds 25 MiB, but the first one to leave 1 MiB."
     note(r"""
         So three of four buckets leave while the backward pass goes on. Only the last one leaves
-        when nothing is left to compute. With smaller buckets the last one takes less time, and with
-        larger ones there are fewer messages. DDP's default is a compromise. Its first bucket is
-        small, so that sending begins early.
+        when nothing is left to compute.
     """)
     figure(plot_backward(order), caption="The events of one backward pass of DDP, in the order in which they happened.",
         alt=r"""
             Two rows from left to right. In the upper one the layers finish, from the last to the
             first. In the lower one a bucket leaves after each second layer.
         """)
-    note(r"""
-        A batch that does not fit into memory is computed in parts, whose gradients add up. The
-        ranks need to send only the sum, after the last part. The other parts run under `no_sync`,
-        which keeps DDP from sending:
-    """)
-    events.clear()
-    with ddp.no_sync():
-        ddp(x).square().mean().backward()
-    assert events == [[7], [6], [5], [4], [3], [2], [1], [0]], \
-        "Under no_sync all eight layers become ready, and no bucket leaves."
     question(r"""
-        A batch is computed in `4` parts. Somebody forgets `no_sync`. By what factor does the
-        traffic of a step grow?
-    """, answer=4.0, check=len(range(4)) / 1, unit="times",
-        wrong={"DDP sends after every backward pass, unless it is told not to.": 1},
-        hint="When does DDP send?",
+        A bucket now holds the gradients of four of the eight layers. What share of all gradients is
+        sent only when nothing is left to compute?
+    """, answer=4 / 8, check=len([3, 2, 1, 0]) / len(model), unit="%", within=0.02,
+        wrong={"That is with two layers in a bucket.": 2 / 8},
+        hint="Which layers are in the last bucket?",
         why=r"""
-            DDP all-reduces in every backward pass, so gradients are sent for each of the four
-            parts. The result is the same as with `no_sync`, because the mean over ranks can be
-            taken of each part, or of their sum.
+            The last bucket holds layers `3` to `0`, half of all gradients, and is full only when
+            layer `0` is ready. Smaller buckets leave less for the end, in more messages.
         """)
 
 

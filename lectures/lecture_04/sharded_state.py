@@ -18,7 +18,7 @@ from torch.distributed.tensor import DTensor
 from torch.utils.checkpoint import checkpoint
 from wire import Wire, from_all_ranks
 
-from litbook import explore, figure, misbelief, note, question, requires
+from litbook import explore, figure, note, question, requires
 
 from .collectives import ring_all_gather, ring_reduce_scatter
 from .figures import plot_state
@@ -205,7 +205,7 @@ def every_rank_keeps_sixteen_bytes() -> None:
 @requires("linux, ranks=4")
 def each_rank_updates_a_shard() -> None:
     """ZeRO's first stage shards the moments, and sends no more than before."""
-    note(rf"""
+    note(r"""
         In data parallelism all ranks have the same gradients after the all-reduce. So all of them
         compute the same update, and each
         [keeps both moments of every parameter](#every_rank_keeps_sixteen_bytes) for it. Can the
@@ -225,16 +225,13 @@ def each_rank_updates_a_shard() -> None:
         This costs no extra traffic, because a reduce-scatter and an all-gather are the two halves
         of the all-reduce that they replace. The update now happens between the two.
 
-        To count, call one all-gather of all parameters one *unit* of traffic. A reduce-scatter of
-        all gradients sends one unit as well, so the two halves together are two units. With
-        `4 * {P}` bytes of parameters on four ranks, a unit is three quarters of them, {3 * P:,}
-        bytes.
+        To count, call what one all-gather of all parameters sends one *unit* of traffic. A
+        reduce-scatter of all gradients sends one unit as well, so the two halves together are two.
 
-        `my_part` is a quarter of a vector, as a *view*: it has no memory of its own, and a change
-        of the shard changes the vector. `ring_reduce_scatter` and `ring_all_gather` are
-        [our own rings](#a_ring_sends_less_than_twice_the_tensor), because the reduce-scatter of
-        gloo sends twice as much. The parts that `ring_all_gather` gets are views as well, so it
-        writes the other ranks' shards into `weight`:
+        `my_part` is this rank's quarter of a vector, as a *view*: a change of the shard changes the
+        vector. `ring_reduce_scatter` and `ring_all_gather` are
+        [our own rings](#a_ring_sends_less_than_twice_the_tensor). The second writes the other
+        ranks' shards into `weight`:
     """)
     ranks = dist.get_world_size()
     weights = initial_weights()
@@ -267,10 +264,6 @@ def each_rank_updates_a_shard() -> None:
         its own shard.
     """,
         alt="Four rows of blocks. All parameters and gradients are filled; of the moments, one block in each row.")
-    misbelief("Sharding the moments costs extra traffic.", rf"""
-        It costs none. In a step of the first stage, a rank sent {units:.2f} units. What is above
-        `2` is headers of messages, as in data parallelism.
-    """)
     dropped = my_part(expected_weights[0]).numel() * LAYERS  # @hide
     question(rf"""
         Somebody forgets the all-gather at the end of a step. The model has `{P}` parameters and
@@ -322,9 +315,8 @@ def weights_come_when_they_are_needed() -> None:
 
         No, because a layer needs its weights only while it runs. Take a model of four layers with
         `1` GB of weights each, on four ranks. In the *third stage* a rank keeps a quarter of every
-        layer, `1` GB in all. When the first layer runs, the other three quarters of this layer
-        arrive, and then they are dropped. So of all weights, a rank needs only its own `1` GB at
-        any time, and the three quarters that it lacks of the layer that runs.
+        layer, `1` GB in all. When a layer runs, its other three quarters arrive, and then they are
+        dropped. So at any time a rank needs its own `1` GB, and `3/4` GB of the layer that runs.
 
         - Forward, an [all-gather](#an_all_reduce_has_two_halves) collects the weights of a layer
           from all ranks. The layer runs, and the rank drops the weights.
@@ -334,9 +326,9 @@ def weights_come_when_they_are_needed() -> None:
         `run_and_drop` does this for one layer, and all exchanges are in it. It gathers the weights,
         runs the layer, and keeps only the layer's input. So in the backward pass it gathers the
         weights again and
-        [runs the layer once more](#lecture_03.checkpointing_keeps_the_input_alone), to have again
-        what the gradient needs. `partial` makes a function of `x` alone, with the shard already
-        given:
+        [runs the layer once more](#lecture_03.checkpointing_keeps_the_input_alone). `partial` makes
+        a function of `x` alone, with the shard already given. Traffic is counted in *units*: one is
+        what an all-gather of all parameters sends.
     """)
     ranks = dist.get_world_size()
     shards = [nn.Parameter(my_part(w).clone()) for w in initial_weights()]
@@ -371,11 +363,9 @@ def weights_come_when_they_are_needed() -> None:
     figure(plot_state({"stage three": from_all_ranks(held)}, P), caption="What each rank keeps in the third stage: one shard of parameters, gradients and moments.",
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
     note(r"""
-        A *unit* is what one all-gather of all parameters sends. Data parallelism sends two units in
-        a step, and the third stage three. In return, the whole *state*, `16` bytes for each
-        parameter, is divided by the number of ranks. So with enough ranks the state of any model
-        fits, if there is room beside it for one gathered layer and for the activations, because
-        these two do not shrink with more ranks.
+        Data parallelism sends two units in a step. In return for the third, the whole state, `16`
+        bytes for each parameter, is divided by the number of ranks. So with enough ranks, the state
+        of any model fits.
     """)
     question(r"""
         Each of `100` layers of a model has `1` GB of weights, on `50` ranks in the third stage. How
@@ -434,9 +424,8 @@ def fsdp_does_the_same() -> None:
         below has `P` = {P:,} parameters in four layers, on four ranks. So a rank keeps
         `{P} / 4 = {P // 4}` of them. `held` lists the bytes of its weights, gradients and moments.
 
-        `Collectives` counts the exchanges by the names that PyTorch has for them, `allgather_base`
-        and `reduce_scatter_base`. `Wire` counts the bytes. Both are made anew for each training
-        step, so in the end they have the counts of the second one:
+        `Collectives` counts the exchanges of a step by the names that PyTorch has for them,
+        `allgather_base` and `reduce_scatter_base`:
     """)
     ranks = dist.get_world_size()
     layers = [Layer(w) for w in initial_weights()]
@@ -446,7 +435,7 @@ def fsdp_does_the_same() -> None:
     optimizer = torch.optim.AdamW(weights)
     for _ in range(2):  # training steps
         optimizer.zero_grad()
-        with Wire() as wire, Collectives() as calls:
+        with Collectives() as calls:
             loss_of(layers, my_rows()).backward()
         optimizer.step()
     held = bytes_by_kind(weights, optimizer)  # @inspect held as B
@@ -462,21 +451,7 @@ def fsdp_does_the_same() -> None:
         "After two steps, each rank has its shard of the weights that one process computes with all rows, up to rounding."
     assert agree(moments_of(optimizer), map(my_part, expected_moments)), \
         "So are its moments."  # @hide
-    note(r"""
-        What does that cost in traffic? A *unit* is what a rank sends in an all-gather of all
-        parameters. Each layer needs three exchanges in a step: two all-gathers and one
-        reduce-scatter. If each of them sends the same, FSDP sends `3` units. Data parallelism sends
-        `2` units, because it all-reduces the gradients, and an all-reduce is a reduce-scatter and
-        an all-gather. So FSDP sends `3 / 2` times as much [@zero], and keeps only a part of the
-        state.
-
-        Here it sends more. The data are carried by gloo, and
-        [its reduce-scatter](#a_ring_sends_less_than_twice_the_tensor) sends twice as much as an
-        all-gather:
-    """)
-    units = traffic_units(wire.sent)  # @inspect units as .2f
-    assert round(units, 1) == 4.0, \
-        "With gloo, a rank sends 1 + 1 + 2 = 4 units in a step, up to headers."
+    note("So each layer needs three exchanges in a step, the same as in the third stage by hand.")
     question(r"""
         Somebody sets `reshard_after_forward` to `False`: gathered weights are kept until the
         backward pass. What share of the traffic of a step is saved, if all three exchanges send the
@@ -504,31 +479,27 @@ def more_ranks_keep_less_each() -> None:
         The usual recipe keeps `16` bytes for each parameter: `2` for the weight in `bfloat16`, `2`
         for its gradient, and `3 * 4 = 12` for the optimizer: two moments and a copy of the weight,
         in `float32`. Each stage of [ZeRO](#each_rank_updates_a_shard) shards more than the one
-        before. The table has $P$ parameters, $G$ ranks, and steps of $m$ backward passes, whose
-        gradients add up:
+        before. With $P$ parameters on $G$ ranks:
 
-        [@tab:stages]: What each rank keeps with this recipe, in bytes, and what it sends in a step, in all-gathers of all parameters [@zero].
+        [@tab:stages]: What each rank keeps with this recipe, in bytes [@zero].
 
-        | | keeps | sends |
-        |---|---|---|
-        | data parallelism: nothing is sharded | $2P + 2P + 12P$ | $2$ |
-        | stage one: the optimizer is sharded | $2P + 2P + 12P/G$ | $2$ |
-        | stage two: optimizer and gradients | $2P + 2P/G + 12P/G$ | $m + 1$ |
-        | stage three: everything | $2P/G + 2P/G + 12P/G$ | $3m$ |
+        | | weights, gradients, optimizer |
+        |---|---|
+        | data parallelism: nothing is sharded | $2P + 2P + 12P$ |
+        | stage one: the optimizer is sharded | $2P + 2P + 12P/G$ |
+        | stage two: optimizer and gradients | $2P + 2P/G + 12P/G$ |
+        | stage three: everything | $2P/G + 2P/G + 12P/G$ |
 
-        What is sent: data parallelism does one all-reduce in a step, which sends `2`. Stage one
-        does its two halves, `1 + 1`. Stage two does a reduce-scatter after every backward pass,
-        because no rank keeps whole gradients until the next backward pass, and one all-gather of
-        weights: $m + 1$. Stage three keeps no whole weights either. For every backward pass it
-        gathers them twice, in the forward pass before it and in the backward pass itself, and does
-        a reduce-scatter: $3m$.
+        Stage two can shard gradients, because a gradient can be added up over the ranks as soon as
+        the backward pass has left its layer, and then a rank drops all but its shard.
 
         Take stage two on `8` ranks. All weights are `2 * 13 = 26` GB on every rank. An eighth of
-        gradients and optimizer is `14 * 13 / 8 = 22.75` GB. Together, `26 + 22.75 = 48.75` GB leave
-        room for activations.
+        gradients and optimizer is `14 * 13 / 8 = 22.75` GB. Together that is `26 + 22.75 = 48.75`
+        GB. Data parallelism keeps `16 * 13 = 208` GB on every rank, however many there are.
 
         `keep` gives the bytes of each kind on one rank, and `sharded` says what each stage shards.
-        `memory` is nine tenths of the memory of an H100, and `needed` lists what three cases need:
+        `memory` is what may be planned for, and `needed` lists what the three stages need on `8`,
+        `4` and `4` ranks:
     """)
     recipe = {"weights": 2, "gradients": 2, "optimizer": 12}  # bytes
     assert sum(recipe.values()) == 16, "The state of a parameter has 16 bytes."  # @hide
@@ -561,17 +532,6 @@ def more_ranks_keep_less_each() -> None:
             fits[stage] = ranks
     assert [*fits.values()] == [0, 8, 4, 4], \
         "Tried with more and more ranks, data parallelism never fits (0), stage one first fits on 8, and stages two and three on 4."
-    recipe = {"weights": 4, "gradients": 4, "optimizer": 8}  # in float32
-    least = sum(keep("stage one", 10**9).values())  # @inspect least as B
-    assert least > memory, \
-        "In float32 throughout, stage one does not fit, even on a billion ranks."
-    note(r"""
-        More ranks help only with what is sharded. In `float32` throughout, a parameter has `4`
-        bytes for the weight, `4` for the gradient and `8` for the moments, and needs no copy. In
-        stage one, weights and gradients are on every rank: `8 * 13 = 104` GB. Even a billion ranks,
-        as in `least`, save only the moments, so that stage never fits. With the usual recipe it
-        does.
-    """)
     question(r"""
         How many times as many parameters fit on `1024` ranks with stage three as with stage two?
         Both use the usual recipe, and only the state counts.

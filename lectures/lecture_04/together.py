@@ -14,7 +14,7 @@ from torch.distributed.tensor.debug import CommDebugMode
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from wire import Wire, from_all_ranks
 
-from litbook import aside, figure, misbelief, note, question, requires
+from litbook import aside, figure, note, question, requires
 
 from .drawings import plot_arrivals, plot_widths
 from .figures import plot_traffic
@@ -102,8 +102,9 @@ def one_axis_carries_weights_the_other_tokens() -> None:
 
         So rank 0 exchanges tokens with rank 1 and weights with rank 2. With rank 3 it exchanges
         nothing, because the two have neither tokens nor weights in common. With `16` times as many
-        examples in the batch, rank 0 should send `16` times as many bytes to rank 1, and the same
-        to rank 2.
+        examples in the batch, rank 0 should send `16` times as many bytes to rank 1, because there
+        are `16` times as many results to add up. To rank 2 it should send the same as before,
+        because there are no more weights.
 
         `shard` cuts a model of two layers along both axes. It trains with a batch of `64` examples,
         and then of `1024`. `sends` says for each rank how many bytes go to each other rank. The
@@ -152,33 +153,10 @@ def one_axis_carries_weights_the_other_tokens() -> None:
         """)
     note(r"""
         It is not quite `16` times, because each message has a short header that does not grow.
-        Reckon both numbers for `64` examples:
-
-        - *Weights.* Two layers of `3` matrices, `128` by `320`, have
-          `2 * 3 * 128 * 320 * 4 = 983040` bytes. A rank computes with half of them and stores half
-          of that, `245760` bytes. It sends what it stores in two all-gathers, forward and backward.
-          In a reduce-scatter of gradients, gloo sends twice as much. Together, that is
-          `4 * 245760 = 983040` bytes, and headers.
-        - *Tokens.* A rank has half of the examples, each of `128` elements: `32 * 128 * 4 = 16384`
-          bytes. Between two ranks, an all-reduce sends them once. There are four: one forward in
-          each layer, and two backward in the second layer, because `gate` and `up` both need a
-          gradient of the tokens. (The input of the first layer needs none.) That is
-          `4 * 16384 = 65536` bytes, and headers.
 
         So the axis *tensor* belongs inside a node, on the fast links, if tokens are the larger
         traffic.
     """)
-    token_formula = [4 * all_reduce_bytes(batch // 2 * 128 * 4, 2) for batch in sends]  # @hide
-    assert token_formula[0] == 65_536, \
-        "For 64 examples, four all-reduces send 65536 bytes."  # @hide
-    assert all(1 < b / f < 1.08 for b, f in zip(token_bytes, token_formula)), \
-        "Tokens cost four all-reduces: one forward in each layer, and two backward in the second; headers add up to 8 %."  # @hide
-    half = sum(p.nbytes for p in alone.parameters()) / 2  # @hide
-    gathers, sums = 2 * half / 2, all_reduce_bytes(half, 2)  # @hide
-    assert (half / 2, gathers + sums) == (245_760, 983_040), \
-        "A rank stores 245760 bytes of weights, and sends them four times."  # @hide
-    assert 1 < weight_bytes[0] / (gathers + sums) < 1.02, \
-        "Weights cost two all-gathers and one all-reduce of half the model, and headers."  # @hide
     question(r"""
         The two ranks of a row are on one node with a fast link, and the rows are on different nodes
         with a slow link between them. A run has few, wide layers and very many tokens. Somebody
@@ -220,9 +198,8 @@ LLAMA_3 = (  # 405B, table 4 of its report [llama3]
     Layout(8, 16, 16, 8, 131072, 16),
 )
 PEAK = CARDS["H100 SXM"].bfloat16 or 0.0
-LAYERS, WIDTH, HIDDEN, KEYS, VOCABULARY = 126, 16384, 53248, 1024, 128256  # of Llama 3 405B [llama3]
+WIDTH, HIDDEN, KEYS = 16384, 53248, 1024  # of Llama 3 405B [llama3]
 BLOCK = 2 * WIDTH * WIDTH + 2 * WIDTH * KEYS + 3 * WIDTH * HIDDEN  # weights of one block
-N = LAYERS * BLOCK + VOCABULARY * WIDTH  # of all matrices
 
 
 def the_axes_multiply() -> None:
@@ -261,17 +238,6 @@ def the_axes_multiply() -> None:
         for a in LLAMA_3
     ]  # @hide
     note("| GPUs | tensor | context | stages | data | sequences of a group | tokens of a sequence |\n|--:|--:|--:|--:|--:|--:|--:|\n" + "\n".join(rows))
-    stage_gpus = 2048 // 16  # GPUs of a stage of DeepSeek-V3  # @hide
-    copies = stage_gpus // 64  # @hide
-    assert (stage_gpus, copies) == (128, 2), \
-        "A stage of DeepSeek-V3 has 128 GPUs, with two copies of each of its experts."  # @hide
-    misbelief("Expert parallelism always multiplies the number of GPUs.", rf"""
-        It did not in DeepSeek-V3 [@deepseek-v3]. That run had `2048` GPUs and `16` stages, so a
-        stage had `2048 / 16 = 128` GPUs. All {stage_gpus} had tokens of their own, so the axis data
-        had length {stage_gpus}, and `16 * 128 = 2048` are all GPUs. There is no room for one more
-        factor. The experts of a stage were spread over `64` of these same GPUs, and the other `64`
-        held one more copy of them. (Other systems do give experts an axis of their own.)
-    """)
     question(r"""
         A run has `4096` GPUs, `8` along the axis tensor, `8` stages, and all others along the axis
         data. Somebody makes it `16` stages on the same GPUs. Each group along the axis data still
@@ -356,11 +322,11 @@ def enough_tokens_hide_the_weights() -> None:
         the traffic of [FSDP](#fsdp_does_the_same) costs no time: it is *hidden*. How many tokens
         does a GPU need for that?
 
-        First, how many FLOPs for each byte are enough? The number that a GPU can do while it
-        receives one byte. The peak of an H100, `PEAK`, is {PEAK / 1e12:.1f} teraFLOPs a second.
-        From GPUs in the same node it receives {NVLINK / 1e9:.0f} GB/s (`NVLINK`), over the links of
-        that name [@nvidia-hopper]. From other nodes it receives {NETWORK / 1e9:.0f} GB/s
-        (`NETWORK`), if the network is that of Llama 3 [@llama3].
+        The traffic is hidden if for each byte a GPU has the FLOPs that it can do while it receives
+        one byte. The peak of an H100, `PEAK`, is {PEAK / 1e12:.1f} teraFLOPs a second. From GPUs in
+        the same node it receives {NVLINK / 1e9:.0f} GB/s (`NVLINK`), over the links of that name
+        [@nvidia-hopper]. From other nodes it receives {NETWORK / 1e9:.0f} GB/s (`NETWORK`), if the
+        network is that of Llama 3 [@llama3].
 
         So in the time of one byte, it can do `{PEAK / 1e12:.1f}e12 / {NVLINK / 1e9:.0f}e9`,
         {PEAK / NVLINK:.0f} FLOPs over NVLink, and `{PEAK / 1e12:.1f}e12 / {NETWORK / 1e9:.0f}e9`,
@@ -371,23 +337,13 @@ def enough_tokens_hide_the_weights() -> None:
         `bfloat16` have $w = 2$ bytes, and with many ranks $G/(G-1)$ is nearly $1$. So this is
         $2T / 2 = T$: the FLOPs per byte are the number of tokens. Where {PEAK / NVLINK:.0f} FLOPs
         per byte are needed, so are {PEAK / NVLINK:.0f} tokens.
-
-        The backward pass needs more tokens. For each weight, a token costs $4$ FLOPs there: $2$ for
-        the gradient of the layer's input, and $2$ for the gradient of the weight. And $2 + 4 = 6$
-        bytes are sent, the weight and its gradient in `float32`. That is $2$ times the FLOPs of the
-        forward pass and $3$ times its bytes, so the backward pass needs `3 / 2` times the tokens:
     """)
     nvlink_tokens, network_tokens = PEAK / NVLINK, PEAK / NETWORK  # @inspect nvlink_tokens as tokens, network_tokens as tokens
     assert (round(nvlink_tokens), round(network_tokens)) == (2199, 19790), \
         "In the forward pass, 2199 tokens hide the traffic over NVLink, and 19790 that over the network."
-    links = nvlink_tokens, network_tokens
-    backward_tokens = [3 / 2 * tokens for tokens in links]  # @inspect backward_tokens as tokens
-    assert [round(link) for link in backward_tokens] == [3298, 29685], \
-        "In the backward pass it takes 3298 and 29685 tokens, 1.5 times as many."
     note(rf"""
-        As a rule: FSDP over such a network needs about {round(PEAK / NETWORK, -3):,.0f} tokens per
-        GPU in each microbatch to hide the forward traffic, and about
-        {round(1.5 * PEAK / NETWORK, -3):,.0f} to hide the backward traffic as well.
+        As a rule: in the forward pass, FSDP over such a network needs about
+        {round(PEAK / NETWORK, -3):,.0f} tokens per GPU in each microbatch.
     """)
     question(r"""
         A GPU has `32768` tokens in a step, which hide the traffic of FSDP. To save memory, somebody
@@ -410,11 +366,9 @@ def weights_can_be_gathered_once() -> None:
         [FSDP's traffic is hidden](#enough_tokens_hide_the_weights) if enough tokens use a weight
         each time it has arrived. Did a published run have so many?
 
-        Take one weight in `bfloat16`, in the forward pass. Its `2` bytes have to be gathered, and a
-        token costs `2` FLOPs with it. So $8$ tokens cost `2 * 8 = 16` FLOPs for `2` bytes, $8$
-        FLOPs per byte. In this way, the FLOPs per byte are always the number of tokens. That is
-        still so if a GPU computes with only a `128`th of the weights, because then it also gathers
-        only a `128`th.
+        Take one weight in `bfloat16`, in the forward pass. Its $2$ bytes have to be gathered, and a
+        token costs $2$ FLOPs with it. So $8$ tokens cost `2 * 8 = 16` FLOPs for $2$ bytes, $8$
+        FLOPs per byte. In this way, the FLOPs per byte are always the number of tokens.
 
         Over the network of Llama 3 [@llama3], an H100 can do {PEAK / NETWORK:,.0f} FLOPs in the
         time of one byte. So it needs that number of tokens each time a weight arrives.
@@ -442,30 +396,11 @@ def weights_can_be_gathered_once() -> None:
             network in the forward pass.
         """,
         alt="Two bars on a logarithmic scale. That of a microbatch ends before the dashed line, that of a group's step far behind it.")
-    note(rf"""
+    note(r"""
         So with weights gathered for each microbatch, the run would have waited for the network.
         Instead, it kept gathered weights until the end of the step [@llama3]. Then each weight
-        arrives once, and the tokens of all `32` microbatches use it. Strictly, that is not FSDP,
-        which is [stage three of ZeRO](#weights_come_when_they_are_needed), because a GPU keeps
-        whole weights. It is stage two if a GPU keeps a shard of the gradients, and stage one if it
-        keeps whole gradients.
-
-        What does it cost in memory? `N` is the number of weights in all matmuls: {LAYERS} blocks of
-        {BLOCK / 1e9:.3f} billion, and {VOCABULARY * WIDTH / 1e9:.1f} billion in the last matrix,
-        which computes the scores of the vocabulary. (The table of embeddings is left out, because
-        it is only looked up.) Together these are {N / 1e9:.1f} billion. On average over the stages,
-        a GPU computes with a `128`th of them:
-    """)
-    kept_bytes = 2 * N / (run.tensor * run.stages)  # @inspect kept_bytes as B
-    assert 6.3e9 < kept_bytes < 6.4e9, \
-        "On average, these are 6.3 GB in bfloat16 that a GPU keeps until the end of a step."
-    shard_bytes = kept_bytes / run.data  # @inspect shard_bytes as B
-    assert shard_bytes < 0.1e9, \
-        "A shard of them, all that FSDP would keep, is less than 0.1 GB."
-    note(rf"""
-        So {kept_bytes / 1e9:.1f} GB of the {CARDS["H100 SXM"].memory / 1e9:.0f} GB of an H100 save
-        {run.sequences - 1} of {run.sequences} all-gathers of the weights in the forward passes of a
-        step.
+        arrives once, and the tokens of all `32` microbatches use it. The price is memory, because a
+        GPU then keeps the weights that it computes with, and not only its shard of them.
     """)
     question(r"""
         A run is waiting for the network, because FSDP gathers weights for each of many small
@@ -509,8 +444,8 @@ def enough_width_hides_the_tokens() -> None:
         `8` GPUs, a token costs `2 * BLOCK / 8`, about {2 * BLOCK / 8e6:.0f} million FLOPs on each
         GPU, and the GPU sends {2 * all_reduce_bytes(2 * WIDTH, 8):,.0f} bytes: two all-reduces,
         each `2 * 7/8` times the `2 * 16384` bytes of the token. In the time that it takes to send
-        one byte, an H100 can do `nvlink` FLOPs inside a node [@nvidia-hopper], and `network` FLOPs
-        between nodes [@llama3]:
+        one byte, an H100 can do [its peak divided by a link](#enough_tokens_hide_the_weights):
+        `nvlink` FLOPs inside a node, and `network` FLOPs between nodes:
     """)
 
     def flops_per_byte(d: int, weights: float, gpus: int) -> float:
@@ -533,15 +468,7 @@ def enough_width_hides_the_tokens() -> None:
     note(r"""
         So over NVLink, the links inside a node, sending takes less time than computing. Over the
         network it takes more. That is why GPUs that share matrices are in one node.
-
-        But even over NVLink the traffic is not free. A block cannot go on before an all-reduce is
-        done, so the time of sending is added to that of computing. With the GPU and its links at
-        their peaks, a byte takes the time of `2199` FLOPs, and for each byte the GPU computes
-        `6949`. So sending adds `2199 / 6949` of the time of computing:
     """)
-    added = nvlink / intensity  # @inspect added as %
-    assert 0.31 < added < 0.32, \
-        "Over NVLink, sending adds nearly a third to the time of computing in the forward pass."
     assert flops_per_byte(WIDTH, BLOCK, 4) > 2 * intensity, \
         "On 4 GPUs in place of 8, a GPU does more than twice as many FLOPs per byte."  # @hide
     widths = [2**n for n in range(10, 16)]  # @hide
