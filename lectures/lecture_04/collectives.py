@@ -573,10 +573,10 @@ def few_messages_or_few_bytes() -> None:
         Recursive doubling sends the whole tensor in each exchange, `6` times on `64` ranks. A ring
         sends a `64`th in each, together `2 * 63 / 64` of a tensor. Which one is faster?
 
-        Say that an exchange costs its `latency`, here `5` microseconds, and its bytes divided by
-        the `bandwidth` of a link, here `100` GB/s. Take a megabyte, which takes `10` microseconds
-        to send. The ring waits `126 * 5 = 630` microseconds for its exchanges, and about `20` for
-        its bytes. Recursive doubling waits `6 * 5 = 30` and `6 * 10 = 60`.
+        Say that an exchange costs its `latency`, and its bytes divided by the `bandwidth` of a
+        link. With the values below, a megabyte takes $10$ microseconds to send. The ring waits
+        `126 * 5 = 630` microseconds for its exchanges, and `126 / 64 * 10`, about $20$, for its
+        bytes. Recursive doubling waits `6 * 5 = 30` and `6 * 10 = 60`.
 
         In the code, each way is a pair: the number of exchanges, and how many tensors a rank sends:
     """)

@@ -150,7 +150,7 @@ def the_router_decides_the_bytes() -> None:
         shares, chosen = router(x)
         with Wire() as wire:
             dispatch = Dispatch(chosen, own_experts=2)
-            copies = dispatch.send(x)  # for two experts, from each rank
+            copies = dispatch.send(x)  # from each rank, for two experts
             results = [own_experts[i % 2](c) for i, c in enumerate(copies)]
             y = dispatch.send_back(results, shares)  # @inspect y
         expected = run_in_one_process(x, shares, chosen, experts)

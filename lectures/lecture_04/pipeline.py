@@ -485,9 +485,6 @@ def more_pieces_wait_less() -> None:
     waiting = idle_share(steps)  # @inspect waiting
     assert waiting == Fraction(3, 16 + 3), \
         "With two pieces on each rank, ranks wait in 3 of 19 steps."
-    per_step = waiting / (1 - waiting)  # for each step of work  # @inspect per_step
-    assert per_step == Fraction(3, 8) / 2, \
-        "For the same work, a rank waits half as long as with one piece: 3/16 in place of 3/8."
     note(r"""
         The price is traffic and memory. Between four stages there are three cuts that activations
         and gradients have to cross, and between eight pieces there are seven. And a rank keeps the
@@ -501,7 +498,7 @@ def more_pieces_wait_less() -> None:
         "The first rank keeps the activations of 11 passes through a piece at a time, the last one 5."
     note(rf"""
         A piece is half a stage. So {kept[0]} passes of a piece keep as much as {kept[0] / 2}
-        microbatches would in whole stages, where `1F1B` without interleaving
+        microbatches, where `1F1B` without interleaving
         [keeps four](#early_backward_passes_keep_less).
     """)
     question(r"""

@@ -322,29 +322,26 @@ def enough_tokens_hide_the_weights() -> None:
         the traffic of [FSDP](#fsdp_does_the_same) costs no time: it is *hidden*. How many tokens
         does a GPU need for that?
 
-        The traffic is hidden if for each byte a GPU has the FLOPs that it can do while it receives
-        one byte. The peak of an H100, `PEAK`, is {PEAK / 1e12:.1f} teraFLOPs a second. From GPUs in
-        the same node it receives {NVLINK / 1e9:.0f} GB/s (`NVLINK`), over the links of that name
-        [@nvidia-hopper]. From other nodes it receives {NETWORK / 1e9:.0f} GB/s (`NETWORK`), if the
-        network is that of Llama 3 [@llama3].
+        For each byte that arrives, a GPU needs at least the FLOPs that it can do in the time of
+        that byte, because only then the arithmetic lasts as long as the traffic. The peak of an
+        H100, `PEAK`, is {PEAK / 1e12:.1f} teraFLOPs a second. From GPUs in the same node it
+        receives {NVLINK / 1e9:.0f} GB/s (`NVLINK`), over the links of that name [@nvidia-hopper].
+        From other nodes it receives {NETWORK / 1e9:.0f} GB/s (`NETWORK`), if the network is that of
+        Llama 3 [@llama3].
 
         So in the time of one byte, it can do `{PEAK / 1e12:.1f}e12 / {NVLINK / 1e9:.0f}e9`,
         {PEAK / NVLINK:.0f} FLOPs over NVLink, and `{PEAK / 1e12:.1f}e12 / {NETWORK / 1e9:.0f}e9`,
         {PEAK / NETWORK:.0f}, over the network.
 
-        With $T$ tokens in a microbatch and $w$ bytes per weight on $G$ ranks, a GPU does
-        [$2T/w \cdot G/(G-1)$ FLOPs for each byte](#flops_per_byte_follow_the_tokens). Weights in
-        `bfloat16` have $w = 2$ bytes, and with many ranks $G/(G-1)$ is nearly $1$. So this is
-        $2T / 2 = T$: the FLOPs per byte are the number of tokens. Where {PEAK / NVLINK:.0f} FLOPs
-        per byte are needed, so are {PEAK / NVLINK:.0f} tokens.
+        How many tokens does that take? A weight in `bfloat16` has $2$ bytes, and each token costs
+        $2$ FLOPs with it. So $8$ tokens cost `2 * 8 = 16` FLOPs for $2$ bytes, $8$ FLOPs per byte.
+        [The FLOPs per byte](#flops_per_byte_follow_the_tokens) are the number of tokens, if there
+        are many ranks, so that nearly all weights have to arrive. Where {PEAK / NVLINK:.0f} FLOPs
+        per byte are needed, so are {PEAK / NVLINK:.0f} tokens:
     """)
     nvlink_tokens, network_tokens = PEAK / NVLINK, PEAK / NETWORK  # @inspect nvlink_tokens as tokens, network_tokens as tokens
     assert (round(nvlink_tokens), round(network_tokens)) == (2199, 19790), \
         "In the forward pass, 2199 tokens hide the traffic over NVLink, and 19790 that over the network."
-    note(rf"""
-        As a rule: in the forward pass, FSDP over such a network needs about
-        {round(PEAK / NETWORK, -3):,.0f} tokens per GPU in each microbatch.
-    """)
     question(r"""
         A GPU has `32768` tokens in a step, which hide the traffic of FSDP. To save memory, somebody
         runs them in `4` microbatches. A GPU does `19790` FLOPs in the time of one byte, and in
@@ -366,12 +363,9 @@ def weights_can_be_gathered_once() -> None:
         [FSDP's traffic is hidden](#enough_tokens_hide_the_weights) if enough tokens use a weight
         each time it has arrived. Did a published run have so many?
 
-        Take one weight in `bfloat16`, in the forward pass. Its $2$ bytes have to be gathered, and a
-        token costs $2$ FLOPs with it. So $8$ tokens cost `2 * 8 = 16` FLOPs for $2$ bytes, $8$
-        FLOPs per byte. In this way, the FLOPs per byte are always the number of tokens.
-
         Over the network of Llama 3 [@llama3], an H100 can do {PEAK / NETWORK:,.0f} FLOPs in the
-        time of one byte. So it needs that number of tokens each time a weight arrives.
+        time of one byte. In `bfloat16`, each token costs $2$ FLOPs for the $2$ bytes of a weight:
+        one FLOP per byte. So it needs {PEAK / NETWORK:,.0f} tokens each time a weight arrives.
 
         `run` is the first [layout](#the_axes_multiply) in their report, with `8192` GPUs. `8` of
         them share each matrix (*tensor*), in each of `16` *stages*. These `8 * 16 = 128` GPUs are a
@@ -433,11 +427,8 @@ def enough_width_hides_the_tokens() -> None:
           bytes. Two all-reduces send `16` bytes.
 
         That is `192 / 16 = 12` FLOPs per byte. With twice the model dimension it is twice as many,
-        because the weights grow with $d^2$, and the bytes of a token only with $d$.
-
-        On `8` GPUs there are fewer FLOPs for each byte: a GPU computes with an eighth of the
-        weights, and an all-reduce sends `2 * 7/8` times its tensor. `all_reduce_bytes` counts what
-        it sends.
+        because the weights grow with $d^2$, and the bytes of a token only with $d$. In the code,
+        `all_reduce_bytes` counts what an all-reduce sends.
 
         Now take a block of Llama 3's 405B model [@llama3], without the scores of attention. `WIDTH`
         is its $d$, `16384`, and `BLOCK` is the number of its weights, {BLOCK / 1e9:.3f} billion. On
