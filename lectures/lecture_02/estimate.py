@@ -16,7 +16,6 @@ from .measure import adamw_step, dense_peak, intensity
 from .price import (
     a_run_is_paid_for_in_gpu_hours,
     boards_draw_half_of_the_power,
-    near_the_best_size_the_loss_is_flat,
 )
 
 
@@ -38,7 +37,6 @@ def napkin_math() -> None:
     the_roofline_tells_waiting_from_working()
     a_run_is_paid_for_in_gpu_hours()
     boards_draw_half_of_the_power()
-    near_the_best_size_the_loss_is_flat()
 
 
 def flops_are_work_and_flops_per_second_a_rate() -> None:

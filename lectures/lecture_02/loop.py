@@ -10,7 +10,6 @@ from litbook import aside, figure, misbelief, note, question
 
 from .figures import plot_losses
 from .models import Stack, linear_batch
-from .schedule import clipping_is_paid_for_at_every_step
 
 
 def training() -> None:
@@ -25,7 +24,6 @@ def training() -> None:
     the_loop_finds_it()
     a_rate_is_too_small_right_or_too_large()
     deeper_needs_a_smaller_rate()
-    clipping_is_paid_for_at_every_step()
 
 
 def the_task_has_a_known_answer() -> None:

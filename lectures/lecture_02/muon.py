@@ -1,6 +1,5 @@
 """Muon: one moment, and matmuls in the update."""
 import torch
-from counters import flops
 from torch import Tensor, nn
 
 from litbook import aside, note, question
@@ -88,62 +87,4 @@ def muon_levels_a_gradient_with_products() -> None:
         check=round((a * x + (b * gram + c * gram @ gram) @ x)[0, 0].item(), 4), within=0.005, why=r"""
             The first term is `3.4445 * 0.1`, a much larger value. The powers of `0.1` are small, so
             the other terms change little: a small singular value grows quickly.
-        """)
-
-
-@aside
-def a_large_batch_pays_for_the_products() -> None:
-    """What Muon multiplies does not grow with the batch, so a large batch hides it."""
-    note(r"""
-        Muon multiplies matrices in every update. Is that not too expensive? Count its FLOPs for a
-        matrix $X$ of $m$ rows and $n$ columns. [A round](#muon_levels_a_gradient_with_products)
-        takes three matmuls: $XX^T$ with $2m^2n$ FLOPs, its square with $2m^3$, and the matmul of
-        the result with $X$ with $2m^2n$ again. Muon takes five rounds, $10\,(2m^2n + m^3)$ in all.
-        `counted` takes a step with PyTorch's Muon and counts:
-    """)
-
-    def counted(rows: int, cols: int) -> int:
-        p = nn.Parameter(torch.randn(rows, cols))
-        optimizer = torch.optim.Muon([p])
-        p.grad = torch.randn_like(p)
-        return flops(optimizer.step)
-
-    m, n = 32, 64  # @unnoticed: 64: a wide matrix
-    update = counted(m, n)  # @inspect update as FLOP
-    assert update == 10 * (2 * m * m * n + m**3), \
-        "The counter sees the FLOPs of the formula."
-    assert counted(n, m) == update, "A tall matrix is turned first, so it costs the same."  # @hide
-    note(r"""
-        Compare that with the layer's own work. For a square matrix an update costs $30m^3$ FLOPs.
-        Forward and backward pass take $6Bm^2$ with $B$ rows of data. Only the second grows with the
-        batch. Muon's share of it is the ratio of the two, $5m/B$. Counted for $m$ = `32`, with `32`
-        rows and with `500` times as many:
-    """)
-    square = counted(m, m)
-
-    def step(batch: int) -> int:
-        x, w = (torch.randn(k, m, requires_grad=True) for k in (batch, m))
-        return flops(lambda: (x @ w).sum().backward())
-
-    small, large = square / step(32), square / step(32 * 500)
-    shares = small, large  # @inspect shares as %
-    assert small == 5 * m / 32 == 5, \
-        "With 32 rows, the update takes 5 times the FLOPs of the step."
-    assert large == 5 * m / (32 * 500) == 0.01, \
-        "With 16000 rows, the update takes a hundredth of them."
-    note(r"""
-        In a language model each token of the batch is a row. With a width of `8192` and `4000000`
-        tokens in a step, Muon adds this share:
-    """)
-    share = 5 * 8192 / 4000000  # @inspect share as %
-    assert share == 0.01024, "Muon adds 1 % to the FLOPs of such a step."
-    question(r"""
-        A model has a width of `4096`. How many tokens must a step have, so that Muon's matmuls cost
-        at most a twentieth of the step's own?
-    """, answer=5 * 4096 * 20,
-        wrong={
-            "That many make the two equal.": 5 * 4096,
-        },
-        check=next(n for n in range(4096, 10**7, 4096) if 5 * 4096 / n <= 1 / 20), unit="tokens", why=r"""
-            Muon's share is $5m/B$. It is a twentieth where $B$ is `20 * 5 * 4096`.
         """)

@@ -13,7 +13,7 @@ from litbook import aside, explore, misbelief, note, question
 from .figures import plot_path
 from .measure import gradient_bytes, message_of, state_bytes
 from .models import OPTIMIZERS, Stack, linear_batch
-from .muon import a_large_batch_pays_for_the_products, muon_levels_a_gradient_with_products
+from .muon import muon_levels_a_gradient_with_products
 
 CURVES = torch.tensor([1.0, 10.0], dtype=torch.float64)  # along the two axes of a bowl
 
@@ -37,7 +37,6 @@ def optimizers() -> None:
     gradients_add_up_until_they_are_cleared()
     optimizers_differ_in_what_they_remember()
     muon_levels_a_gradient_with_products()
-    a_large_batch_pays_for_the_products()
 
 
 class Descent:

@@ -1,6 +1,5 @@
 """Peak rates and MFU, on paper."""
 import math
-import os
 
 import torch
 import torch.nn.functional as F
@@ -16,7 +15,7 @@ from units import GB, TERA
 
 from litbook import aside, misbelief, note, question
 
-from .measure import as_percent, dense_peak, float32_products, product_seconds, utilization
+from .measure import as_percent, dense_peak, product_seconds, utilization
 
 
 def peaks_and_mfu() -> None:
@@ -31,7 +30,6 @@ def peaks_and_mfu() -> None:
     every_peak_belongs_to_a_format()
     sparsity_means_two_of_every_four()
     narrow_formats_are_fast_because_of_their_units()
-    tf32_saves_no_bytes()
     mfu_counts_what_the_model_needs()
     the_denominator_decides()
     the_peak_of_this_cpu_is_measured()
@@ -44,8 +42,8 @@ def every_peak_belongs_to_a_format() -> None:
         How many FLOPs can a GPU do in a second? That depends on the number format, because
         different units of the chip do the work. Ordinary units compute in `float32`. *Tensor cores*
         multiply small blocks of matrices, much faster, and the faster the fewer bits of an element
-        they use. `tf32` is a `float32` in memory that the tensor cores
-        [round](#tf32_saves_no_bytes) before they multiply it. `dense_peak` looks up the peak of a
+        they use. `tf32` is a `float32` in memory, of which the tensor cores
+        round the fraction to `10` bits before they multiply. `dense_peak` looks up the peak of a
         GPU for *dense* matrices, those without a fixed pattern of zeros. In TFLOP/s, which are
         `10**12` FLOPs in a second:
     """)
@@ -165,7 +163,7 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
     assert rates == (312e12, 312e12), "Both GPUs have the same peak."
     note(r"""
         And the bytes of an element do not decide the peak. Compare two formats with `float32` on an
-        H100. A `bfloat16` element has half the bytes. [TF32](#tf32_saves_no_bytes) has the same
+        H100. A `bfloat16` element has half the bytes. TF32 has the same
         number of bytes as `float32`, but special units multiply it with fewer of its bits:
     """)
     ordinary = dense_peak("H100 SXM", "float32")
@@ -206,69 +204,6 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
         why=r"""
             Both GPUs have the same peak, so the matmul takes the same time on either. An addition
             that waits for memory is faster by the ratio of the GB/s.
-        """)
-
-
-def to_tf32(x: Tensor) -> Tensor:
-    """A float32 tensor rounded to the ten fraction bits of TF32."""
-    return ((x.view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
-
-
-@aside
-def tf32_saves_no_bytes() -> None:
-    """TF32 rounds the values that are multiplied, and saves no bytes."""
-    note(r"""
-        TF32 sounds like a number format, but no tensor is stored in it. The tensors stay `float32`.
-        When tensor cores multiply them, they round the fraction of each number to `10` bits first
-        [@nvidia-ampere]. So the matmul is faster and less exact, and memory is the same. Rounding
-        shows the effect on any machine. `to_tf32` rounds to `10` fraction bits:
-    """)
-    x, y = torch.randn(256, 256), torch.randn(256, 256)
-    size = to_tf32(x).nbytes  # @inspect size as B
-    assert size == x.nbytes == 256 * 256 * 4, \
-        "After rounding, a number still takes 4 bytes."
-    near = torch.tensor([1 + 2**-10, 1 + 2**-12])  # @unnoticed: 10 -> 11, 2, 12: half a step is rounded up, what is smaller away
-    assert to_tf32(near).tolist() == [1 + 2**-10, 1.0], \
-        "The tenth fraction bit stays, the twelfth is rounded away."
-    exact = x.double() @ y.double()
-
-    def error(a: Tensor, b: Tensor) -> float:
-        off = a.double() @ b.double() - exact
-        return float(off.norm() / exact.norm())
-
-    tf32 = error(to_tf32(x), to_tf32(y))  # @inspect tf32 as %
-    assert 2.8e-4 < tf32 < 3.2e-4, \
-        "With inputs rounded to TF32, the matmul is off by about 0.03 %."
-    bfloat16 = error(x.bfloat16(), y.bfloat16())  # @inspect bfloat16 as %
-    assert 7.5 < bfloat16 / tf32 < 8.5, \
-        "With bfloat16, which has 7 fraction bits, it is off 8 times as much."
-    note(r"""
-        Because TF32 changes results, PyTorch does not use it for matmuls unless it is asked to, by
-        `torch.set_float32_matmul_precision("high")`. The default is `"highest"`
-        [@pytorch-precision]. So the peak of a `float32` matmul is that of TF32 only after this
-        call. For convolutions TF32 is on by default [@pytorch-tf32].
-    """)
-    override = os.environ.get("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")  # @measure override
-    setting = torch.get_float32_matmul_precision()  # @measure setting
-    if override is None:
-        assert setting == "highest", "TF32 is off for matmuls by default."
-    with float32_products("high"):  # @hide
-        assert torch.get_float32_matmul_precision() == "high", "It can be switched on."
-    assert torch.get_float32_matmul_precision() == setting, "Afterwards it is as before."  # @hide
-    assert torch.backends.cudnn.allow_tf32 is True, \
-        "TF32 is on for convolutions by default."
-    whole = torch.arange(1.0, 9999.0)  # @unnoticed: 9999.0: far enough
-    question("Which is the first whole number above zero that TF32 rounds to another one?",
-             answer=int(whole[to_tf32(whole) != whole][0]),
-        check=2 ** (10 + 1) + 1, within=0.0001,
-        wrong={
-            "There is a leading binary digit before the ten of the fraction.": 1025,
-            "That is a power of two, and exact.": 2048,
-        },
-        hint="With the digit before the point, how many binary digits has a TF32 number?",
-        why=r"""
-            With the leading one, TF32 has `11` binary digits. They are enough for all whole numbers
-            up to `2**11`. The next one needs a twelfth digit.
         """)
 
 
@@ -360,9 +295,10 @@ def the_denominator_decides() -> None:
     assert 0.054 < wrong < 0.055, \
         "Divided by the bfloat16 peak, the rate is a twentieth of it."
     note(rf"""
-        The tensors were `float32`, and the ordinary units multiplied them. Their peak is `67`
-        TFLOP/s [@nvidia-h100], so the matmul reached {right:.1%} of its peak. The number that is
-        quoted most, the peak in `bfloat16`, would give {wrong:.1%}.
+        The tensors were `float32`, and the ordinary units multiplied them. (PyTorch uses TF32 only
+        if it is asked to, by `torch.set_float32_matmul_precision("high")` [@pytorch-precision].)
+        Their peak is `67` TFLOP/s [@nvidia-h100], so the matmul reached {right:.1%} of its peak. The
+        number that is quoted most, the peak in `bfloat16`, would give {wrong:.1%}.
     """)
     misbelief(f"An H100 has a peak of {promised / TERA} TFLOP/s for a `float32` matmul.", r"""
         That is the peak in `bfloat16`. In `float32` it is 67 TFLOP/s [@nvidia-h100].

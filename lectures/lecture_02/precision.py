@@ -1,6 +1,5 @@
 """Training in mixed precision, and weights in one byte."""
-from counters import Watching, flops, saved_bytes_of
-import math
+from counters import Watching, flops
 import warnings
 from functools import partial
 from typing import Any
@@ -10,7 +9,6 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from timing import time_call
 from torch import Tensor, nn
-from plots import stacks
 
 from litbook import aside, figure, link, misbelief, note, question, requires
 
@@ -36,9 +34,7 @@ def mixed_precision() -> None:
     """)
     flops_do_not_depend_on_the_format()
     the_backward_pass_is_narrow_too()
-    autocast_saves_on_activations_only()
     a_step_is_timed_in_both_precisions()
-    the_loss_scale_finds_its_own_level()
     one_byte_needs_a_scale()
     four_bits_hold_eight_sizes()
     an_outlier_ruins_its_own_block_only()
@@ -162,83 +158,6 @@ def the_backward_pass_is_narrow_too() -> None:
 
 
 @aside
-def autocast_saves_on_activations_only() -> None:
-    """Autocast halves the activations and adds copies, so it saves memory with large batches only."""
-    note(r"""
-        How much memory does mixed precision save? Under `torch.autocast`, parameters, gradients and
-        moments stay in `float32`, so nothing is saved there. What shrinks is the *activations*, the
-        outputs of layers that are kept for the backward pass: they need `2` bytes a number instead
-        of `4`.
-
-        Against that there are copies in `bfloat16` that the matmuls need: one of the input, and one
-        of each weight that the backward pass reads. (Those are all but the first matrix, because no
-        gradient of the input is computed.) The copies of weights are as large for any batch. So
-        autocast saves memory with a large batch, and costs memory with a small one.
-
-        Measure it with two hidden layers of width `64` and a head with one output. `kept` adds up
-        what autograd keeps in addition to the given input and weights. First at a batch of `4096`:
-    """)
-
-    def kept(batch: int, narrow: bool) -> int:
-        model, x = Stack(64, 2, between=nn.ReLU()), torch.randn(batch, 64)
-        given = [x, *model.parameters()]
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=narrow):
-            return saved_bytes_of(lambda: model(x).square().sum(), given)
-
-    large, small = 4096, 8  # @unnoticed: 4096, 8: a large batch, a small one
-    wide = kept(large, narrow=False)  # @inspect wide as B
-    narrow = kept(large, narrow=True)  # @inspect narrow as B
-    assert wide == 4 * (2 * large * 64 + large), \
-        "In float32, two hidden outputs and the last are kept."
-    copies = 2 * (64 * 64 + 64)  # of the second matrix and the head  # @inspect copies as B
-    halved = 2 * (2 * large * 64 + large)  # @inspect halved as B
-    assert narrow == halved + 2 * large * 64 + copies, \
-        "Autocast keeps these at 2 bytes, and the copies."
-    saving = wide / narrow  # @inspect saving
-    assert round(saving, 2) == 1.33, "Autocast keeps 1.33 times fewer bytes at this batch."  # @hide
-    note(rf"""
-        With the large batch autocast keeps {saving:.2f} times fewer bytes. It is not twice, because
-        the copy of the input counts as much as a hidden layer. Then a batch of `8`. The copies of
-        the weights alone, {copies:,} bytes, are more than all that `float32` keeps:
-    """)
-    wide = kept(small, narrow=False)  # @inspect wide as B
-    narrow = kept(small, narrow=True)  # @inspect narrow as B
-    assert narrow > copies > wide, \
-        "At a batch of 8, autocast keeps more bytes than float32."
-    drawn = {}  # @hide
-    for n in (large, small):
-        whole = kept(n, narrow=False)
-        drawn[f"batch {n}, float32"] = {"activations": 1.0}
-        drawn[f"batch {n}, autocast"] = {
-            "activations": 0.5, "copy of the input": 2 * n * 64 / whole, "copies of weights": copies / whole,
-        }  # @hide
-    last = drawn[f"batch {small}, autocast"]  # @hide
-    assert math.isclose(sum(last.values()), narrow / wide), "The parts add up to what is kept."  # @hide
-    figure(stacks(drawn, "times what float32 keeps"), caption=r"""
-        What is kept for the backward pass, against `float32` at the same batch. The copies of
-        weights are as large in both batches, but only with the small one do they count.
-    """, alt="Four stacked bars. With the large batch, autocast's is three quarters of its neighbor; with the small batch it is more than twice as long.")
-    question(r"""
-        Take `9` hidden layers instead of `2`, and a batch so large that the last output and the
-        copies of the weights do not matter. Without autocast the `9` hidden outputs are kept at `4`
-        bytes a number. How many times fewer bytes does autocast keep?
-    """, answer=4 * 9 / (2 * 9 + 2),
-        wrong={
-            "The low-precision copy of the input is missing.": 2,
-        },
-        check=36 / 20,
-        hint=r"""
-            How many tensors does autocast keep at `2` bytes a number? Do not forget the copy of the
-            input.
-        """, unit="times", within=0.02,
-        why=r"""
-            Autocast keeps `10` tensors at `2` bytes a number: the `9` hidden outputs and the copy
-            of the input. Without it, `9` tensors are kept at `4` bytes: `36 / 20`. The more layers,
-            the closer to two.
-        """)
-
-
-@aside
 @requires("cuda")
 def a_step_is_timed_in_both_precisions() -> None:
     """What mixed precision saves is measured, in seconds and in bytes."""
@@ -283,67 +202,6 @@ def a_step_is_timed_in_both_precisions() -> None:
     """, answer=16 * sum(p.numel() for p in model.parameters()),
         check=16 * (8 * width**2 + width), unit="B", within=0.02, why=r"""
             Four values of `4` bytes are kept for each weight, and autocast changes none of them.
-        """)
-
-
-@aside
-def the_loss_scale_finds_its_own_level() -> None:
-    """A gradient scaler skips steps that overflow, and lowers its scale until they do not."""
-    top = torch.finfo(torch.float16).max
-    note(rf"""
-        Gradients are often too small for `float16` and become zero. The fix: multiply the loss by a
-        large factor, the *scale*, which multiplies all gradients by it, and divide them by it again
-        before the step [@micikevicius2018]. But which scale? If it is too large, a gradient
-        overflows: it becomes infinite, since the largest number of `float16` is {top:.0f}.
-
-        PyTorch's `GradScaler` finds a scale by trial. It begins high. When a gradient is infinite
-        or not a number, it skips the step and halves the scale. Below is a weight whose gradient is
-        `10`. On its way it is a `float16`, so `10` times the scale has to fit. Six steps of SGD at
-        a learning rate of `0.01`, with the scale and the weight of each:
-    """)
-    w = torch.tensor([1.0], requires_grad=True)
-    optimizer = torch.optim.SGD([w], lr=0.01)
-    scaler = torch.amp.GradScaler("cpu")
-    scales, weights = [], []
-    for _ in range(6):
-        optimizer.zero_grad()
-        loss = (w.half().float() * 10).sum()  # @unnoticed: .float(): any wider format
-        scales.append(scaler.get_scale())  # @inspect scales
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
-        weights.append(round(w.item(), 2))  # @inspect weights  # @unnoticed: 2: more digits are as exact
-    assert scales[:4] == [65536, 32768, 16384, 8192], \
-        "In the first four steps the scale is halved each time."
-    assert scales[4:] == [4096, 4096], \
-        "From the fifth step on it stays at 4096."
-    assert weights == [1.0, 1.0, 1.0, 1.0, 0.9, 0.8], \
-        "The first four steps are skipped: the weight stays as it is."
-    largest = top / 10  # @inspect largest
-    assert w.grad is not None, "A gradient is left."  # @hide
-    assert largest * w.grad.item() == top, "At this scale the gradient comes to the largest number."  # @hide
-    power = 2 ** int(math.log2(largest))  # @inspect power
-    assert power == 4096, \
-        "4096 is the largest power of two that, times 10, fits into float16."
-    note(r"""
-        So four steps were lost until the scale fitted. Later the scaler tries again: after this
-        many good steps in a row it doubles the scale, and if that overflows, one more step is lost:
-    """)
-    patience = scaler.get_growth_interval()  # @inspect patience
-    assert patience == 2000, \
-        "The scaler doubles its scale after 2000 good steps."
-    assert scaler.state_dict()["scale"] == 4096, "The scale is in the scaler's state, which belongs in a checkpoint."  # @hide
-    note("With `bfloat16` none of this is needed, because its range is that of `float32`.")
-    question(r"""
-        The gradient is `100` instead of `10`. The scale begins at `65536`, and `float16` ends at
-        `65504`. At which scale does the scaler first settle, and after how many skipped steps?
-    """, answer=[
-        fits := 2 ** int(math.log2(torch.finfo(torch.float16).max / 100)),
-        round(math.log2(scales[0] / fits)),
-    ],
-        check=[512, len((65536, 32768, 16384, 8192, 4096, 2048, 1024))], why=r"""
-            `65504 / 100` is about `655`, and the largest power of two below that is `512`. From
-            `65536` down to `512` is a factor of `2**7`, and each halving costs a skipped step.
         """)
 
 

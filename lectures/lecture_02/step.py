@@ -1,12 +1,11 @@
 """What one training step takes, in bytes and in FLOPs."""
-from counters import Alive, Watching, flops, saved_bytes_of, tensors_in
+from counters import Alive, saved_bytes_of
 import gc
 import math
-from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 from units import GiB, MiB
 from plots import stacks
 
@@ -17,10 +16,7 @@ from .measure import (
     bill, gradient_bytes, scaled, shrunk, step_flops,
 )
 from .models import OPTIMIZERS, Stack, linear_batch, whole_numbers
-from .timeline import (
-    gradients_kept_as_zeros_are_there_at_the_peak,
-    the_batch_decides_where_memory_peaks,
-)
+from .timeline import the_batch_decides_where_memory_peaks
 
 
 def the_bill_of_a_step() -> None:
@@ -32,14 +28,11 @@ def the_bill_of_a_step() -> None:
     """)
     parameters_follow_from_the_shapes()
     autograd_keeps_more_than_the_hidden_layers()
-    a_nonlinearity_may_save_a_copy_of_its_own()
     without_gradients_two_outputs_are_alive()
     gradients_come_in_two_kinds()
     the_bill_in_bytes()
     the_bill_is_measured_on_the_card()
     the_batch_decides_where_memory_peaks()
-    gradients_kept_as_zeros_are_there_at_the_peak()
-    small_batches_make_the_optimizer_count()
     parts_of_a_batch_add_up_to_the_whole()
 
 
@@ -150,49 +143,6 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
             Two layers have inputs of `10 * 3 = 30` elements each, and there are `10` predictions
             and `10` targets. `80` elements of `4` bytes are `320` bytes.
         """, unit="B")
-
-
-@aside
-def a_nonlinearity_may_save_a_copy_of_its_own() -> None:
-    """Whether a nonlinearity costs memory depends on which side of it is saved."""
-    note(r"""
-        Between two layers there is usually a *nonlinearity*, such as ReLU, which turns negative
-        numbers into zero. Does autograd have to keep another tensor for it, for the backward pass?
-        That depends on its derivative. The derivative of ReLU is one where its *output* is above
-        zero, and zero elsewhere. The output is kept anyway, as the input of the next layer. The
-        derivative of GELU, a smooth relative of ReLU, is computed from its *input*, which nothing
-        else needs.
-
-        `kept` adds up the bytes that autograd keeps for a model with two hidden layers of width
-        `64`, a batch of `8` rows, and a nonlinearity after each hidden layer. Without one, with
-        ReLU, and with GELU:
-    """)
-
-    def kept(between: nn.Module) -> int:
-        model = Stack(64, 2, between=between)
-        x, y = linear_batch(64, 8)
-        weights = list(model.parameters())
-        return saved_bytes_of(lambda: F.mse_loss(model(x), y), weights)
-
-    plain = kept(nn.Identity())  # @inspect plain as B
-    relu = kept(nn.ReLU())  # @inspect relu as B
-    gelu = kept(nn.GELU())  # @inspect gelu as B
-    assert relu == plain, "With ReLU, autograd keeps no byte more."
-    extra = gelu - plain  # @inspect extra as B
-    assert extra == 2 * (8 * 64) * 4, \
-        "With GELU, it keeps one more tensor of 8 * 64 numbers per hidden layer."
-    note("So a formula for activations belongs to one model. For another model, measure again.")
-    question(r"""
-        The derivative of the hyperbolic tangent is one minus the square of its value. How many
-        bytes more than without a nonlinearity does autograd keep with `nn.Tanh`?
-    """, answer=kept(nn.Tanh()) - plain,
-        wrong={
-            "That is for a derivative that is computed from the input.": 4096,
-        },
-        check=relu - plain, unit="B", why=r"""
-            The derivative is computed from the output, as with ReLU. The output is kept anyway, so
-            nothing is added.
-        """)
 
 
 def alive_at_once(layers: int, *, gradients: bool, trains: bool = True) -> int:
@@ -433,76 +383,6 @@ def the_bill_is_measured_on_the_card() -> None:
         check=8 * 2**30, unit="B", why=r"""
             AdamW makes its state in the first call of `step`: two values for each parameter, so
             twice the bytes of the parameters. Parameters and gradients are there already.
-        """)
-
-
-class Written(Watching):
-    """Used in a `with`, it counts the elements that the operations inside return."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.numbers = 0
-
-    def see(self, operation: Any, args: Any, kwargs: Any, made: Any) -> None:
-        self.numbers += sum(t.numel() for t in tensors_in(made))
-
-
-def numbers_written(width: int, layers: int, batch: int) -> int:
-    """How many numbers a step of plain SGD computes, after a backward pass."""
-    model, (x, y) = Stack(width, layers), linear_batch(width, batch)
-    optimizer = OPTIMIZERS["SGD"](model.parameters())
-    F.mse_loss(model(x), y).backward()
-    with Written() as written:
-        optimizer.step()
-    return written.numbers
-
-
-@aside
-def small_batches_make_the_optimizer_count() -> None:
-    """The optimizer's own FLOPs do not grow with the batch, and no counter shows them."""
-    note(r"""
-        How much of a training step's work is the optimizer's? PyTorch's counter says nothing at
-        all, because it counts [matmuls only](#only_arithmetic_counts). So count by hand. Plain SGD
-        multiplies each gradient by the learning rate and subtracts the result, `2` FLOPs for each
-        parameter. Take a model with two hidden layers of width `4` and a head, `36` parameters.
-        `numbers_written` counts the results that an update computes, here after a batch of `2` rows
-        and of `2048`:
-    """)
-    model, (x, y) = Stack(4, 2), linear_batch(4, 2)  # @unnoticed: 2: any depth, any batch
-    optimizer = OPTIMIZERS["SGD"](model.parameters())
-    F.mse_loss(model(x), y).backward()  # @unnoticed: left out, arguments swapped: any gradients, or none
-    reported = flops(optimizer.step)  # @inspect reported as FLOP
-    assert reported == 0, "PyTorch's counter reports no FLOP for an update."  # @zero: the counter has no formula for it
-    written = [numbers_written(4, 2, batch) for batch in (2, 2048)]  # @inspect written
-    assert written == [36, 36], \
-        "The update computes a number for each parameter, at either batch."
-    note(r"""
-        Compare the `2 * 36` FLOPs with those of the matmuls, which `step_flops` counts. Matmuls
-        grow with the batch, and the update does not:
-    """)
-    by_hand = 2 * 36  # @inspect by_hand as FLOP
-    tiny = by_hand / step_flops(2, 4, 2)  # @inspect tiny
-    assert round(tiny, 3) == 0.196, \
-        "With 2 rows, the update adds a fifth to the FLOPs of the matmuls."
-    large = by_hand / step_flops(2048, 4, 2)  # @inspect large
-    assert round(tiny / large) == 1024, \
-        "With 1024 times the rows, the update's share is 1024 times smaller."
-    note(r"""
-        So the larger the batch, the less the optimizer's FLOPs count. (Its *time* is another
-        matter: an update does hardly any FLOPs with each number that it reads and writes, so it
-        [waits for memory](#the_roofline_tells_waiting_from_working).)
-    """)
-    question(rf"""
-        The matmuls of this model cost `{step_flops(1, 4, 2)}` FLOPs for each row of the batch, and
-        an update of SGD `{by_hand}`. From what batch size on does the update add at most a
-        hundredth?
-    """, answer=math.ceil(100 * by_hand / step_flops(1, 4, 2)),
-        wrong={
-            "There the update adds a tenth.": math.ceil(10 * by_hand / step_flops(1, 4, 2)),
-        },
-        check=next(b for b in range(1, 99) if by_hand / step_flops(b, 4, 2) < 0.01), unit="rows", why=rf"""
-            The matmuls have to take `100` times the FLOPs of the update, `{100 * by_hand}`. Divide
-            by `{step_flops(1, 4, 2)}` for each row, and round up.
         """)
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from litbook import aside, explore, note, question
+from litbook import explore, note, question
 
 from .figures import plot_timeline
 from .models import OPTIMIZERS, Stack, linear_batch
@@ -71,20 +71,19 @@ class Timeline(Watching):
 
 @one_thread()
 def memory_over_a_step(  # @stepover
-    width: int, layers: int, batch: int, zeros: bool = False
+    width: int, layers: int, batch: int
 ) -> list[Moment]:
     """The bytes in memory after each operation of AdamW's second step, by kind."""
     model, (x, y) = Stack(width, layers), linear_batch(width, batch)
     optimizer = OPTIMIZERS["AdamW"](model.parameters())
     F.mse_loss(model(x), y).backward()
     optimizer.step()
-    optimizer.zero_grad(set_to_none=not zeros)
+    optimizer.zero_grad()
     states = [v for s in optimizer.state.values() for v in s.values()]
     with Timeline() as watch:
         for kind, tensors in (
             ("parameters", model.parameters()), ("activations", (x, y)),
             ("moments", (t for t in states if t.dim() > 0)),
-            ("gradients", tensors_in([w.grad for w in model.parameters()])),
         ):
             for t in tensors:
                 watch.owns(kind, t)
@@ -225,53 +224,4 @@ def the_batch_decides_where_memory_peaks() -> None:
         why=r"""
             `backward` is larger if $Bd(L+1)$ is larger than $P + 2d^2 - d$. In numbers, if
             `320 * B` is larger than `16448 + 8192 - 64 = 24576`. That is so from `77` on.
-        """)
-
-
-@aside
-def gradients_kept_as_zeros_are_there_at_the_peak() -> None:
-    """Gradients that are zeroed instead of dropped are in memory together with all the activations."""
-    note(r"""
-        Before each backward pass the old gradients have to go. `zero_grad()` drops them, and
-        `zero_grad(set_to_none=False)` fills them with zeros and keeps them. Does it matter for
-        memory? Zeros take as much memory as any values, and they are there during the whole forward
-        pass, while activations pile up. So they matter if the fullest moment, the *peak*, is early
-        in the backward pass.
-
-        Measure it on a model of `4` hidden layers of width `64` and a head. `memory_over_a_step`
-        takes a step of AdamW and notes the bytes in memory after each operation; `peak` is the
-        largest of them. First with a batch of `512`,
-        [large enough](#the_batch_decides_where_memory_peaks) for a peak in the backward pass:
-    """)
-    width, layers = 64, 4  # @unnoticed: 64, 4: any stack
-    weights = width**2 * layers + width
-
-    def peak(batch: int, *, zeros: bool) -> int:
-        moments = memory_over_a_step(width, layers, batch, zeros)
-        return max(moment.total for moment in moments)
-
-    dropped, kept = peak(512, zeros=False), peak(512, zeros=True)
-    extra = kept - dropped  # @inspect extra as B
-    assert extra == 4 * (weights - width), \
-        "Zeros raise the peak by the gradients of all hidden layers."
-    note(r"""
-        The gradient of the head makes no difference, because the backward pass makes it first: at
-        the peak it is there in either case. With a batch of `16` the peak is in the update. There
-        all gradients are needed anyway, so zeros take nothing more:
-    """)
-    dropped, kept = peak(16, zeros=False), peak(16, zeros=True)  # @inspect dropped as B
-    assert kept == dropped, "With the small batch, zeros do not raise the peak."
-    question(r"""
-        A model has `2` hidden layers of width `32` and a head. By how many bytes do zeros raise the
-        peak, with a batch of `512`?
-    """, answer=max(m.total for m in memory_over_a_step(32, 2, 512, zeros=True))
-        - max(m.total for m in memory_over_a_step(32, 2, 512)),
-        wrong={
-            "Those are numbers; each has four bytes.": 2 * 32**2,
-            "The gradient of the head is there in either case.": 4 * (2 * 32**2 + 32),
-        },
-        check=4 * 2 * 32**2, unit="B",
-        why=r"""
-            Two hidden layers have `32 * 32` gradients each, `4` bytes each. The gradient of the
-            head is there in either case.
         """)
