@@ -103,11 +103,3 @@ def measure_core() -> Core | None:
     except OSError:  # a system that lets no program make code
         return None
     return Core(ticks, max(rates.values()), max(rates)) if rates else None
-
-
-def stated_clock() -> float | None:
-    """The ticks per second that the system states for this processor; None where it states none."""
-    facts = Path("/proc/cpuinfo")
-    lines = facts.read_text(encoding="utf-8").splitlines() if facts.exists() else []
-    stated = (float(line.split(":")[1]) * 1e6 for line in lines if line.startswith("cpu MHz"))
-    return next(stated, None)

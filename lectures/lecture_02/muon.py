@@ -62,8 +62,8 @@ def muon_levels_a_gradient_with_products() -> None:
     assert round(before, 2) == 0.97, "Before, the matmul of the matrix with its transpose is far from the identity."  # @hide
     assert round(after, 2) == 0.34, "Afterwards, it is nearer."  # @hide
     note(r"""
-        PyTorch has Muon as well, and multiplies in `bfloat16`. Its first update of a matrix of
-        zeros is ours, but for rounding. And what it keeps is one number for each parameter:
+        PyTorch has Muon as well, and multiplies in `bfloat16`. What it keeps is one number for each
+        parameter:
     """)
     p = nn.Parameter(torch.zeros(32, 32))
     optimizer = torch.optim.Muon([p], lr=1.0, weight_decay=0.0)  # @unnoticed: 0.0, weight_decay= dropped: zeros do not decay
@@ -74,9 +74,9 @@ def muon_levels_a_gradient_with_products() -> None:
         "PyTorch's update is ours, but for the rounding of bfloat16."  # @zero: another way to the same
     copies = state_bytes(optimizer) / p.nbytes  # @inspect copies
     assert copies == 1.0, "Muon keeps one number per parameter; Adam keeps two."
-    x = torch.zeros(2, 2)  # @unnoticed: 2: any size
-    x[0, 0] = 0.1
-    gram = x @ x.T
+    x = torch.zeros(2, 2)  # @hide  # @unnoticed: 2: any size
+    x[0, 0] = 0.1  # @hide
+    gram = x @ x.T  # @hide
     question(rf"""
         The factors are $a$ = `{a}`, $b$ = `{b}` and $c$ = `{c}`. What does one round make of a
         singular value of `0.1`?

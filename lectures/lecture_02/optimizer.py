@@ -11,7 +11,7 @@ from torch import Tensor
 from litbook import aside, explore, misbelief, note, question
 
 from .figures import plot_path
-from .measure import gradient_bytes, message_of, state_bytes
+from .measure import gradient_bytes, state_bytes
 from .models import OPTIMIZERS, Stack, linear_batch
 from .muon import muon_levels_a_gradient_with_products
 
@@ -102,23 +102,6 @@ def plain_sgd_remembers_nothing() -> None:
     assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
     assert torch.allclose(ours, theirs), \
         "Our SGD and PyTorch's take the same 20 steps."
-
-    note(r"""
-        A parameter that took no part in the loss has no gradient: its `grad` is `None`, and to
-        multiply `None` by the learning rate is a `TypeError`. `Descent` skips such a parameter, and
-        it stays as it was. Here the loss is a sum, so the gradient of each weight in it is `1`, and
-        a weight goes from `1` to `1 - 0.5 * 1`:
-    """)
-    used, unused = (torch.ones(2, requires_grad=True) for _ in range(2))
-    used.sum().backward()
-    Descent([used, unused], sgd(lr=0.5)).step()
-    assert used.tolist() == [0.5, 0.5], \
-        "The parameter with a gradient takes a step."
-    assert unused.tolist() == [1, 1], \
-        "The parameter without a gradient stays as it was."
-    missing: Any = unused.grad  # @hide
-    careless = message_of(lambda: sgd(lr=0.5)(unused, missing, {}))  # @hide
-    assert "NoneType" in careless, "Applied to None, the rule fails with an error."  # @hide
     question(r"""
         A parameter starts at `1`. SGD with a learning rate of `0.5` gets the gradients `2`, `-1`
         and `0.5` in turn. Where does the parameter end?
@@ -175,49 +158,33 @@ def momentum_is_a_decayed_sum() -> None:
 
         $$s \leftarrow \beta\,s + g \qquad p \leftarrow p - \eta\,s$$
 
-        `walk` takes `20` steps with `5` parameters, from random gradients, with our `momentum` and
-        with PyTorch's:
-    """)
-    gradients = torch.randn(20, 5, dtype=torch.float64)
-    ours = walk(Descent, gradients, rule=momentum(lr=0.1))  # @inspect ours
-    theirs = walk(torch.optim.SGD, gradients, lr=0.1, momentum=0.9)
-    assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
-    assert torch.allclose(ours, theirs), \
-        "Our momentum and PyTorch's take the same 20 steps."
-    note(r"""
-        How long do the steps get? Let the gradient always be `1` and the learning rate `1`. The sum
-        is `1` after the first step, `0.9 + 1 = 1.9` after the second, `0.9 * 1.9 + 1 = 2.71` after
-        the third. The sum stops growing when a step leaves $s$ as it was: $s = \beta s + g$. Solved
-        for $s$:
+        By hand, let the gradient always be `1` and the learning rate `1`. The sum is `1` after the
+        first step, `0.9 + 1 = 1.9` after the second, `0.9 * 1.9 + 1 = 2.71` after the third. It
+        stops growing when a step leaves $s$ as it was: $s = \beta s + g$. Solved for $s$:
 
         $$
         s = \frac{g}{1-\beta}
         $$
 
-        With $\beta$ = `0.9` that is `10` times the gradient. `lengths_of` gives the length of each
-        step, rounded to `2` decimals:
+        With $\beta$ = `0.9` that is `10` times the gradient. So while gradients keep their
+        direction, momentum takes steps as long as those of plain SGD with `10` times the learning
+        rate. `walk` starts a parameter at one and takes `200` steps with our `momentum`, and
+        `lengths_of` gives the length of each, rounded to `2` decimals:
     """)
     ones = torch.ones(200, 1, dtype=torch.float64)  # @unnoticed: 200 -> 201, 200 -> 400, dtype= dropped, float64: long enough, exact enough
-    summed = walk(torch.optim.SGD, ones, lr=1, momentum=0.9)
-    lengths = lengths_of(summed, 2)  # @inspect lengths  # @unnoticed: 2: more digits are as exact
+    places = walk(Descent, ones, rule=momentum(lr=1))
+    lengths = lengths_of(places, 2)  # @inspect lengths  # @unnoticed: 2: more digits are as exact
     assert lengths[:3] == [1.0, 1.9, 2.71], \
         "The first three steps have lengths 1, 1.9 and 2.71."
     assert lengths[-1] == 10.0, \
         "In the long run a step has length 1 / (1 - 0.9)."
-    note(r"""
-        So while gradients keep their direction, momentum takes steps as long as those of plain SGD
-        with `10` times the learning rate.
-
-        Where gradients change direction from step to step, they cancel in the sum. Let the gradient
-        be `1` and `-1` in turn. In the long run $s$ then keeps its size and flips its sign in every
-        step: a step with gradient `1` starts from $-s$ and ends at $s$. So $s = -\beta s + 1$,
-        which gives $s = 1 / 1.9$, about `0.53`. Each step is about half as long as one of plain
-        SGD:
-    """)
-    turning = ones * (-1) ** torch.arange(200)[:, None]  # 1, -1, 1, -1, ...
-    turned = lengths_of(walk(torch.optim.SGD, turning, lr=1, momentum=0.9), 2)
-    assert turned[-2:] == [0.53, -0.53], \
-        "In the long run the steps alternate between 0.53 and -0.53."
+    gradients = torch.randn(20, 5, dtype=torch.float64)  # @hide
+    ours = walk(Descent, gradients, rule=momentum(lr=0.1))  # @hide
+    theirs = walk(torch.optim.SGD, gradients, lr=0.1, momentum=0.9)  # @hide
+    assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
+    assert torch.allclose(ours, theirs), \
+        "With random gradients, our momentum and PyTorch's take the same 20 steps."  # @hide
+    note("Where gradients change direction from step to step, they cancel in the sum. The picture has both directions:")
     straight = down_a_bowl(0.04, 0.0)  # @hide
     assert torch.allclose(straight[-1], (1 - 0.04 * CURVES) ** 30), \
         "Without momentum, a step leaves 1 minus rate times curvature."  # @hide
@@ -291,23 +258,13 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
 
         $$p \leftarrow p - \eta\,\frac{g}{\sqrt{s}+\epsilon}$$
 
-        ($p$ is the parameter, $\eta$ the learning rate, $\epsilon$ a tiny number.) `walk` takes
-        `20` steps with `5` parameters, from random gradients, with our rules and with PyTorch's:
-    """)
-    gradients = torch.randn(20, 5, dtype=torch.float64)
-    pairs = (adagrad, torch.optim.Adagrad), (rmsprop, torch.optim.RMSprop)
-    for rule, library in pairs:
-        ours = walk(Descent, gradients, rule=rule(lr=0.1))
-        theirs = walk(library, gradients, lr=0.1)
-        assert torch.allclose(ours, theirs), \
-            "Our rule and PyTorch's take the same 20 steps."
-
-    note(r"""
-        How long are the steps? Let the gradient always be `1` and the learning rate `1`. After $t$
-        gradients AdaGrad's sum is $t$, so step $t$ has the length $1/\sqrt{t}$. RMSProp's average
-        begins at zero and comes nearer to `1`, so its steps begin too long and stay at the learning
-        rate. [Adam](#adam_corrects_for_its_start) corrects that start. `lengths_of` gives the
-        length of each step:
+        ($p$ is the parameter, $\eta$ the learning rate, $\epsilon$ a tiny number.) Let the gradient
+        always be `1` and the learning rate `1`. After four gradients AdaGrad's sum is
+        `1 + 1 + 1 + 1 = 4`, so the fourth step has the length `1 / sqrt(4) = 1/2`. RMSProp's
+        average begins at zero: it is `0.01` after one gradient, so the first step has the length
+        $1/\sqrt{0.01}$, which is `10`. Then the average comes nearer to `1`, and the steps stay at
+        the learning rate. `walk` takes `1000` steps with PyTorch's optimizers, and `lengths_of`
+        gives the length of each:
     """)
     ones = torch.ones(1000, 1, dtype=torch.float64)  # @unnoticed: 1000, dtype= dropped, float64: long enough for the average to settle
     lengths = lengths_of(walk(torch.optim.Adagrad, ones, lr=1), 3)  # @inspect lengths  # @unnoticed: 3: more digits are as exact
@@ -321,6 +278,14 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
         It adds them up. An average of ones would stay at `1`, and so would the steps. The sum
         grows, so the hundredth step has a length of only {lengths[99]}.
     """)
+    gradients = torch.randn(20, 5, dtype=torch.float64)  # @hide
+    pairs = (adagrad, torch.optim.Adagrad), (rmsprop, torch.optim.RMSprop)  # @hide
+    walks = [
+        (walk(Descent, gradients, rule=rule(lr=0.1)), walk(library, gradients, lr=0.1))
+        for rule, library in pairs
+    ]  # @hide
+    assert [torch.allclose(ours, theirs) for ours, theirs in walks] == [True, True], \
+        "With random gradients, the formulas and PyTorch take the same 20 steps."  # @hide
     sparse = torch.ones(25, 2, dtype=torch.float64)  # @hide
     sparse[:-1, 1] = 0  # @hide
     final = lengths_of(walk(torch.optim.Adagrad, sparse, lr=1)[-2:], 3)  # @hide
@@ -336,10 +301,9 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
     border = math.sqrt(1e-5)  # @hide
     assert round(border, 5) == 0.00316, "A gradient of 0.00316 has a square as large as the constant."  # @hide
     misbelief("AdaGrad divides by `sqrt(sum + 1e-5)`.", rf"""
-        PyTorch divides by `sqrt(sum) + {eps}`. With the constant of the box under the root, all
-        gradients below about {border:.3f} would be divided by nearly the same number, so their
-        steps would shrink with them: for a gradient of `1e-4` the first step would be {inside[3]}
-        long instead of {outside[3]}.
+        PyTorch divides by `sqrt(sum) + {eps}`. With the constant of the box under the root, a
+        gradient far below {border:.3f}, whose square is as large as the constant, would take a
+        shorter step: for `1e-4` the first would be {inside[3]} long instead of {outside[3]}.
     """)
     question(r"""
         A parameter belongs to a rare word: its gradient is zero in `24` steps and `1` in the
@@ -389,23 +353,29 @@ def adam_corrects_for_its_start() -> None:
     """Adam's first step is as long as the learning rate, whatever the gradient."""
     note(r"""
         *Adam* keeps two running averages for every weight. The average of the gradient, $m$, says
-        where to go. The average of the squared gradient, $v$, says how large gradients usually are.
-        Adam divides $m$ by the root of $v$, so a weight with small gradients takes steps as long as
-        a weight with large ones.
-
-        Both averages begin at zero, so at first they are too small. With the same gradient $g$ in
-        every step, the average is $(1-\beta)\,g$ after one step, $(1-\beta^2)\,g$ after two, and
-        $(1-\beta^t)\,g$ after $t$. So Adam divides each average by $1-\beta^t$ [@kingma2015]:
+        where to go. The average of the squared gradient, $v$, says how large gradients usually are:
 
         $$m \leftarrow \beta_1 m + (1-\beta_1)\,g$$
 
         $$v \leftarrow \beta_2 v + (1-\beta_2)\,g^2$$
 
+        Adam divides $m$ by the root of $v$, so a weight with small gradients takes steps as long as
+        a weight with large ones.
+
+        By hand, with a gradient of `7` and the usual $\beta_1$ = `0.9` and $\beta_2$ = `0.999`.
+        Both averages begin at zero. After one step $m$ is `0.1 * 7 = 0.7`, and $v$ is
+        `0.001 * 7**2 = 0.049`. Both are too small, because only the share $1-\beta$ of the
+        gradient, or of its square, has come in. With the same gradient in every step, it is
+        $1-\beta^t$ after $t$. So Adam divides each average by $1-\beta^t$ [@kingma2015]:
+
         $$p \leftarrow p - \eta\,\frac{m/(1-\beta_1^t)}{\sqrt{v/(1-\beta_2^t)}+\epsilon}$$
 
-        ($\eta$ is the learning rate, and $\epsilon$ a tiny number, so that nothing is divided by
-        zero.) `walk` takes `20` steps with five weights, from random gradients, with our Adam and
-        with PyTorch's:
+        In the first step $m$ becomes `0.7 / 0.1 = 7`, $v$ becomes `0.049 / 0.001 = 49`, and its
+        root is `7`. So the step is `7 / 7 = 1` times the learning rate $\eta$: the gradient has
+        cancelled. ($\epsilon$ is a tiny number, so that nothing is divided by zero.)
+
+        `walk` takes `20` steps with five weights, from random gradients, with our Adam and with
+        PyTorch's, at a learning rate of `0.1`:
     """)
     gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=adam(lr=0.1))  # @inspect ours
@@ -418,19 +388,9 @@ def adam_corrects_for_its_start() -> None:
         "In the first step each of the five weights moves by 0.1."
 
     note(r"""
-        Look at the second row, after the first step: with five different gradients, each weight has
-        moved by `0.1`, the learning rate.
-
-        Why? Take a gradient of `7`, a learning rate of `1`, and the usual $\beta_1$ = `0.9` and
-        $\beta_2$ = `0.999`. After one step $m$ is `0.1 * 7 = 0.7`, and $v$ is
-        `0.001 * 7**2 = 0.049`. With the correction, $m$ becomes `0.7 / 0.1 = 7`, $v$ becomes
-        `0.049 / 0.001 = 49`, and its root is `7`. So the step is `7 / 7 = 1` times the learning
-        rate, and the gradient has cancelled.
-
-        Without the correction the step is too *long*, although both averages are too small. The
-        reason is that the divisor is smaller still: $m$ is `0.1` of the gradient, and the root of
-        $v$ only $\sqrt{0.001}$ of it, about a thirtieth. The step is $0.1 / \sqrt{0.001}$.
-        `lengths_of` gives the length of the step, to three decimals:
+        Without the correction the step would be too *long*, although both averages are too small,
+        because the divisor is smaller still: $m$ is `0.1` of the gradient, and the root of $v$ only
+        $\sqrt{0.001}$ of it, about a thirtieth. With the gradient `7` and a learning rate of `1`:
     """)
     seven = torch.tensor([[7.0]], dtype=torch.float64)  # @unnoticed: 7.0, dtype= dropped, float64: any gradient
     first = lengths_of(walk(torch.optim.Adam, seven, lr=1), 3)  # @inspect first
@@ -476,24 +436,23 @@ def adamw_decays_weights_outside_the_root() -> None:
     note(r"""
         *Weight decay* pulls every weight a little towards zero in each step. In PyTorch both Adam
         and AdamW have a setting `weight_decay`. With the same number, Adam can shrink a weight far
-        faster. Why? They apply the decay at different points. AdamW subtracts `lr * weight_decay`
-        times the weight, beside [Adam's step](#adam_corrects_for_its_start) [@loshchilov2019]. Our
-        `adamw` does that. `walk` takes `20` steps with it and with PyTorch's, from random
-        gradients:
+        faster. Why? They apply the decay at different points:
+
+        - AdamW subtracts `lr * weight_decay` times the weight, beside
+          [Adam's step](#adam_corrects_for_its_start) [@loshchilov2019].
+        - Adam adds `weight_decay` times the weight to the *gradient*. Then it divides the gradient
+          by the gradient's usual size, as it always does.
+
+        Give both a weight of `1`, a gradient of `0`, the learning rate `0.1` and the decay `0.01`.
+        `walk` takes one step:
     """)
-    gradients = torch.randn(20, 5, dtype=torch.float64)
-    ours = walk(Descent, gradients, rule=adamw(lr=0.1))  # @inspect ours
     settings = {"lr": 0.1, "weight_decay": 0.01}
-    theirs = walk(torch.optim.AdamW, gradients, **settings)
+    gradients = torch.randn(20, 5, dtype=torch.float64)  # @hide
+    ours = walk(Descent, gradients, rule=adamw(lr=0.1))  # @hide
+    theirs = walk(torch.optim.AdamW, gradients, **settings)  # @hide
     assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
     assert torch.allclose(ours, theirs), \
-        "Our AdamW and PyTorch's take the same 20 steps."
-
-    note(r"""
-        Adam adds `weight_decay` times the weight to the *gradient* instead. Then it divides the
-        gradient by the gradient's usual size, as it always does. Give both a weight of `1`, a
-        gradient of `0`, the learning rate `0.1` and the decay `0.01`:
-    """)
+        "With random gradients, the rule above and PyTorch's AdamW take the same 20 steps."  # @hide
     nothing = torch.zeros(1, 1, dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: any format
     beside = walk(torch.optim.AdamW, nothing, **settings)
     within = walk(torch.optim.Adam, nothing, **settings)
@@ -580,17 +539,15 @@ def gradients_add_up_until_they_are_cleared() -> None:
     assert default is True, "Dropping gradients is PyTorch's default as well."  # @hide
     misbelief("`zero_grad` is optional; it only saves memory.", rf"""
         It keeps old gradients out of the next step. Without it the loss above went from {start:.0f}
-        to {worse:.0f}, with it to {learned:.2g}. (It frees memory as well: gradients need it from
-        `backward()` to `zero_grad()`.)
+        to {worse:.0f}, with it to {learned:.2g}.
     """)
     misbelief("The optimizer goes through the layers, and each layer has its accumulators.", rf"""
-        The optimizer gets a list of tensors and keeps a state for each. A `Stack` with two hidden
-        layers and an output layer passes it one list of {groups[0]} weight tensors. The optimizer
-        cannot tell which layer a tensor belongs to.
+        The optimizer gets a list of tensors and keeps a state for each. Of a model with two hidden
+        layers and an output layer it gets one list of {groups[0]} tensors, and cannot tell which
+        layer a tensor belongs to.
     """)
-    note("By hand, take one weight `p`. Every pass adds a gradient of `1`, and nothing clears it:")
-    p = torch.tensor(1.0, requires_grad=True)
-    for _ in range(3):
+    p = torch.tensor(1.0, requires_grad=True)  # @hide
+    for _ in range(3):  # @hide
         p.backward()
         torch.optim.SGD([p], lr=0.1).step()
     question(r"""

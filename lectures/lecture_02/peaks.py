@@ -3,12 +3,11 @@ import math
 
 import torch
 import torch.nn.functional as F
-from counters import saved_bytes_of
-from hardware import CARDS, find, peak
+from hardware import CARDS
 from jaxtyping import Float
 from lecture_03.block import Transformer
 from lecture_03.counts import Config, forward_flops
-from processor import measure_core, stated_clock
+from processor import measure_core
 from timing import BUSY, quickest
 from torch import Tensor
 from units import GB, TERA
@@ -42,10 +41,10 @@ def every_peak_belongs_to_a_format() -> None:
         How many FLOPs can a GPU do in a second? That depends on the number format, because
         different units of the chip do the work. Ordinary units compute in `float32`. *Tensor cores*
         multiply small blocks of matrices, much faster, and the faster the fewer bits of an element
-        they use. `tf32` is a `float32` in memory, of which the tensor cores
-        round the fraction to `10` bits before they multiply. `dense_peak` looks up the peak of a
-        GPU for *dense* matrices, those without a fixed pattern of zeros. In TFLOP/s, which are
-        `10**12` FLOPs in a second:
+        they use. `tf32` is a `float32` in memory, of which the tensor cores round the fraction to
+        `10` bits before they multiply. `dense_peak` looks up the peak of a GPU for *dense*
+        matrices, those without a fixed pattern of zeros. In TFLOP/s, which are `10**12` FLOPs in a
+        second:
     """)
     formats = "float32", "tf32", "bfloat16"
     a100 = [dense_peak("A100 SXM 80GB", f) / TERA for f in formats]
@@ -58,9 +57,9 @@ def every_peak_belongs_to_a_format() -> None:
         The datasheets print these numbers [@nvidia-a100; @nvidia-h100]. Where do they come from? A
         GPU has many equal parts, its *multiprocessors*. The peak is their number, times the FLOPs
         that each does in a tick of the clock, times the ticks in a second. An A100 has `108`
-        multiprocessors, and its clock ticks `1.41e9` times a second. In a tick each does `128`
-        FLOPs in `float32`, or `2048` in `bfloat16` [@nvidia-ampere]. (The clock is a rounded
-        number, so the products are not exactly the peaks.)
+        multiprocessors, and its clock ticks `1.41e9` times a second. A multiply-add is `2` FLOPs.
+        In a tick a multiprocessor does `64` of them in `float32`, which makes `64 * 2 = 128`, and
+        `256` in each of its `4` tensor cores in `bfloat16`, `4 * 256 * 2 = 2048` [@nvidia-ampere].
     """)
     products = [108 * 128 * 1.41e9, 108 * 2048 * 1.41e9]  # float32, bfloat16
     rebuilt = [round(rate / TERA, 1) for rate in products]  # @inspect rebuilt
@@ -152,9 +151,9 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
     """Large matmuls are fast in low-precision formats because of the units that multiply them."""
     note(r"""
         Why is a large matmul in `bfloat16` faster than in `float32`? Not because more of its
-        elements fit into memory. Memory decides how large a model can be. The speed of a large
-        matmul depends on the hardware units that multiply. Two comparisons show it. The A100 was
-        sold with two sizes of memory, and both GPUs have the same peak [@nvidia-a100]:
+        elements fit into memory. The speed of a large matmul depends on the hardware units that
+        multiply. Two comparisons show it. The A100 was sold with two sizes of memory, and both GPUs
+        have the same peak [@nvidia-a100]:
     """)
     small, large = CARDS["A100 SXM 40GB"], CARDS["A100 SXM 80GB"]
     assert large.memory / small.memory == 2.0, \
@@ -163,8 +162,8 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
     assert rates == (312e12, 312e12), "Both GPUs have the same peak."
     note(r"""
         And the bytes of an element do not decide the peak. Compare two formats with `float32` on an
-        H100. A `bfloat16` element has half the bytes. TF32 has the same
-        number of bytes as `float32`, but special units multiply it with fewer of its bits:
+        H100. A `bfloat16` element has half the bytes. TF32 has the same number of bytes as
+        `float32`, but special units multiply it with fewer of its bits:
     """)
     ordinary = dense_peak("H100 SXM", "float32")
     narrow = dense_peak("H100 SXM", "bfloat16") / ordinary  # @inspect narrow as times
@@ -227,6 +226,7 @@ def mfu_counts_what_the_model_needs() -> None:
         Take such a step with `10**9` parameters and `500_000` tokens, in `8` s on an H100 with its
         `bfloat16` peak of `989.5 * 10**12` FLOP/s. The model needs `6 * 10**9 * 500_000 = 3e15`
         FLOPs. At its peak the GPU could do `8 * 989.5e12 = 7.9e15`. So the MFU is `3 / 7.9 = 0.38`.
+        Counted with `8` FLOPs instead of `6`, the share would be a third higher, `4 / 7.9 = 0.51`.
         `utilization` divides FLOPs by seconds and by the peak:
     """)
     params, tokens, seconds = 10**9, 500_000, 8.0
@@ -239,12 +239,12 @@ def mfu_counts_what_the_model_needs() -> None:
     assert 0.37 < mfu < 0.38, \
         "MFU counts 6 FLOPs per parameter and token, and is 0.38."
     assert 1.33 < hardware / mfu < 1.34, \
-        "Counting the 8 FLOPs that the GPU does, the share would be a third higher."
+        "Counting the 8 FLOPs that the GPU does, the share would be a third higher."  # @hide
     misbelief("MFU is the actual FLOP/s divided by the peak.", rf"""
         That is *hardware* utilization, here {hardware:.1%}. MFU does not count what is computed
         again [@palm], and is {mfu:.1%}.
     """)
-    note("Let the step take `2` s more, in which the GPU waits for other machines. The FLOPs stay the same, and the seconds grow from `8` to `10`:")
+    note("Let the GPU wait `2` s more for other machines. The FLOPs stay the same, and the seconds grow from `8` to `10`:")
     stalled = utilization(needed, seconds + 2.0, peak_rate)  # @inspect stalled
     assert stalled is not None, "The peak is known here as well."  # @hide
     assert 0.79 < stalled / mfu < 0.81, \
@@ -297,8 +297,8 @@ def the_denominator_decides() -> None:
     note(rf"""
         The tensors were `float32`, and the ordinary units multiplied them. (PyTorch uses TF32 only
         if it is asked to, by `torch.set_float32_matmul_precision("high")` [@pytorch-precision].)
-        Their peak is `67` TFLOP/s [@nvidia-h100], so the matmul reached {right:.1%} of its peak. The
-        number that is quoted most, the peak in `bfloat16`, would give {wrong:.1%}.
+        Their peak is `67` TFLOP/s [@nvidia-h100], so the matmul reached {right:.1%} of its peak.
+        The number that is quoted most, the peak in `bfloat16`, would give {wrong:.1%}.
     """)
     misbelief(f"An H100 has a peak of {promised / TERA} TFLOP/s for a `float32` matmul.", r"""
         That is the peak in `bfloat16`. In `float32` it is 67 TFLOP/s [@nvidia-h100].
@@ -330,72 +330,41 @@ def rate_of(n: int) -> float:  # @stepover
 def the_peak_of_this_cpu_is_measured() -> None:
     """The peak of a CPU has to be measured with multiply-adds, because its clock changes."""
     note(r"""
-        How fast can this machine multiply at best? Data sheets of GPUs print a peak. Those of CPUs
-        do not, so it has to be put together. First by hand. A core of a CPU of today has two units
-        for *fused multiply-adds*. In a tick of the clock each takes a register of `8` `float32`
-        elements, multiplies it by a second one and adds a third. So with two units, `8` elements,
-        and a multiplication and an addition for each, a tick brings `2 * 8 * 2 = 32` FLOPs. At
-        three billion ticks per second that is `3e9 * 32 = 96e9` FLOP/s for one core. Some CPUs have
-        registers of `16` elements, and do up to `2 * 16 * 2 = 64` FLOPs per tick.
+        How fast can this machine multiply at best? Datasheets of GPUs print a peak. Those of CPUs
+        do not.
 
-        The clock is the difficulty. It rises when the chip is cool, and falls when wide registers
-        work, and the clock that a system states is often another one. So measure the peak itself.
-        `measure_core` runs a loop of fused multiply-adds that do not depend on each other, so that
-        both units are always busy. That gives the peak. A second loop gives a clock: each of its
-        multiplications of whole numbers needs the result of the one before and takes `3` ticks, so
-        the time of many tells how long a tick is. The least time of many tries counts, since other
-        programs can only make a loop slower.
+        First by hand. A core of a CPU of today has two units for *fused multiply-adds*. In a tick
+        of the clock each unit takes `8` pairs of `float32` elements, multiplies each pair and adds
+        a third element. So `2` units, `8` elements each, and `2` FLOPs for each make
+        `2 * 8 * 2 = 32` FLOPs in a tick. At three billion ticks per second that is
+        `3e9 * 32 = 96e9` FLOP/s for one core. (Units for `16` elements do twice as much.)
 
-        Peak divided by clock says how many FLOPs a tick really brings. It can be less than two
-        units could do, because the clock was measured with whole numbers, and may be lower while
-        wide registers work:
+        How many ticks a second has is the difficulty, because the clock changes: it rises when the
+        chip is cool, and falls when these units work. So neither the clock that the system states
+        nor one that is measured with other arithmetic gives the peak. Measure the multiply-adds
+        themselves. `measure_core` times a loop of them in which none waits for another, so that
+        both units are always busy:
     """)
-    stated = stated_clock()  # @measure stated as Hz
     core = measure_core()
-    clock = core.clock if core else None  # @measure clock as Hz
     highest = core.peak if core else None  # @measure highest as FLOP/s
-    per_tick = core.per_tick if core else None  # @measure per_tick as FLOP
-    part = per_tick / core.most_per_tick if core and per_tick else None  # @measure part as %  # @hide
+    part = core.per_tick / core.most_per_tick if core else None  # @hide
     assert part is None or 1 / 8 < part < 1.05, \
         "A tick brings between an eighth of what two units do and all of it."  # @hide
-    assert all(ticks is None or 5e8 < ticks < 1e10 for ticks in (stated, clock)), \
-        "Both clocks, where known, are between half a GHz and ten."  # @hide
+    assert core is None or 5e8 < core.clock < 1e10, \
+        "The clock, where known, is between half a GHz and ten."  # @hide
     here = "Here that could be measured." if core else (
-        "This machine is no x86-64 under Linux, or lets no program make machine code. So its clock and its peak are *not "
-        "available* here, and neither is any share of that peak below; the rates themselves are."
+        "This machine is no x86-64 under Linux, or lets no program make machine code. So its peak is *not available* here, "
+        "and neither is a share of it."
     )  # @hide
     note(rf"""
         {here} What share of that peak does PyTorch reach? `rate_of` is the FLOP/s of a matmul of
-        two matrices of $n \times n$, on the same core. `utilization` divides it by the peak, and
-        returns `None` where no peak is known:
+        two square matrices on the same core. `utilization` divides it by the peak, and returns
+        `None` where no peak is known:
     """)
-    rates = {n: rate_of(n) for n in (16, 64, 512)}  # @measure rates as FLOP/s
-    shares = {n: utilization(r, 1.0, highest) for n, r in rates.items()}
-    reached = {n: as_percent(share) for n, share in shares.items()}  # @measure reached
-    assert rates[16] < rates[512] / 2, \
-        "A matmul of 16 rows and columns has less than half of the rate of one of 512."
-    large = shares[512]  # @measure large as %
-    assert large is None or 1 / 8 < large < 1.1, \
-        "The large matmul reaches between an eighth of the peak and all of it."
-    assert (reached[512] == as_percent(None)) == (large is None), \
-        "A share is shown where the peak is known."  # @hide
-    note(r"""
-        A large matmul comes near the peak, because each element that is loaded into a register is
-        used many times. A small one does not, because the call itself takes longer than the
-        arithmetic: `16` rows and columns make `2 * 16**3 = 8192` FLOPs, and at a rate of a hundred
-        billion in a second they would take `8192 / 1e11` s, less than a tenth of a microsecond. A
-        call takes a microsecond or more.
-
-        Where no peak is known, `utilization` returns `None`. A program that divides by some other
-        number prints nonsense: the trace of CS336 has `mfu = 11739062719` [@cs336]. It ran on a
-        CPU, knew no peak, and divided by `1` FLOP/s.
-    """)
-    absurd = utilization(11_739_062_719, 1.0, 1.0)  # @hide
-    assert absurd == 11_739_062_719, \
-        "Divided by 1 FLOP/s, the rate comes out unchanged."  # @hide
-    nowhere = utilization(1e10, 1.0, peak(find("a laptop"), "bfloat16"))  # @hide
-    assert as_percent(nowhere) == "not available", \
-        "Without a peak, a share is shown as not available."  # @hide
+    rate = rate_of(512)  # @measure rate as FLOP/s
+    share = utilization(rate, 1.0, highest)  # @measure share as %
+    assert share is None or 1 / 8 < share < 1.1, \
+        "A matmul of 512 rows and columns reaches between an eighth of the peak and all of it."
     question(r"""
         A core has two units for fused multiply-adds on registers of `16` `float32` elements. When
         they work, its clock falls from `3.1e9` to `2.4e9` ticks per second. A program measures the
@@ -409,8 +378,7 @@ def the_peak_of_this_cpu_is_measured() -> None:
         hint="At which clock do the multiply-adds run, and at which was the loop measured?",
         why=r"""
             The multiply-adds run at the lower clock: `2.4e9` times `64` FLOPs. The program takes
-            `3.1e9` times `64`, which is `3.1 / 2.4` times as much. So not only the clock is
-            measured here, but the multiply-adds themselves.
+            `3.1e9` times `64`, which is `3.1 / 2.4` times as much.
         """)
 
 
@@ -442,14 +410,6 @@ def time_of_a_step(config: Config) -> float:  # @stepover
     return quickest(step, 12 * 128 // config.width)
 
 
-def kept_by_a_step(config: Config) -> int:  # @stepover
-    """The bytes that the forward pass of such a step keeps for the backward pass, without the weights."""
-    model = Transformer(config, "written")
-    tokens = torch.randint(0, 27, (4, 65))
-    weights = [*model.parameters()]
-    return saved_bytes_of(lambda: loss_of_a_step(model, tokens), weights)
-
-
 def mfu_rises_with_the_width_of_a_model() -> None:
     """The MFU of a training step rises with the model dimension, because matmuls take a larger share of it."""
     note(r"""
@@ -473,28 +433,21 @@ def mfu_rises_with_the_width_of_a_model() -> None:
     assert rates[128] < rates[512], \
         "The widest model does more FLOPs per second than the narrowest."
     assert all(share is None or 0 < share <= 1 for share in mfu.values()), \
-        "Each MFU is a share of the peak, between 0 and 1."
+        "Each MFU is a share of the peak, between 0 and 1."  # @hide
     assert (shown[512] == as_percent(None)) == (highest is None), \
         "An MFU is shown where the peak is known."  # @hide
     note(r"""
-        Why does it rise? With twice the model dimension each matrix has twice the rows and twice
-        the columns, so the FLOPs of a token grow nearly with the *square*: above, nearly fourfold
-        each time. (Nearly, because the scores of attention and the last layer grow only in
-        proportion.)
-
-        Between the matmuls are tensors with a row for each token. At twice the dimension they have
-        only twice the elements. The work on them is done element by element and waits for memory,
-        and an MFU does not count it. So the share of the time that goes into matmuls rises, and the
-        MFU with it.
-
-        How many FLOPs does a step do for each byte of these tensors? The forward pass keeps most of
-        them for the backward pass, so divide by the bytes that it keeps:
+        Why does it rise? Take a matrix of $d$ rows and $d$ columns, and double $d$. The matrix has
+        `4` times as many weights, so each token costs `4` times as many FLOPs. But the token itself
+        has only `2` times as many elements. The work between the matmuls is done element by
+        element; it waits for memory, and an MFU does not count it. So with every doubling, matmuls
+        take a larger share of the time, because their work grows faster, and the MFU rises. In this
+        model the FLOPs grow nearly fourfold (the scores of attention and the last layer only
+        twofold):
     """)
-    kept = {w: kept_by_a_step(model) for w, model in models.items()}
-    per_byte = {w: work[w] / kept[w] for w in models}  # @inspect per_byte as FLOP/B
-    growth = per_byte[256] / per_byte[128], per_byte[512] / per_byte[256]  # @inspect growth as times
-    assert [round(g, 1) for g in growth] == [1.9, 2.0], \
-        "With every doubling of the width, a step does nearly twice the FLOPs for each byte kept."
+    growth = work[256] / work[128], work[512] / work[256]  # @inspect growth as times
+    assert [round(g, 1) for g in growth] == [3.8, 3.9], \
+        "With every doubling of the model dimension, a step takes nearly four times as many FLOPs."
     question(r"""
         Two models do the same number of FLOPs per token: one has `8` layers of model dimension
         `1024`, the other `32` layers of `512`. Nearly all of their FLOPs are in matrices of

@@ -81,8 +81,8 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
         add up to one [@vaswani2017].
 
         A *causal mask* sets the scores of later tokens to minus infinity before the softmax, so
-        that their weights are zero. In row `i`, the later tokens are the columns to the right of
-        column `i`. So the lower triangle of the matrix stays, with its diagonal. PyTorch calls it
+        that their weights are zero. Row `1` keeps columns `0` and `1`, and loses all columns to
+        their right. So the lower triangle of the matrix stays, with its diagonal. PyTorch calls it
         `tril`, and the upper triangle `triu`.
 
         `attention_weights` computes the weights with a mask, here for `4` tokens of `8` elements
@@ -159,12 +159,11 @@ def a_leak_shows_when_the_future_changes() -> None:
         "Under tril, only the output of the last token changes."
     assert leaking == [True, True, True, True], \
         "Under triu, all outputs change: each token sees the last."
-    note("This test belongs among the tests of every language model.")
-    tokens = torch.rand(10, 8)
-    mask = torch.ones(10, 10, dtype=torch.bool).tril()
-    before = attention_weights(tokens, mask) @ tokens
-    tokens[2] = torch.rand(8)
-    after = attention_weights(tokens, mask) @ tokens
+    tokens = torch.rand(10, 8)  # @hide
+    mask = torch.ones(10, 10, dtype=torch.bool).tril()  # @hide
+    before = attention_weights(tokens, mask) @ tokens  # @hide
+    tokens[2] = torch.rand(8)  # @hide
+    after = attention_weights(tokens, mask) @ tokens  # @hide
     question(r"""
         In a sequence of `10` tokens under the causal mask, the third token is changed. How many
         outputs change?

@@ -48,13 +48,9 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
     stated = 7.0e6
     over = stated / hours  # @inspect over as times
     assert round(over, 1) == 2.0, "Meta states twice the estimated hours."
-    reached = work / (rate * HOUR * stated)  # @inspect reached as %
-    assert round(reached, 2) == 0.25, \
-        "If these hours hold nothing but this work, the MFU was 25 %."
-    note(rf"""
-        The estimate is too low by a factor of {over:.1f}. Meta calls its hours the total for
-        training and does not say what else is in them: perhaps attention, work lost to failures, or
-        a lower MFU. So plan for more hours than the formula gives.
+    note(r"""
+        Meta does not say what else is in its hours: perhaps work lost to failures, or a lower MFU.
+        So plan for more hours than the formula gives.
     """)
     question(r"""
         A run trains `8` billion parameters on `1` trillion tokens at an MFU of `0.4`, on H100s with
@@ -97,22 +93,12 @@ def boards_draw_half_of_the_power() -> None:
     millions = [round(e / 1e6, 1) for e in energy]
     assert millions == [2.5, 4.5, 5.0, 7.2], \
         "The run takes 2.5, 4.5, 5.0 and 7.2 million kilowatt-hours by the four counts."
-    spread = energy[-1] / energy[0]  # @inspect spread as times
-    assert round(spread, 1) == 2.9, \
-        "The last is 2.9 times what the boards alone take."
     per_flop = board / (rate * mfu)  # @hide
     per_token = per_flop * 6 * 70e9  # @hide
     assert round(per_token, 1) == 0.6, "A token of training takes 0.6 joules."  # @hide
     again = per_token * 15e12 / 3.6e6  # @hide
     assert math.isclose(again, energy[0]), "All tokens together take what the boards take."  # @hide
-    note(r"""
-        These are upper bounds, because every part was taken at its limit. Is the electricity a
-        large part of the cost? Assume `0.10` dollars for a kilowatt-hour and `2` dollars rent for a
-        GPU-hour, and take the inefficient building:
-    """)
-    part = 0.10 * energy[-1] / (2 * hours)  # @inspect part as %
-    assert round(part, 2) == 0.1, \
-        "In the inefficient building, electricity is a tenth of the rent."
+    note("These are upper bounds, because every part was taken at its limit.")
     question(r"""
         A run takes `7.0` million GPU-hours, and each board draws `700` watts. How many
         kilowatt-hours do the boards alone draw?

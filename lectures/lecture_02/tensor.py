@@ -31,9 +31,8 @@ def a_new_tensor_is_float32_on_the_cpu() -> None:
     note(r"""
         Which number format (*dtype*) and which device does a tensor get if you name neither?
         `float32`, with `4` bytes an element, and the memory of the CPU. That holds for all
-        functions that make a tensor from a shape: `zeros` and `ones`, `randn`, which draws from the
-        *normal distribution* with mean `0` and standard deviation `1`, and `empty`, which leaves
-        whatever was in memory:
+        functions that make a tensor from a shape: `zeros`, `ones`, `empty`, and `randn`, which
+        draws from the *normal distribution* with mean `0` and standard deviation `1`:
     """)
     makers = (torch.zeros, torch.ones, torch.randn, torch.empty)
     shapes = [tuple(make(4, 8).shape) for make in makers]
@@ -48,11 +47,13 @@ def a_new_tensor_is_float32_on_the_cpu() -> None:
         "To two digits, the mean is 0 and the standard deviation 1."  # @hide
     note(r"""
         The arguments `dtype=` and `device=` choose both. Without `dtype=`, three things change the
-        dtype. *The values*: a list of integers becomes `int64`, and so does `torch.arange`, which
-        counts up from zero, but a single decimal point makes all of a list `float32`. *Another
-        library*: NumPy's default is `float64`, and a tensor made from its array keeps that and
-        needs twice the memory. *An operation*: a quotient or a root of integers is `float32`, even
-        where it is whole:
+        dtype:
+
+        - *The values.* A list of integers becomes `int64`, and so does `torch.arange`, which counts
+          up from zero. A single decimal point makes all of a list `float32`.
+        - *Another library.* NumPy's default is `float64`, `8` bytes an element, and a tensor made
+          from its array keeps that.
+        - *An operation.* A quotient of integers is `float32`, even where it is whole.
     """)
     whole = torch.tensor([1, 4, 9])
     m: Float[Tensor, "row col"] = torch.tensor([[1.0, 2, 3], [4, 5, 6]])
@@ -130,8 +131,9 @@ def a_tensor_can_be_weighed_without_memory() -> None:
     note(r"""
         How much memory does one matrix of GPT-3, a large language model, take? Its largest have
         `4 * 12288` rows of `12288` elements [@gpt3]. You need not allocate one to find out: a
-        tensor on the device `meta` has a shape and a dtype, but no data. Its `nbytes` is still
-        right: `4 * 12288` rows, times `12288` elements in each, times `4` bytes for each `float32`:
+        tensor on the device `meta` has a shape and a dtype, but no data. So its `nbytes` is still
+        right: `4 * 12288` rows, times `12288` elements in each, times `4` bytes for each `float32`.
+        (A MiB is `1024 * 1024` bytes.)
     """)
     d = 12288
     w: Float[Tensor, "up width"] = torch.empty(4 * d, d, device="meta")  # @inspect w
@@ -143,9 +145,8 @@ def a_tensor_can_be_weighed_without_memory() -> None:
     decimal = size / 10**9  # @inspect decimal as GB
     assert 2.415 < decimal < 2.416, "The matrix takes 2.416 GB; a GB is 10**9 bytes."  # @hide
     misbelief(f"That matrix takes {size / MiB / 1000:.1f} GB.", rf"""
-        It takes {binary} GiB, which is {decimal:.2f} GB. The wrong number is `2304 / 1000`: MiB
-        divided as if a thousand of them were a GB. But `1024` MiB are one GiB, and one GB is
-        `10**9` bytes.
+        That is `2304` MiB divided by `1000`. But `1024` MiB are one GiB, which makes {binary} GiB,
+        and one GB is `10**9` bytes, which makes {decimal:.2f} GB.
     """)
     note(r"""
         Training needs more. With AdamW, the matrix, its gradient and two moments of the same size
@@ -182,31 +183,23 @@ def a_view_can_hold_more_or_less_than_it_reports() -> None:
         Keep one column of a matrix, delete the matrix, and no memory is freed. Why? The column is a
         *view*: a second tensor over the same *storage*, the memory in which the elements are. A
         storage is freed only when no tensor uses it any more, so the column keeps the whole matrix
-        in memory. To free it, copy the column first, by `clone`, and keep the copy. `nbytes` does
-        not show the difference, because it counts only the elements that the column *shows*. (Its
-        *stride* is the step in the storage from one element to the next, here a whole row.)
+        in memory. To free it, copy the column first, by `clone`, and keep the copy.
+
+        `nbytes` does not show the difference, because it counts only the elements that the column
+        *shows*: here `1000` of `4` bytes. The storage has `1000 * 1000`:
     """)
     matrix = torch.zeros(1000, 1000)
-    column = matrix[:, 0]  # @inspect column.stride()
+    column = matrix[:, 0]
     del matrix  # @unnoticed: left out: the column keeps the storage either way
     assert column.nbytes == 4000, "The column reports 4000 bytes."
     assert column.untyped_storage().nbytes() == 4_000_000, \
         "The column keeps 4,000,000 bytes in memory."
-    copy = column.clone()  # @inspect copy.stride()
+    copy = column.clone()
     assert copy.untyped_storage().nbytes() == 4000, \
         "A copy of the column keeps 4000 bytes."
-    note(r"""
-        A view can also hold less than it reports. `expand` shows one number as a vector of `1000`.
-        Its stride is zero, so it reads the same number again and again:
-    """)
-    wide = torch.ones(1).expand(1000)  # @inspect wide.stride()
-    assert wide.nbytes == 4000, "The expanded vector reports 4000 bytes."
-    assert wide.untyped_storage().nbytes() == 4, \
-        "The storage of the expanded vector has 4 bytes."
     misbelief("The memory of a tensor is set by its number of elements and its dtype.", rf"""
         Not for a view: the column has {column.numel()} elements of `4` bytes, and keeps
-        {column.untyped_storage().nbytes():,} bytes in memory. Ask `untyped_storage().nbytes()`, and
-        count each storage once.
+        {column.untyped_storage().nbytes():,} bytes in memory. Ask `untyped_storage().nbytes()`.
     """)
     grid = torch.zeros(100, 100)[::2, ::2]  # @hide
     question(r"""

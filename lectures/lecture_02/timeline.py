@@ -109,69 +109,44 @@ def the_batch_decides_where_memory_peaks() -> None:
         changes the weights. So when all activations are there, most gradients are not yet, and when
         all gradients are there, the activations are gone. Either point can be the peak.
 
-        Count the values in memory at both points, for a model of $P$ parameters in $L$ hidden
-        layers of width $d$ and a head, a batch of $B$ rows, and the optimizer AdamW. Parameters and
-        AdamW's two moments, $3P$ elements, are there all the time.
-    """)
-    note(r"""
-        **Early in the backward pass**, when the last hidden layer is at work, there are also $L$
-        kept activations, $BdL$ elements (of the $L + 1$ inputs of layers, that of the head is freed
-        already); two gradients of $Bd$ elements, that of the layer's output, which has come in, and
-        that of its input, which is being computed; and the weight gradients of that layer and of
-        the head, $d^2 + d$. Together:
+        By hand, for a model of `4` hidden layers of width `64` and the optimizer AdamW. Count in
+        matrices of `64 * 64` values. (The head, one vector, is left out.) Parameters and AdamW's
+        two moments are there all the time, `3 * 4 = 12` matrices. First a batch of `512` rows: a
+        tensor of `512 * 64` values is as large as `512 / 64 = 8` matrices.
 
-        [@eq:backward-peak]: $$
-        \mathrm{backward} = 3P + Bd\,(L+2) + d^2 + d
-        $$
+        - *Early in the backward pass*, when the last hidden layer is at work, there are also the
+          inputs of the `4` layers, two gradients of the same size (of this layer's output and of
+          its input), and the gradient of its matrix: `12 + (4 + 2) * 8 + 1 = 61`.
+        - *In the update*, there are all `4` gradients, `3` temporary matrices in which AdamW
+          computes the new weights of a layer, and of the batch only the input:
+          `12 + 4 + 3 + 8 = 27`.
 
-        **In the update**, there are all weight gradients, $P$; of the batch only the input, $Bd$;
-        and three temporary matrices, in which AdamW computes the new weights of a layer, $3d^2$
-        (three is what the measurement below finds):
+        The peak is in the backward pass. With `16` rows a tensor is a quarter of a matrix. Then the
+        first count is `12 + 6 / 4 + 1 = 14.5`, the second `12 + 4 + 3 + 1 / 4 = 19.25`, and the
+        peak is in the update, because six tensors of the first count shrink with the batch, and one
+        of the second.
 
-        [@eq:update-peak]: $$
-        \mathrm{update} = 4P + Bd + 3d^2
-        $$
-
-        The first grows with the batch $L + 2$ times as fast as the second. So with a large batch
-        the peak is in the backward pass, and with a small one it is in the update.
-    """)
-    note(r"""
-        Measure it. `memory_over_a_step` notes after every operation of a step what is in memory.
-        The model has `4` hidden layers of width `64`. First with a batch of `512`:
+        Measure it. `memory_over_a_step` notes after every operation of a step what is in memory:
     """)
     width, layers, large, small = 64, 4, 512, 16
-    weights = width**2 * layers + width
-    matrix, always = width**2, 3 * weights  # always: parameters, two moments
-    # The formula, times 4 bytes for each number:
-    backward = 4 * (always + large * width * (layers + 2) + matrix + width)  # @inspect backward as B
-    assert backward == 1_000_448, \
-        "The formula for the backward pass gives 1,000,448 bytes."  # @hide
+    matrix = 4 * width**2  # bytes
     wide = memory_over_a_step(width, layers, large)
     fullest = max(wide, key=lambda at: at.total)  # @inspect fullest.held as B
     assert fullest.phase == "backward", \
         "With the large batch, the peak is in the backward pass."
+    assert round(fullest.total / matrix) == 61, \
+        "This peak has the bytes of 61 matrices, to the nearest whole number."
     gradients = fullest.held["gradients"]  # @hide
-    assert gradients == 4 * (matrix + width), \
+    assert gradients == matrix + 4 * width, \
         "At the peak, two of five weight gradients are there."  # @hide
-    share = fullest.total / backward  # @inspect share
-    assert round(share, 2) == 1.0, \
-        "The measured peak is the formula's, to one percent."  # @hide
-    note(rf"""
-        The peak is in the backward pass, and agrees with the formula, {backward:,} bytes, to within
-        one percent. (The rest are values of one number per row, such as predictions.) Then with a
-        batch of `16`. The activations are small, and the peak is in the update:
-    """)
-    update = 4 * (4 * weights + small * width + 3 * matrix)  # @inspect update as B
-    assert update == 316_416, "The formula for the update gives 316,416 bytes."  # @hide
     narrow = memory_over_a_step(width, layers, small)
     fullest = max(narrow, key=lambda at: at.total)  # @inspect fullest.held as B
     assert fullest.phase == "update", \
         "With the small batch, the peak is in the update."
-    assert fullest.held["temporaries"] // 4 // matrix == 3, \
+    assert round(fullest.total / matrix) == 19, \
+        "This peak has the bytes of 19 matrices, to the nearest whole number."
+    assert fullest.held["temporaries"] // matrix == 3, \
         "At the peak, there are three temporary matrices."  # @hide
-    share = fullest.total / update  # @inspect share
-    assert round(share, 3) == 1.0, \
-        "The measured peak is the formula's, to a tenth of a percent."  # @hide
     sizes = [2**i for i in range(3, 11)]  # @hide
     batches = {n: memory_over_a_step(width, layers, n) for n in sizes}  # @hide
 
@@ -203,25 +178,21 @@ def the_batch_decides_where_memory_peaks() -> None:
     assert peaks == ["update"] * 4 + ["backward"] * 4, \
         "For batches of 8 to 64 the peak is in the update, for 128 to 1024 in the backward pass."  # @hide
     note(r"""
-        So before you save memory, find out where the peak is. For this model, measured with batches
-        that are powers of two, it is in the update up to `64`, and in the backward pass from twice
-        that on. A smaller batch lowers the peak of the backward pass and not that of the update,
-        and so does [keeping fewer activations](#checkpointing_trades_flops_for_memory) and
-        computing the others again. An optimizer with less state lowers both.
+        So before you save memory, find out where the peak is. A smaller batch lowers the peak of
+        the backward pass and hardly that of the update, and so does
+        [keeping fewer activations](#checkpointing_trades_flops_for_memory). An optimizer with less
+        state lowers both.
     """)
     question(r"""
-        The model of this section has $L=4$, $d=64$ and $P=16448$. From which batch $B$ on is
-        `backward` larger than `update`?
-    """, answer=int((weights + 2 * matrix - width) / (width * (layers + 1))) + 1,
+        With a batch of $B$ rows, a tensor of $B \times 64$ values is as large as $B/64$ matrices.
+        From which $B$ on is the peak of this model in the backward pass?
+    """, answer=next(b for b in range(1, 999) if 12 + 6 * b / 64 + 1 > 12 + 4 + 3 + b / 64),
         wrong={
-            "With this batch the update is still larger; take the next whole number.": int((weights + 2 * matrix - width) / (width * (layers + 1))),
+            "With this batch the update is still larger; take the next whole number.": 76,
         },
-        check=next(
-            b for b in range(1, 999)
-            if always + b * width * (layers + 2) + matrix + width > 4 * weights + b * width + 3 * matrix
-        ),
-        hint="Subtract one formula from the other. What is left with $B$, and what without?",
+        check=6 * 64 // 5 + 1,
+        hint="Write down both counts with $B/64$ for the size of a tensor. When is the first larger?",
         why=r"""
-            `backward` is larger if $Bd(L+1)$ is larger than $P + 2d^2 - d$. In numbers, if
-            `320 * B` is larger than `16448 + 8192 - 64 = 24576`. That is so from `77` on.
+            The counts are $12 + 6B/64 + 1$ and $12 + 4 + 3 + B/64$. The first is larger if $5B/64$
+            is larger than `6`, so if $B$ is larger than `6 * 64 / 5 = 76.8`.
         """)
