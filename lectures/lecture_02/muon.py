@@ -45,14 +45,14 @@ def muon_levels_a_gradient_with_products() -> None:
     spread = (strengths[0] / strengths[-1]).item()  # @inspect spread as times
     assert round(spread) == 26, \
         "Before, the largest singular value is 26 times the smallest."
-    a, b, c = FACTORS
-    s = strengths / strengths.norm()
-    for _ in range(5):
+    a, b, c = FACTORS  # @hide
+    s = strengths / strengths.norm()  # @hide
+    for _ in range(5):  # @hide
         s = a * s + b * s**3 + c * s**5
     level = torch.linalg.svdvals(newton_schulz(g))
-    predicted = s.sort(descending=True).values
+    predicted = s.sort(descending=True).values  # @hide
     assert torch.allclose(level, predicted), \
-        "The polynomial, applied to each singular value, predicts the result."
+        "The polynomial, applied to each singular value, predicts the result."  # @hide
     spread = (level.max() / level.min()).item()  # @inspect spread as times
     assert round(spread, 1) == 1.7, \
         "After five rounds, it is only 1.7 times the smallest."
@@ -62,16 +62,15 @@ def muon_levels_a_gradient_with_products() -> None:
     assert round(before, 2) == 0.97, "Before, the matmul of the matrix with its transpose is far from the identity."  # @hide
     assert round(after, 2) == 0.34, "Afterwards, it is nearer."  # @hide
     note(r"""
-        PyTorch has Muon as well, and multiplies in `bfloat16`. What it keeps is one number for each
-        parameter:
+        PyTorch has Muon as well. What it keeps is one number for each parameter:
     """)
     p = nn.Parameter(torch.zeros(32, 32))
     optimizer = torch.optim.Muon([p], lr=1.0, weight_decay=0.0)  # @unnoticed: 0.0, weight_decay= dropped: zeros do not decay
     p.grad = g.clone()
     optimizer.step()
-    gap = error_of(-p.detach(), newton_schulz(g))  # @measure gap
+    gap = error_of(-p.detach(), newton_schulz(g))  # @hide
     assert round(gap, 1) == 0.0, \
-        "PyTorch's update is ours, but for the rounding of bfloat16."  # @zero: another way to the same
+        "PyTorch's update is ours, but for the rounding of bfloat16."  # @zero: another way to the same  # @hide
     copies = state_bytes(optimizer) / p.nbytes  # @inspect copies
     assert copies == 1.0, "Muon keeps one number per parameter; Adam keeps two."
     x = torch.zeros(2, 2)  # @hide  # @unnoticed: 2: any size

@@ -477,6 +477,23 @@ def adamw_decays_weights_outside_the_root() -> None:
         """)
 
 
+def losses(clear: bool) -> list[float]:
+    """The losses of 200 steps of SGD on 16 weights, with or without `zero_grad` after each step."""
+    start = torch.Generator().manual_seed(1)
+    model = Stack(width=16, layers=0, generator=start)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    data, seen = torch.Generator().manual_seed(0), []
+    for _ in range(200):
+        x, y = linear_batch(16, 4, data)
+        loss = F.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        if clear:
+            optimizer.zero_grad()
+        seen.append(loss.item())
+    return seen
+
+
 @aside
 def gradients_add_up_until_they_are_cleared() -> None:
     """Without `zero_grad` every step adds all earlier gradients again."""
@@ -501,22 +518,6 @@ def gradients_add_up_until_they_are_cleared() -> None:
         Inputs are random, and each target is a fixed sum of inputs times weights. Compare two runs
         from the same start, on the same data, one with `zero_grad` and one without:
     """)
-
-    def losses(clear: bool) -> list[float]:
-        start = torch.Generator().manual_seed(1)
-        model = Stack(width=16, layers=0, generator=start)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-        data, seen = torch.Generator().manual_seed(0), []
-        for _ in range(200):
-            x, y = linear_batch(16, 4, data)
-            loss = F.mse_loss(model(x), y)
-            loss.backward()
-            optimizer.step()
-            if clear:
-                optimizer.zero_grad()
-            seen.append(loss.item())
-        return seen
-
     cleared, piled = losses(clear=True), losses(clear=False)
     start, learned, worse = cleared[0], cleared[-1], piled[-1]  # @measure start, learned, worse
     assert start == piled[0], "Both runs begin with the same loss."

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from lecture_03.block import Transformer
 from lecture_03.counts import Config, forward_flops
 from processor import measure_core
-from timing import BUSY, quickest
+from timing import quickest
 from torch import Tensor
 from units import GB, TERA
 
@@ -95,25 +95,15 @@ def sparsity_means_two_of_every_four() -> None:
         Half of the weights of a matrix are zero. Does a GPU multiply it twice as fast? Only if the
         zeros follow a pattern: of every `4` neighbouring weights, `2` are zero. Then the other two
         are stored next to each other, with their positions, and half of the multiplications are
-        left out [@mishra2021]. That is what a datasheet means by *sparsity*. Cut random weights
-        into groups of `4`, and set the two smallest of each group to zero:
+        left out [@mishra2021]. That is what a datasheet means by *sparsity*. The weights
+        `0, 5, 0, 6` fit the pattern; `0, 5, 7, 6` break it. To make weights fit, cut them into
+        groups of `4`, and set the two smallest of each group to zero:
     """)
     w: Float[Tensor, "group 4"] = torch.randn(2**16, 4)
     smallest = w.abs().topk(2, largest=False).indices
     pruned = w.scatter(1, smallest, 0.0)
     zeros = (pruned == 0).sum(dim=1)  # @inspect zeros
     assert zeros.min() == zeros.max() == 2, "Every group has two zeros."
-    note(r"""
-        Now set each weight to zero with a chance of one half. Again half of the weights are zero,
-        but they are spread unevenly. Of the `2**4 = 16` ways to choose zeros in a group of four,
-        `11` have two zeros or more, and the others break the pattern:
-    """)
-    scattered = torch.where(torch.rand_like(w) < 0.5, w, 0.0)
-    fits = ((scattered == 0).sum(dim=1) >= 2).double().mean().item()  # @inspect fits
-    share = sum(math.comb(4, z) for z in (2, 3, 4)) / 2**4  # @inspect share
-    assert share == 11 / 16, "The chance of two zeros or more is 11 / 16."
-    assert 0.97 < fits / share < 1.03, \
-        "Of the groups that were drawn, about 11 / 16 have two zeros or more."
     note(r"""
         And does an ordinary matmul skip zeros? No. Otherwise an all-zero matrix would take almost
         no time, less than a small matrix. `product_seconds` measures how long it takes to multiply
@@ -126,9 +116,6 @@ def sparsity_means_two_of_every_four() -> None:
     small = product_seconds(x[:64, :64].contiguous())  # @measure small as s
     assert small < min(dense, empty), \
         "512 rows and columns of zeros take longer than the small matrix."
-    slower = max(empty, dense) / min(empty, dense)  # @measure slower as times
-    assert slower < BUSY, \
-        "Even if other programs run, the two times differ by less than 16 times."
     misbelief("Sparse means that most entries are zero, and that the hardware skips zeros.", r"""
         The doubled rate of a datasheet needs two zeros in every four neighbours. Zeros elsewhere
         are multiplied like any other number.
@@ -180,19 +167,6 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
             A large matmul is fast because of the units that multiply. With the bytes of `float32`,
             TF32 has {same_bytes:.1f} times its peak.
         """)
-    note(r"""
-        This holds for matmuls that wait for arithmetic. A matmul with few rows waits for its
-        weights instead: it reads all of them but does little arithmetic with them. There fewer
-        bytes help; faster units do not. One row times `4096 * 4096` weights on an H100, by the
-        datasheet:
-    """)
-    h100, n = CARDS["H100 SXM"], 4096
-    reading = {size: n * n * size / h100.bandwidth for size in (4, 2, 1)}  # @inspect reading as s
-    working = 2 * n * n / dense_peak("H100 SXM", "bfloat16")  # @inspect working as s
-    assert working < reading[1] / 100, \
-        "Even with one-byte weights, reading them takes over 100 times as long as the arithmetic."
-    assert reading[4] / reading[2] == reading[2] / reading[1] == 2, \
-        "Half the bytes make this matmul twice as fast, whatever the units."
     question(rf"""
         The larger A100 moves `{large.bandwidth / GB:.0f}` GB/s between memory and chip, the smaller
         one `{small.bandwidth / GB:.0f}`. How many times as fast is the larger GPU at a matmul that
