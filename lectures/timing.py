@@ -39,7 +39,6 @@ ROOM = 8  # as many times the cache do all sets together fill: of twice, some wo
 MOST = 512  # sets of buffers
 CAPTURED = 16  # calls in a graph, at least
 SLACK = 4  # times by which a time may differ from what is expected of it: other programs may run beside it
-BUSY = 16  # times as long as its products take that a run of small tensors may take
 
 
 @dataclass(frozen=True)

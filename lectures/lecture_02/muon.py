@@ -61,9 +61,7 @@ def muon_levels_a_gradient_with_products() -> None:
     before, after = (error_of(x @ x.T, one) for x in pair)  # @hide
     assert round(before, 2) == 0.97, "Before, the matmul of the matrix with its transpose is far from the identity."  # @hide
     assert round(after, 2) == 0.34, "Afterwards, it is nearer."  # @hide
-    note(r"""
-        PyTorch has Muon as well. What it keeps is one number for each parameter:
-    """)
+    note("PyTorch has Muon as well. What it keeps is one number for each parameter:")
     p = nn.Parameter(torch.zeros(32, 32))
     optimizer = torch.optim.Muon([p], lr=1.0, weight_decay=0.0)  # @unnoticed: 0.0, weight_decay= dropped: zeros do not decay
     p.grad = g.clone()
