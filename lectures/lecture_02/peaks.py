@@ -317,10 +317,13 @@ def the_peak_of_this_cpu_is_measured() -> None:
         chip is cool, and falls when these units work. So neither the clock that the system states
         nor one that is measured with other arithmetic gives the peak. Measure the multiply-adds
         themselves. `measure_core` times a loop of them in which none waits for another, so that
-        both units are always busy:
+        both units are always busy. For comparison it also measures the clock, by a loop in which
+        each multiplication waits for the one before. Peak divided by clock is what a tick brings:
     """)
     core = measure_core()
     highest = core.peak if core else None  # @measure highest as FLOP/s
+    clock = core.clock if core else None  # @measure clock as Hz
+    per_tick = core.per_tick if core else None  # @measure per_tick as FLOP
     part = core.per_tick / core.most_per_tick if core else None  # @hide
     assert part is None or 1 / 8 < part < 1.05, \
         "A tick brings between an eighth of what two units do and all of it."  # @hide

@@ -205,7 +205,7 @@ def a_transpose_swaps_strides() -> None:
     assert x.stride() == (3, 1), \
         "In the matrix, the next row is 3 elements on, the next column 1."
     assert y.stride() == (1, 3), \
-        "In the transpose, the next row is 1 element on, the next column 3: its rows are the columns of the matrix."
+        "In the transpose the two are swapped: 1 along its first axis, col, and 3 along its second, row."
     assert same_storage(x, y), "Matrix and transpose use the same storage."
 
     note("Both read the same elements. So writing into row `0` and column `1` of the matrix changes row `1` and column `0` of its transpose:")
