@@ -191,6 +191,8 @@ def _line(snapshot: Snapshot, unit: str | None) -> str:
             text = snapshot.text
             if snapshot.type == "torch.device":  # its repr is device(type='cpu'); its name says the same
                 text = ":".join(re.findall(r"(?<=type=')[^']*|(?<=index=)\d+", text)) or text
+            if snapshot.type == "fractions.Fraction":  # Fraction(3, 4) as it is printed
+                text = re.sub(r"^Fraction\((-?\d+), (\d+)\)$", r"\1/\2", text)
             text = _visible(text) + ("…" if snapshot.cut else "")
             return f"{text} {_visible(unit)}" if unit else text
         case Tensor():
