@@ -34,7 +34,7 @@ def main() -> None:
     three_regimes()
     note("**Generating.** How fast a model can generate, and what it keeps for each token.")
     generating()
-    note("**Since then.** Heads of any size, experts, a compressed cache, windows, and what each costs.")
+    note("**Since then.** Experts, a compressed cache, windows, and what each costs.")
     later_models()
     note("**All of it.** A whole model, and a training run that is predicted before it starts.")
     the_whole_model()

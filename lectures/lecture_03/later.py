@@ -12,9 +12,9 @@ from .figures import cells
 
 from litbook import aside, figure, misbelief, note, question
 
-from .block import Attention, Experts, Transformer, written_attention
-from .counts import attention_flops, cache_bytes, expert_weights, forward_flops, idle_weights, parameter_count
-from .published import MISTRAL_7B, MIXTRAL, QWEN_3, SMALL
+from .block import Experts, Transformer, written_attention
+from .counts import cache_bytes, expert_weights, forward_flops, idle_weights, parameter_count
+from .published import MISTRAL_7B, MIXTRAL, SMALL
 from .regimes import BANDWIDTH, H100, PEAK
 
 
@@ -22,83 +22,14 @@ def later_models() -> None:
     """Later models."""
     note(r"""
         Models that came after Llama-3-8B keep the plan of the block: norm, attention, norm,
-        feed-forward part. They change its parts. A head gets a size of its own, the feed-forward
-        part is split into experts, the KV cache is compressed, or a layer looks at the last tokens
-        only.
+        feed-forward part. They change its parts. The feed-forward part is split into experts, the
+        KV cache is compressed, or a layer looks at the last tokens only.
     """)
-    a_head_has_a_size_of_its_own()
     a_token_meets_a_few_of_many_experts()
     experts_want_large_batches()
-    a_batch_reads_most_experts()
     a_latent_replaces_keys_and_values()
     queries_meet_latents_directly()
-    deepseek_is_counted()
     a_window_bounds_the_cache()
-
-
-@aside
-def a_head_has_a_size_of_its_own() -> None:
-    """All heads together can be wider than the model."""
-    note(r"""
-        In attention, a token of $d$ elements is turned into a *query* for each head. In Llama all
-        queries of a token together have $d$ elements, the same number as the token. Does it have to
-        be so? No. In Qwen3-0.6B a token has $d = 1024$ elements, and `16` heads have queries of
-        `128` elements [@qwen3-06b]. All queries of a token together have `16 * 128 = 2048`
-        elements, twice as many as the token.
-
-        What does that cost? Take two heads and a token of $4$ elements. With heads of $2$ elements
-        the query matrix has $4 \cdot (2 \cdot 2) = 16$ weights, with heads of $4$ elements
-        $4 \cdot (2 \cdot 4) = 32$. In the same way, all four matrices of attention double in this
-        model:
-
-        - The query matrix turns `1024` elements into `2048`, and the output matrix turns these
-          back. Each has `1024 * 2048` weights instead of `1024 * 1024`.
-        - The matrices of keys and values turn `1024` elements into those of `8` KV heads: `8 * 128`
-          instead of `8 * 64`, which heads of `1024 / 16 = 64` elements would have.
-
-        The three matrices of the feed-forward part stay as they are, with $h = 3072$ elements
-        inside. To check this, count the parameters of the whole model: `28` blocks, a last norm,
-        and one table of `151936` rows, which serves as embedding and as head [@qwen3]. A block has
-        two norms of $d$ gains. Qwen3 also normalizes the query and the key of each head, with `128`
-        gains for queries and `128` for keys:
-    """)
-    d, queries, keys, h = 1024, 16 * 128, 8 * 128, 3072
-    attention = 2 * d * queries + 2 * d * keys  # @inspect attention
-    feed_forward = 3 * d * h  # @inspect feed_forward
-    gains = 2 * d + 2 * 128
-    whole = 28 * (attention + feed_forward + gains) + d + 151936 * d  # @inspect whole
-    assert whole == parameter_count(QWEN_3) == 596_049_920, \
-        "Counted by hand, Qwen3-0.6B has 596,049,920 parameters, the same number as the general formula gives."
-    with torch.device("meta"):  # @hide
-        model = Transformer(QWEN_3)
-    built = sum(p.numel() for p in model.parameters())  # @hide
-    assert built == whole, \
-        "The built model has the same number of parameters."  # @hide
-    narrow = replace(QWEN_3, head_size=0)  # heads of width / heads elements  # @hide
-    fewer = 1 - parameter_count(narrow) / whole  # @hide
-    assert 0.14 < fewer < 0.15, \
-        "With heads of 1024 / 16 elements, more than 14 % of the parameters would be missing."  # @hide
-    wider = attention_flops(QWEN_3, 1, 1000) / attention_flops(narrow, 1, 1000)  # @hide
-    assert wider == 2.0, \
-        "With the wide heads, scores and sums cost twice the FLOPs."  # @hide
-    note(rf"""
-        With heads as in Llama, of `1024 / 16` elements, the model would have {fewer:.0%} fewer
-        parameters. Attention's two matmuls, scores and weighted sums, would cost half the FLOPs. So
-        this is the price of wider heads. What they gain, no count can show: one has to train both
-        models and compare their losses.
-    """)
-    with torch.device("meta"):  # @hide
-        other = Attention(replace(QWEN_3, width=2048, heads=24), "fused")  # @hide
-    question(r"""
-        Another model has tokens of `2048` elements and `24` heads with queries of `128` elements.
-        How many weights do its query matrix and its output matrix have together, in one layer?
-    """, answer=2 * 2048 * (24 * 128), check=other.query.weight.numel() + other.out.weight.numel(), unit="weights", wrong={
-        "The heads together have 3072 elements, not 2048.": 2 * 2048 * 2048,
-        "There are two such matrices.": 2048 * 24 * 128,
-    }, hint="How many elements do all query heads have together?", why=r"""
-        All queries together have `24 * 128` elements, more than a token has. One matrix turns
-        `2048` elements into these, and the other turns them back.
-    """)
 
 
 @aside
@@ -201,11 +132,9 @@ def experts_want_large_batches() -> None:
         $nr + rc + nc$ elements of `2` bytes, so it does
         [$nrc/(nr + rc + nc)$ FLOPs with each byte](#every_operation_has_an_intensity). An H100 can
         do $R$ FLOPs, about `295`, while a byte arrives. The GPU begins to wait for arithmetic when
-        the two are equal, $nrc/(nr + rc + nc) = R$. Turn both sides over; $(nr + rc + nc)/nrc$ is
-        $1/c + 1/n + 1/r$:
+        the two are equal, $nrc/(nr + rc + nc) = R$. Solved for $n$:
 
         $$
-        \frac{1}{c} + \frac{1}{n} + \frac{1}{r} = \frac{1}{R}, \quad\text{so}\quad
         n = \frac{1}{1/R - 1/r - 1/c}.
         $$
 
@@ -232,8 +161,7 @@ def experts_want_large_batches() -> None:
     note(rf"""
         So Mistral needs {mistral} tokens at once, Mixtral {mixtral:,}, and DeepSeek-V3
         {deepseek:,}: the smaller the share of the experts that a token goes through, the more
-        tokens are needed. A large service therefore spreads the experts over many GPUs, to which
-        all GPUs send tokens.
+        tokens are needed.
     """)
     question(r"""
         A model sends each token through `4` of `128` experts. How many tokens have to go through
@@ -246,47 +174,6 @@ def experts_want_large_batches() -> None:
 
 
 @aside
-def a_batch_reads_most_experts() -> None:
-    """A batch of some dozens of tokens already reads most of the experts."""
-    note(r"""
-        In a *mixture of experts*, each token goes through a few of many feed-forward parts, the
-        experts. In each layer of DeepSeek-V3 it goes through `8` of `256`. When the model generates
-        a single sequence, one token at a time, the GPU has to read the weights of only these `8`.
-        How many does it have to read when it generates `64` sequences at once, so for `64` tokens
-        in each step?
-
-        Say that each token chooses its experts at random. Take one expert. A token chooses it with
-        probability `8 / 256`, and passes it by with probability `1 - 8 / 256`. All `64` tokens pass
-        it by with probability `(1 - 8 / 256) ** 64`, because they choose independently. Otherwise
-        it is read. So on average the share `1 - (1 - 8 / 256) ** 64` of the experts is read. To
-        check it, give each expert a random score for each token: `topk(8)` then chooses `8` of
-        `256` experts at random. `chosen` does this for `64` tokens in each of the `58` layers of
-        DeepSeek-V3 that have experts [@deepseek-v3], `flatten(1)` puts all `64 * 8` choices of a
-        layer in one row, and `touched` is the share of experts that are chosen:
-    """)
-    chosen = torch.rand(58, 64, 256).topk(8).indices.flatten(1)  # @unnoticed: 58 -> 59, 64 -> 65: less than two draws differ
-    touched = sum(len(layer.unique()) for layer in chosen) / (58 * 256)  # @inspect touched as %  # @unnoticed: 256 -> 257: hardly another share
-    expected = 1 - (1 - 8 / 256) ** 64  # @inspect expected as %
-    assert math.isclose(touched, expected, rel_tol=0.02), \
-        "Drawn and by formula, 64 tokens read 87 % of all experts."
-    work = 64 * 8 / 256  # @inspect work as tokens
-    assert work == 2.0, "Each expert gets 2 tokens on average."
-    note(rf"""
-        So with `64` tokens the GPU reads {expected:.0%} of all experts, because it rarely happens
-        that no token chooses an expert. But an expert gets only {work:.0f} tokens on average, so
-        each weight that is read is used for few tokens.
-    """)
-    question(r"""
-        Each token goes through `1` of `4` experts, chosen at random, and there are `3` tokens. What
-        share of the experts is read on average, in percent?
-    """, answer=1 - (1 - 1 / 4) ** 3, check=1 - 27 / 64, unit="%", within=0.01, wrong={
-            "Tokens may choose the same expert.": 0.75,
-            "That is the share of the experts that no token chooses.": 0.75**3,
-        }, hint="With what probability does none of them choose a given expert?",
-        why="A token does not choose a given expert with probability `3/4`, and none of the three does with `3/4 * 3/4 * 3/4`. All other experts are read.")
-
-
-@aside
 def a_latent_replaces_keys_and_values() -> None:
     """Latent attention caches one short row for all heads."""
     note(r"""
@@ -295,11 +182,8 @@ def a_latent_replaces_keys_and_values() -> None:
         elements. A usual cache would keep a key and a value for every head, for each token and
         layer. DeepSeek-V3 keeps one short row for all heads instead, the *latent*, of `512`
         elements. When attention needs keys and values, two matrices make those of all heads from
-        the latent. Usual keys are [turned by their position](#rotary_embedding_tells_distances).
-        Those from a latent are not, because then
-        [queries could not be scored against latents directly](#queries_meet_latents_directly). So
-        another `64` elements, which are turned and serve all heads, tell the position. This is
-        *latent attention* [@deepseek-v3].
+        the latent. Another `64` elements, which also serve all heads, carry the
+        [position](#rotary_embedding_tells_distances). This is *latent attention* [@deepseek-v3].
 
         Count the elements that a token keeps in a layer: usually `128` heads × (`128` for the key +
         `128` for the value), and with a latent `512 + 64`:
@@ -311,18 +195,9 @@ def a_latent_replaces_keys_and_values() -> None:
     token = 61 * latent * 2  # @hide
     assert token == 70_272, \
         "In all 61 layers, a token needs 70272 bytes in bfloat16."  # @hide
-    llama = cache_bytes(
-        replace(SMALL, layers=61, heads=128, kv_heads=8, head_size=128), 1)  # @hide
-    assert llama == 2 * 61 * 8 * 128 * 2, \
-        "With 8 KV heads of 128 elements, a token would keep 249,856 bytes."  # @hide
-    saved = llama / token  # @hide
-    assert 3.5 < saved < 3.6, \
-        "With 8 KV heads instead, it would need 3.6 times as many bytes."  # @hide
     note(rf"""
         So a usual cache would be {usual / latent:.0f} times as large, because it keeps a row for
-        each head, where a single latent serves all heads. If all heads shared `8` keys and values
-        of `128` elements, as in Llama-3, a token would keep {saved:.1f} times as much as with a
-        latent.
+        each head, where a single latent serves all heads.
     """)
     question(r"""
         A token of DeepSeek-V3 keeps `576` elements of `2` bytes in each of `61` layers. How many
@@ -384,9 +259,9 @@ def queries_meet_latents_directly() -> None:
     assert work == (34_816, 4_608), \
         "With keys and values attention costs 34,816 FLOPs, and with latents 4,608."  # @hide
     note(rf"""
-        Making keys and values costs {work[0]:,} FLOPs in all. With the latents themselves it is
-        only {work[1]:,}, because each matrix is multiplied by one row and not by `64`. One says
-        that the matrices are *absorbed* into the query and the result.
+        With keys and values, attention costs {work[0]:,} FLOPs, most of them to make `64` keys and
+        `64` values. With the latents themselves it costs only {work[1]:,}, because each matrix is
+        multiplied by one row and not by `64`.
     """)
     question(r"""
         In one head, queries and keys have `8` elements and latents `16`. There are `1000` earlier
@@ -396,62 +271,6 @@ def queries_meet_latents_directly() -> None:
             "That is for one token.": 2 * 8 * 16,
         }, hint="How many weights does the matrix that makes a key have?",
         why="The matrix has `8 * 16` weights, and each costs a multiplication and an addition for each of `1000` tokens. Multiplied by the query instead, the matrix costs `2 * 8 * 16` FLOPs once, because there is one query.")
-
-
-@aside
-def deepseek_is_counted() -> None:
-    """The parameters of DeepSeek-V3 follow from its shapes, nearly all in experts."""
-    note(r"""
-        DeepSeek-V3 is published with `671` billion parameters, and a token is multiplied by `37`
-        billion of them [@deepseek-v3]. Where are so many parameters, and why are so few of them
-        active for a token? Count them from the shapes of the matrices. A token has `7168` elements.
-
-        First the *experts*, feed-forward parts of which a token goes through only a few. `58`
-        layers have `256` experts each, of which a token goes through `8`, and one more that all
-        tokens go through. An expert has three matrices of `7168 * 2048` weights [@deepseek-v3]:
-    """)
-    d = 7168
-    expert = 3 * d * 2048
-    experts = 58 * (256 + 1) * expert  # @inspect round(experts / 1e9, 1) as billion
-    note(r"""
-        The code adds up all else, a line for each kind. The first `3` layers have one wide feed-forward
-        part instead of experts. In `58` layers a *router* chooses the experts, with a row of
-        weights and a bias for each. All `61` layers have attention, whose `128` heads make keys
-        and values from a [short row for each token](#a_latent_replaces_keys_and_values), the
-        latent. There are gains of norms, and two tables with a row for each of `129280` tokens
-        [@deepseek-v3]:
-    """)
-    dense = 3 * (3 * d * 18432)
-    routers = 58 * 256 * (d + 1)
-    queries = d * 1536 + 1536 * 128 * (128 + 64)  # by way of 1536 elements
-    keys_and_values = d * (512 + 64) + 512 * 128 * (128 + 128)  # by way of 512
-    out = 128 * 128 * d
-    attention = 61 * (queries + keys_and_values + out)
-    gains = 61 * (2 * d + 1536 + 512) + d
-    table = 129280 * d
-    rest = dense + routers + attention + gains + 2 * table  # @inspect round(rest / 1e9, 1) as billion
-    total = experts + rest  # @inspect round(total / 1e9) as billion
-    assert total == 671_026_419_200, \
-        "The shapes give 671,026,419,200 parameters, the 671 billion that are published."
-    note("For a token, `256 - 8` experts of each of the `58` layers are idle. Of the table at the beginning it looks up a single row. All other parameters are active:")
-    idle = 58 * (256 - 8) * expert
-    active = total - idle - table  # @inspect round(active / 1e9) as billion
-    assert round(active / 1e9) == 37, \
-        "For a token 37 billion parameters are active, as published."
-    share = experts / total  # @inspect share as %
-    assert 0.97 < share < 0.98, "98 % of all parameters are in the experts."
-    note(rf"""
-        So both published numbers follow from the shapes. They are far apart because {share:.0%} of
-        all parameters are in experts, and in each layer a token goes through only `8` of `256`.
-    """)
-    used = 58 * (8 + 1) * expert + rest - table  # @hide
-    question(r"""
-        For a token, `37` billion of the `671` billion parameters of DeepSeek-V3 are active. What is
-        that in percent?
-    """, answer=round(37 / 671, 3), check=round(used / total, 3), unit="%", within=0.02, wrong={
-            "That is the share of the experts that a token goes through; attention and head serve every token.": 8 / 256,
-        }, hint="Divide the active parameters by all parameters.",
-        why="All of attention, the shared expert and the head are active for a token, but only `8` of `256` experts in a layer: `37` of `671` billion.")
 
 
 @aside
@@ -492,37 +311,14 @@ def a_window_bounds_the_cache() -> None:
     work = [forward_flops(MISTRAL_7B, 1, n) for n in lengths]  # @hide
     assert work[0] < work[1] == work[2], \
         "From 4096 tokens on, a new token costs the same FLOPs."  # @hide
-    model = Transformer(replace(SMALL, window=4)).double()  # @hide
-    tokens = torch.arange(12)[None]  # @hide
-
-    def matters(position: int) -> bool:  # @hide
-        other = tokens.clone()
-        other[0, position] = 99
-        with torch.no_grad():
-            return not torch.allclose(model(tokens)[0, -1], model(other)[0, -1])
-
-    reach = [11 - position for position in range(12) if matters(position)]  # @hide
-    assert max(reach) == 2 * (4 - 1), \
-        "In a model of two layers with a window of 4, the last token depends on tokens up to 6 positions back."  # @hide
-    note(rf"""
-        Older tokens still have an effect, by way of the tokens between. With a window of `4`, a
-        token looks back `3` positions in the second layer, at a token that has looked back `3`
-        positions in the first. So with two layers it depends on tokens up to `2 * (4 - 1)`, which
-        is {max(reach)}, positions back.
-    """)
     order = torch.arange(12)  # @hide
     back = (order[:, None] - order[None]).tolist()  # @hide
-    one, two = ([[int(0 <= far <= reach) for far in row] for row in back] for reach in (3, max(reach)))  # @hide
-    assert sum(two[-1]) == len(reach), "The last row is what the last token depends on."  # @hide
-    figure(cells({"one layer": one, "two layers": two}, [("unseen", "none"), ("seen", BLUE)],
-                 ("token", "depends on token")), caption=r"""
-                     On which tokens each of `12` tokens depends, with a window of `4`, after one
-                     layer and after two. The band of a layer never gets wider, so neither does the
-                     cache.
-                 """, alt=r"""
-                     Two grids with a band along the diagonal. The band of one layer is four cells
-                     wide, that of two layers seven.
-                 """)
+    seen = [[int(0 <= far <= 3) for far in row] for row in back]  # @hide
+    assert sum(seen[-1]) == 4, "The last token sees the last four."  # @hide
+    figure(cells({"": seen}, [("unseen", "none"), ("seen", BLUE)], ("token", "looks at token")), caption=r"""
+        Which tokens each of `12` tokens looks at in a layer, with a window of `4`. The band never
+        gets wider, so neither does the cache.
+    """, alt="A grid with a band along the diagonal, four cells wide.")
     question(r"""
         Another model has `24` layers, keys of `512` elements in all, and a window of `2048` tokens.
         It keeps keys and values of the window alone. How many bytes does its KV cache need for a

@@ -1,7 +1,8 @@
 """Configurations of published models, each as its own `config.json` states it, and a small one to count by hand.
 
 Where those files can be read is in the bibliography: `llama-2-7b`, `llama-3-8b`, `llama3` (table 3, for the two larger),
-`llama-32`, `mistral-7b`, `qwen25-05b`, `qwen3-06b`, `mixtral`. `context` is the longest that this file allows.
+`llama-32`, `mistral-7b`, `qwen25-05b`, `mixtral`; that of Qwen3 is at https://huggingface.co/Qwen/Qwen3-0.6B.
+`context` is the longest that this file allows.
 """
 from dataclasses import replace
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from counters import Alive, Watching, tensors_in
 from hardware import CARDS, find
 from jaxtyping import Float
-from timing import Timing, one_thread, quickest, time_call, time_graph
+from timing import Timing, one_thread, time_call, time_graph
 from torch import Tensor
 from torch.utils.flop_counter import flop_registry
 from units import MICRO
@@ -19,8 +19,8 @@ from plots import stacks
 from litbook import aside, explore, figure, misbelief, note, question, requires
 
 from .block import Block, RMSNorm, turns, written_attention
-from .counts import Config, attention_flops, block_weights, matrices
-from .figures import plot_lanes, plot_lines
+from .counts import Config, block_weights, matrices
+from .figures import plot_lanes
 from .published import LLAMA_3_8B
 
 H100 = CARDS["H100 SXM"]
@@ -38,13 +38,9 @@ def three_regimes() -> None:
         counting FLOPs and bytes.
     """)
     every_operation_has_an_intensity()
-    the_intensity_bounds_the_utilization()
     a_block_moves_more_than_it_multiplies()
     fusion_saves_the_bytes_between_operations()
     fused_attention_stores_no_scores()
-    fused_attention_reads_keys_again()
-    fusion_makes_no_product_faster()
-    even_one_number_takes_microseconds()
     operations_run_in_turn()
     a_block_waits_for_three_things()
     one_change_tells_what_a_block_waits_for()
@@ -203,15 +199,11 @@ def every_operation_has_an_intensity() -> None:
         "With 2048 tokens, the intensity is more than 4 times the ridge."
     assert round(single, 3) == 1.0, \
         "With one token, the matmul does one FLOP per byte."
-    sizes = [round(elements / 1e6, 1) for elements in (2048 * k, k * n, 2048 * n)]  # @hide
-    assert sizes == [8.4, 58.7, 29.4], \
-        "In millions, 2048 tokens have 8.4 elements, the matrix 58.7, and the results 29.4."  # @hide
     note(rf"""
-        With `2048` tokens the intensity is less than `2048`, because tokens ({sizes[0]} million
-        elements) and results ({sizes[2]} million) are no longer few compared with the {sizes[1]}
-        million weights. The matmul does {many:,.0f} FLOPs per byte, more than the ridge of
-        {ridge:.0f}, so it waits for arithmetic. With one token it does {single:.0f} FLOP per byte,
-        far less than the ridge, so it waits for memory.
+        With `2048` tokens the intensity is less than `2048`, because tokens and results are no
+        longer few beside the weights. The matmul does {many:,.0f} FLOPs per byte, more than the
+        ridge of {ridge:.0f}, so it waits for arithmetic. With one token it does {single:.0f} FLOP
+        per byte, far less than the ridge, so it waits for memory.
     """)
     question(rf"""
         The gate of Llama-3-8B is a matrix with $k = 4096$ and $n = 14336$, and the ridge of an H100
@@ -225,59 +217,6 @@ def every_operation_has_an_intensity() -> None:
                  would be enough. The bytes of the tokens make it a little less, so a few more
                  tokens are needed.
              """)
-
-
-@aside
-def the_intensity_bounds_the_utilization() -> None:
-    """An operation that waits for memory uses only a share of the GPU's peak, its intensity divided by the ridge."""
-    note(r"""
-        While an operation waits for memory, the GPU's arithmetic idles. What share of its peak can
-        the GPU use at best? The *intensity* of an operation is the FLOPs that it does with each
-        byte that it moves. The *ridge* of a GPU is the FLOPs that it can do while one byte arrives,
-        about `295` for an H100. An operation of intensity `1` does one FLOP in this time, and so
-        uses `1/295` of the peak. In general:
-
-        [@eq:bound]: $$
-        \text{share of the peak} \le \min\left(1,\; \frac{\text{intensity}}{\text{ridge}}\right)
-        $$
-
-        Take three operations in `bfloat16`, with `2` bytes per element. Doubling a tensor costs one
-        FLOP per element and moves `4` bytes, to read the element and to write the result. A matmul
-        with a matrix of Llama-3-8B does
-        [about one FLOP with each byte](#every_operation_has_an_intensity) for a single token, and
-        `1247` for `2048` tokens:
-    """)
-    ridge = PEAK / BANDWIDTH
-    assert round(ridge) == 295, "The ridge of an H100 is 295."  # @hide
-    intensity = {"doubling": 1 / 4, "one token": 1, "2048 tokens": 1247}
-    bound = {name: min(1, each / ridge) for name, each in intensity.items()}  # @inspect bound as %
-    with torch.device("meta"):  # @hide
-        gate = torch.empty(2048, 14336).bfloat16()
-        matrix, tokens = torch.empty(4096, 14336).bfloat16(), torch.empty(2048, 4096).bfloat16()
-    table = {
-        "doubling": gate.numel() / bytes_moved(lambda: gate * 2),
-        "one token": 2 * matrix.numel() / bytes_moved(lambda: tokens[:1] @ matrix),
-        "2048 tokens": 2048 * 2 * matrix.numel() / bytes_moved(lambda: tokens @ matrix),
-    }  # @hide
-    near = [math.isclose(table[name], intensity[name], rel_tol=0.001) for name in table]  # @hide
-    assert near == [True] * 3, \
-        "What the operations move gives the same three intensities, to a thousandth."  # @hide
-    assert 0.0008 < bound["doubling"] < 0.0009, \
-        "Doubling uses no more than 0.085 % of the peak."
-    assert 0.0033 < bound["one token"] < 0.0035, \
-        "A matmul with one token uses at most 0.34 % of the peak."
-    assert bound["2048 tokens"] == 1, \
-        "A matmul with 2048 tokens can use the whole peak."
-    note(rf"""
-        So the matmul with a single token uses at most {bound["one token"]:.2%} of the peak.
-        Doubling uses even less, and does so for any number of tokens. Faster arithmetic would not
-        help either of them, because the bytes set their pace.
-    """)
-    question("An operation does `50` FLOPs with each byte that it moves. The ridge of a GPU is `200`. What share of the GPU's peak can it use at most, in percent?",
-             answer=50 / 200, check=0.25, unit="%", within=0.01, wrong={
-                 "Divide the intensity by the ridge, not the ridge by the intensity.": 1.0,
-             }, hint="How many FLOPs could the GPU do while a byte arrives?",
-             why="While a byte arrives, the GPU could do `200` FLOPs, and the operation does `50` with it.")
 
 
 def shares(parts: Mapping[str, float]) -> dict[str, float]:
@@ -378,10 +317,9 @@ def a_block_moves_more_than_it_multiplies() -> None:
     assert 0.63 < bytes_share["all in between"] < 0.65, \
         "64 % of the bytes are moved by the operations in between."
     note(r"""
-        So nearly all FLOPs are in the matmuls, and most bytes are moved in between. (The counter
-        leaves out the few FLOPs in between.) And the time? On an H100, each operation takes at
-        least the time to compute its FLOPs or the time to move its bytes, whichever is longer.
-        `seconds_at_best` returns this lower bound:
+        So nearly all FLOPs are in the matmuls, and most bytes are moved in between. And the time?
+        On an H100, each operation takes at least the time to compute its FLOPs or the time to move
+        its bytes, whichever is longer. `seconds_at_best` returns this lower bound:
     """)
     time_share = shares(by_kind(operations, seconds_at_best))  # @inspect time_share as %
     assert 0.39 < time_share["all in between"] < 0.41, \
@@ -459,9 +397,10 @@ def fusion_saves_the_bytes_between_operations() -> None:
         A single *kernel*, a program that runs on the GPU, can do better. For each element it reads
         `gate` and `up`, does both operations, and writes the end result. What comes between is
         never written. That is `3` passes. Joining operations like this is called *fusion*. `passes`
-        counts the passes without and with fusion, from the bytes of the tensors:
+        counts the passes without and with fusion, from the bytes of two tensors on the device
+        `meta`, where a tensor has a shape and no data:
     """)
-    with torch.device("meta"):  # @hide
+    with torch.device("meta"):
         gate, up = torch.empty(16384, 4096), torch.empty(16384, 4096)
     assert gate.nbytes == 2**28, \
         "Each tensor takes 256 MiB, more than five times the 50 MB of an H100's cache."  # @hide
@@ -503,18 +442,16 @@ def in_tiles(  # @stepover
     q: Float[Tensor, "n d"],
     k: Float[Tensor, "n d"],
     v: Float[Tensor, "n d"],
-) -> tuple[Float[Tensor, "n d"], int]:
-    """Causal attention of one head in tiles; `rows`: tokens of a tile. Returns the result and how many elements were loaded."""
+) -> Float[Tensor, "n d"]:
+    """Causal attention of one head in tiles; `rows`: tokens of a tile."""
     n, d = q.shape
     mask = torch.full((rows, rows), -torch.inf).triu(1)
-    mixed, loaded = torch.empty_like(q), 0
+    mixed = torch.empty_like(q)
     for end in range(rows, n + 1, rows):
         tile, result = q[end - rows:end], torch.zeros(rows, d)
         top, total = torch.full((rows, 1), -torch.inf), torch.zeros(rows, 1)
-        loaded += tile.numel()
         for start in range(0, end, rows):
             keys, values = (x[start:start + rows] for x in (k, v))
-            loaded += keys.numel() + values.numel()
             scores = tile @ keys.T / math.sqrt(d)
             if start + rows == end:
                 scores = scores + mask
@@ -524,7 +461,7 @@ def in_tiles(  # @stepover
             total = total * scale + weights.sum(1, keepdim=True)
             result = result * scale + weights @ values
         mixed[end - rows:end] = result / total
-    return mixed, loaded
+    return mixed
 
 
 @one_thread()
@@ -552,7 +489,7 @@ def fused_attention_stores_no_scores() -> None:
     """)
     tokens, d = 512, 64
     q, k, v = torch.randn(3, tokens, d)
-    tiled = in_tiles(16, q, k, v)[0]  # @unnoticed: 16: tiles of any size
+    tiled = in_tiles(16, q, k, v)  # @unnoticed: 16: tiles of any size
     one_head = [x[None, :, None] for x in (q, k, v)]  # one sequence, one head
     whole = written_attention(*one_head).flatten(0, 2)
     assert torch.allclose(tiled, whole, atol=1e-5), \
@@ -566,7 +503,7 @@ def fused_attention_stores_no_scores() -> None:
         return written_attention(*torch.randn(3, 1, t, 1, d))
 
     def fused(t: int) -> Tensor:
-        return in_tiles(32, *torch.randn(3, t, d))[0]
+        return in_tiles(32, *torch.randn(3, t, d))
 
     def growth(attend: Callable[[int], Tensor]) -> float:
         short = most_made(partial(attend, tokens // 2))
@@ -590,172 +527,6 @@ def fused_attention_stores_no_scores() -> None:
             "Both queries and keys are cut into tiles.": 4096 / 128,
         }, hint="How many scores do one tile of queries and one tile of keys have?",
         why="Unfused, there are `4096 * 4096` scores. In tiles, only `128 * 128` are there at a time.")
-
-
-@aside
-def fused_attention_reads_keys_again() -> None:
-    """Fused attention reads its keys and values many times."""
-    note(r"""
-        A *fused kernel* computes attention [in tiles](#fused_attention_stores_no_scores), groups of
-        neighboring tokens, so that it never stores the scores of all pairs. What does that cost? It
-        loads keys and values from the GPU's memory more than once [@dao2022]. Each token looks at
-        itself and at earlier tokens. A sequence of `512` tokens has `32` tiles of `16` tokens:
-
-        - tile `1` of the queries needs the keys and values of tile `1`;
-        - tile `2` of the queries needs those of tiles `1` and `2`;
-        - and so on; tile `32` of the queries needs those of all `32` tiles.
-
-        The fast memory of the GPU holds only a few tiles. So the keys and values of tile `1` are
-        loaded `32` times, and those of tile `32` once.
-
-        How many elements are loaded in all? $T$ tokens make $T/r$ tiles of $r$ tokens. Each tile of
-        queries loads, on average, about half of all keys and values. With $c$ elements in a key and
-        in a value that is half of $2Tc$, so $Tc$. Together:
-
-        [@eq:loads]: $$
-        \text{loads} \approx \frac{T}{r} \cdot T c = \frac{T^2 c}{r}
-        $$
-
-        `in_tiles` counts what is loaded for one head with $c = 64$. Compare the formula with its
-        count, for tiles of $r = 16$ tokens:
-    """)
-
-    def loads(tile: int, length: int) -> int:
-        q, k, v = torch.randn(3, length, 64)
-        return in_tiles(tile, q, k, v)[1]
-
-    counted = loads(16, 512)  # @inspect counted as elements
-    formula = 512**2 * 64 / 16  # @inspect formula as elements
-    above = counted / formula
-    assert 1 < above < 1.1, \
-        "The elements that are loaded are less than a tenth above the formula."
-    growth = counted / loads(16, 256)  # @inspect round(growth, 1) as times
-    assert 3.7 < growth < 4, \
-        "From 256 to 512 tokens, the loads grow to nearly 4 times."
-    fewer = counted / loads(32, 512)  # @inspect round(fewer, 1) as times
-    assert 1.8 < fewer < 2, \
-        "Tiles of 16 cost nearly twice the loads of tiles of 32."
-
-    def written(t: int) -> Tensor:  # @hide
-        return written_attention(*torch.randn(3, 1, t, 1, 64))
-
-    again = loads(32, 512) / (4 * 512 * 64)  # queries, keys, values, results  # @hide
-    assert again == (512 / 32 + 1) / 4 + 0.25, \
-        "In tiles of 32, 4.5 times as many elements are loaded as there are in queries, keys, values and results."  # @hide
-    more = bytes_moved(partial(written, 512)) / (4 * counted)  # @hide
-    assert 3 < more < 3.1, \
-        "Unfused, attention moves 3 times the bytes of tiles of 16."  # @hide
-    note(rf"""
-        So twice the sequence costs about `4` times the loads, and tiles twice as large cost about
-        half, because each loaded tile then serves twice as many queries. (But a larger tile needs a
-        larger fast memory.) Fused attention still moves less than unfused attention, which writes
-        and reads all scores: with `512` tokens, that moves {more:.0f} times the bytes.
-    """)
-    read = [sum(tile >= key for tile in range(64)) for key in range(64)]  # @hide
-    question(r"""
-        A kernel works on `8192` tokens in `64` tiles of `128`. Each token looks at itself and
-        earlier tokens only. How often is a key loaded, on average?
-    """, answer=(8192 / 128 + 1) / 2, check=sum(read) / len(read), unit="times", within=0.03, wrong={
-            "That is the first tile of keys; the last is loaded once.": 64,
-        }, hint="How often are the first and the last tile of keys loaded?",
-        why="The first tile of keys is loaded for all `64` tiles of queries, and the last for one. On average that is `(64 + 1) / 2`.")
-
-
-@aside
-def fusion_makes_no_product_faster() -> None:
-    """Fusion makes no matmul faster, and with a single token the matmuls are nearly everything."""
-    note(r"""
-        How much faster can fusion make a whole block of a Transformer? *Fusion* joins operations
-        into one program, so that the tensors between them are never written and read again. The
-        matmuls with weights stay as they are. So suppose that all else took no time: only their
-        time would be left.
-
-        Take a block of Llama-3-8B on an H100, first with `2048` tokens. `seconds_at_best` gives the
-        time of an operation: that of its FLOPs or that of its bytes, whichever is longer. `by_kind`
-        adds these times up for each kind of operation:
-    """)
-    many = by_kind(block_operations(2048), seconds_at_best)  # @inspect many as s
-    gain = sum(many.values()) / many["matmuls with weights"]  # @inspect round(gain, 2) as times
-    assert 1.95 < gain < 2, \
-        "With 2048 tokens, fusion makes the block at most 1.97 times as fast."
-    note(rf"""
-        So with `2048` tokens fusion makes the block at most {gain:.2f} times as fast. When a model
-        generates a sequence, only a single token goes through the block at a time. Take the first:
-    """)
-    one = by_kind(block_operations(1), seconds_at_best)  # @inspect one as s
-    alone = sum(one.values()) / one["matmuls with weights"]  # @inspect round(alone, 3) as times
-    assert round(alone, 3) == 1.001, \
-        "With one token, fusion makes the block at most 1.001 times as fast."
-    weights = 2 * block_weights(LLAMA_3_8B) / BANDWIDTH  # @hide
-    above = one["matmuls with weights"] / weights  # @hide
-    assert 1 < above < 1.001, \
-        "With one token, the time of the matmuls is the time of reading the weights."  # @hide
-    misbelief("Generating waits for memory, so fusion helps it most.", rf"""
-        Fusion hardly helps it. With one token nearly all bytes that move are weights, and each
-        weight is read only once already. All else takes a {1 / (alone - 1):,.0f}th of the time of
-        the matmuls, so fusion can save no more than that.
-    """)
-    few = by_kind(block_operations(64), seconds_at_best)  # @hide
-    heavy = by_kind(block_operations(64), lambda op: op.moved)  # @hide
-    products = heavy["matmuls with weights"]  # @hide
-    others = sum(heavy.values()) - products  # @hide
-    question(rf"""
-        With `64` tokens everything in the block waits for memory, so its time is that of its bytes.
-        The matmuls with weights move `{round(products / 1e6)}` MB, and all else moves
-        `{round(others / 1e6)}` MB. How many times as fast can fusion make the block at most?
-    """, answer=round((round(products / 1e6) + round(others / 1e6)) / round(products / 1e6), 2),
-        check=round(sum(few.values()) / few["matmuls with weights"], 2), unit="times", within=0.01, wrong={
-            "Divide all bytes by those of the matmuls, not by those of all else.": (products + others) / others,
-        }, hint="What is left if all else takes no time?",
-        why="If all else took no time, the time of the matmuls would be left. So divide all bytes by those of the matmuls.")
-
-
-@aside
-def even_one_number_takes_microseconds() -> None:
-    """Adding to a thousand elements takes hardly longer than adding to one."""
-    note(r"""
-        How long does PyTorch take to add one to a single element? The addition itself takes next to
-        nothing. But before it, PyTorch looks up device, dtype and shape, makes a tensor for the
-        result, and asks whether gradients are wanted. This work before the addition takes the same
-        time however many elements there are; only the addition itself takes longer for more.
-
-        Measure it. Each call adds one to every element of a tensor, and the tensors have from one
-        element to about a million. `quickest` repeats a call and returns its shortest time on this
-        machine:
-    """)
-    sizes = [2**p for p in (0, 5, 10, 15, 20)]  # @inspect sizes  # @unnoticed: 0, 5, 15, 20: points of the curve
-    tensors = [torch.zeros(size) for size in sizes]
-    seconds = [quickest(partial(torch.add, x, 1)) for x in tensors]  # @measure seconds as s
-    one, thousand, million = (seconds[i] for i in (0, 2, 4))
-    thousand_to_one = thousand / one  # @measure round(thousand_to_one, 1) as times
-    few = 4
-    assert thousand_to_one < few, \
-        "A thousand elements take less than 4 times as long as one."
-    million_to_thousand = million / thousand  # @measure round(million_to_thousand, 1) as times
-    assert million_to_thousand > few, \
-        "A million elements take more than 4 times as long as a thousand."
-    figure(plot_lines(sizes, {"one addition": [s / MICRO for s in seconds]}, "elements", "µs", log=True),
-           caption="Time of one addition against the elements of its tensor, on the machine that built this page.",
-           alt="A line that is level up to some thousand elements and then rises.")
-    note(r"""
-        Up to some thousand elements the line is level, because there the time is that of the call
-        itself, called *overhead*. The program spends it on the processor, so a faster GPU does not
-        make it shorter.
-
-        With a GPU, the program *launches* an operation: it hands it to the GPU, and goes on to the
-        next while the GPU still works. If each operation is small, the GPU is done before the next
-        one is launched, and has to wait. (The GPU's own time for an addition is that of moving its
-        bytes: the bytes that it reads and writes, divided by the bytes that the GPU moves in a
-        second.)
-    """)
-    question(r"""
-        Launching an operation takes `5e-6` seconds. A GPU moves `3.35e12` bytes a second, and an
-        addition reads `2` bytes and writes `2` bytes for each element. For how many elements does
-        the addition take the GPU as long as the launch takes the program?
-    """, answer=5e-6 * 3.35e12 / (2 + 2), check=LAUNCH / (4 / BANDWIDTH), unit="elements", within=0.1, wrong={
-            "Each element is read and written: 4 bytes.": 5e-6 * 3.35e12 / 2,
-        }, hint="How many bytes does the GPU move in that time?",
-        why="In this time the GPU moves `5e-6 * 3.35e12` bytes, and each element needs `4` of them. An addition of fewer elements takes the time of the launch, however fast the GPU.")
 
 
 class Wait(NamedTuple):
@@ -819,9 +590,9 @@ def operations_run_in_turn() -> None:
 
         Take eight operations, and {LAUNCH / MICRO:.0f} µs for a launch. If an operation takes $2$
         µs, the formula gives $\max(8 \cdot 5, 8 \cdot 2) = 40$ µs, and if it takes $20$ µs,
-        $\max(8 \cdot 5, 8 \cdot 20) = 160$ µs. The chain should need a little more: in the first
-        case the last operation still runs after the last launch, $2$ µs, and in the second nothing
-        runs during the first launch, $5$ µs.
+        $\max(8 \cdot 5, 8 \cdot 20) = 160$ µs. A run should take a little longer: its first
+        operation waits for the first launch, and its last operation may begin only after the last
+        launch.
 
         `in_lanes` computes, in µs, when each operation is launched, when it starts, and when all
         are done. Its arguments are the time of a launch and that of an operation. With `AT_THE_END`
@@ -901,11 +672,6 @@ def a_block_waits_for_three_things() -> None:
     counts = [round(t.launches / LAUNCH) for t in times]  # @hide
     assert counts == [34, 36, 36, 36, 36], \
         "The block has 36 operations, and 34 with one token."  # @hide
-    unscored = between_by_hand(LLAMA_3_8B, 4096) - 2 * (6 * 32 + 4) * 4096**2  # bytes without those of scores and mask  # @hide
-    scored = attention_flops(LLAMA_3_8B, 4096, 4096) / 32  # FLOPs in one layer  # @hide
-    multiplied = (2 * 4096 * block_weights(LLAMA_3_8B) + scored) / PEAK  # @hide
-    assert 4 * unscored / BANDWIDTH < multiplied, \
-        "With 4096 tokens and without the bytes of scores, the matmuls take more than four times as long as all that is moved between them."  # @hide
     rows = "\n".join(
         f"| {tokens:,} | {t.launches / MICRO:.0f} | {t.gpu / MICRO:,.0f} | {part:.0%} | {name} |"
         for tokens, t, part, name in zip(lengths, times, arithmetic, longest))  # @hide
@@ -914,20 +680,15 @@ def a_block_waits_for_three_things() -> None:
         |---|---|---|---|---|
         {rows}
     """.replace("\n        ", "\n"))
-    note(rf"""
-        (The block has `36` operations. With one token it has two fewer, because attention then has
-        nothing to put in order: `34 * 5` µs and not `36 * 5`.)
+    note(r"""
+        Launching the block's `36` operations takes `36 * 5` µs. With one token it takes `34 * 5`,
+        because attention then has nothing to put in order.
 
         Up to `64` tokens the GPU is done before the next operation comes, and waits for launches.
-        That rests on the time of a launch, which is assumed. If it were {LAUNCH / MICRO / 2} µs,
-        launching would take {times[0].launches / MICRO / 2:.0f} µs for a single token, less than
-        the GPU's {times[0].gpu / MICRO:.0f}, and the block would wait for memory.
 
         With `512` tokens the block mostly waits for arithmetic, because each weight that is read is
         used for all of them. With `4096` tokens it mostly waits for memory, because unfused
         attention has a score for each pair of tokens, and these have to be moved.
-        [Fused attention](#fused_attention_stores_no_scores) never moves its scores: without them,
-        the block would mostly wait for arithmetic here too.
     """)
     done = block_operations(512)  # @hide
     work_alone = sum(op.flops for op in done) / PEAK  # @hide
@@ -938,9 +699,9 @@ def a_block_waits_for_three_things() -> None:
     misbelief("A GPU computes and moves bytes at the same time, so a block takes the longer of the two totals.", rf"""
         Both overlap within an operation only. While a softmax moves its scores, no matmul runs.
         With `512` tokens all FLOPs take {work_alone / MICRO:.0f} µs and all bytes
-        {moving / MICRO:.0f} µs. But the block takes {times[3].gpu / MICRO:.0f} µs, {more:.2f} times
-        the longer total: {times[3].arithmetic / MICRO:.0f} µs in operations that wait for
-        arithmetic, and {times[3].memory / MICRO:.0f} µs in those that wait for memory.
+        {moving / MICRO:.0f} µs. But the block takes {times[3].gpu / MICRO:.0f} µs:
+        {times[3].arithmetic / MICRO:.0f} µs in operations that wait for arithmetic, and
+        {times[3].memory / MICRO:.0f} µs in those that wait for memory.
     """)
     listed = by_kind(block_operations(4096), seconds_at_best)  # @hide
     products = 2 * 4096 * block_weights(LLAMA_3_8B) / PEAK  # @hide

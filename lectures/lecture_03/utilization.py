@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from counters import flops, flops_by_operation
+from counters import flops
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -12,7 +12,7 @@ from plots import BLUE, GOLD, stacks
 
 from litbook import aside, explore, figure, misbelief, note, question
 
-from .block import Block, Transformer, turns, written_attention
+from .block import Transformer, written_attention
 from .counts import Config, attention_flops, forward_flops, parameter_count
 from .figures import cells, plot_lines
 from .published import LLAMA_3_70B, LLAMA_3_8B, QWEN_3, SMALL
@@ -36,10 +36,8 @@ def which_flops_enter_mfu() -> None:
     training_costs_six_per_weight_and_twelve_per_pair()
     palm_published_both_numbers()
     a_causal_mask_needs_half_the_pairs()
-    a_fused_backward_pass_recomputes_scores()
     codebases_count_differently()
     recomputation_is_work_but_not_the_models()
-    a_long_context_can_lift_mfu_above_one()
 
 
 def training_costs_six_per_weight_and_twelve_per_pair() -> None:
@@ -59,8 +57,8 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         softmax weights times values. Take queries times keys. The token's query is multiplied by
         the keys of all $T$ tokens of its sequence. A query and a key have $d$ elements each, those
         of all heads together, so each pair costs $d$ multiplications and $d$ additions: $2\,d\,T$
-        FLOPs for the token. Later tokens are counted as well. A token may not look at those, and
-        the causal mask hides these products, but only after a plain matmul has computed them all.
+        FLOPs for the token. That includes later tokens: a plain matmul computes these products
+        before the causal mask hides them.
 
         The other matmul costs the same. In the backward pass each of the two becomes two matmuls,
         one for the gradient of either factor, as with the weights: $2 \cdot 2\,d\,T$. So forward
@@ -188,15 +186,9 @@ def palm_published_both_numbers() -> None:
     full = speed * (6 * N + attention) / peak  # @inspect full as %
     assert round(full, 3) == 0.462, \
         "With attention the MFU is 46.2 %, as in the report."
-    long_attention = 12 * L * d * 131072
-    long = speed * (6 * N + long_attention) / peak  # @inspect long as %
-    assert 0.77 < long < 0.78, \
-        "With 131072 tokens of context at the same speed, the MFU with attention would be 78 %."
     note(rf"""
         Attention adds only half a point, from {without:.1%} to {full:.1%}, because PaLM has so many
-        parameters and so short a context. With `131072` tokens of context and the same tokens per
-        second, the MFU would be {long:.1%} with attention and {without:.1%} without. So with a long
-        context, an MFU says little unless one knows whether it counts attention.
+        parameters and so short a context.
     """)
     question("PaLM has `540.35e9` parameters, `118` layers and width `48 * 256`. At how many tokens of context would attention cost the same FLOPs as the parameters?",
              answer=540.35e9 / (2 * 118 * 48 * 256), check=6 * N * T / attention, unit="tokens",
@@ -262,9 +254,7 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         {full:,} FLOPs. In groups fewer pairs are computed, at the same cost for each.
 
         A *fused kernel*, a program that computes all of attention in one call, works in such
-        groups. So it computes about half of the scores. Codebases differ in this: some count all
-        pairs, others only the pairs that the mask leaves. Those that count all pairs get twice as
-        many FLOPs for attention.
+        groups. So it computes about half of the scores.
     """)
     tiles = {
         f"{m} groups": [
@@ -286,106 +276,6 @@ def a_causal_mask_needs_half_the_pairs() -> None:
              wrong={"With 50 groups it is exactly 51 %, not less.": 50},
              hint="The share is $1/2 + 1/2m$.",
              why="The share $(m+1)/2m$ is $1/2 + 1/2m$. So $1/2m$ has to be less than `0.01`, and $m$ more than `50`.")
-
-
-@aside
-def a_fused_backward_pass_recomputes_scores() -> None:
-    """A fused backward pass has five matmuls where the forward pass has two."""
-    note(r"""
-        How many FLOPs does attention cost in training? Count its matmuls:
-
-        | pass | matmuls | how many |
-        |---|---|---|
-        | forward | queries times keys give scores; softmax weights times values give the result | two |
-        | backward | gradients of queries, of keys, of softmax weights, of values | four |
-        | backward, in a fused kernel | queries times keys, a second time | one |
-
-        A *fused kernel* is one program that computes all of attention. It does not keep the softmax
-        weights, because there is one for each pair of tokens and head. The backward pass needs
-        them, so the kernel computes the scores a second time.
-
-        By hand, take `3` tokens of `4` elements. Queries times keys give `3 * 3` scores. Each score
-        costs `4` multiplications and `4` additions, so a matmul costs `2` FLOPs for each of `3 * 3`
-        pairs of tokens and each of `4` elements. Two matmuls forward and five backward should cost
-        `7 * 2 = 14` FLOPs for each pair and element.
-
-        PyTorch's counter knows the fused kernel for CUDA, and counts it without a GPU, on the
-        device `meta`, where a tensor has a shape and no data. `flops_by_operation` lists what it
-        counts, for `32` heads of `128` elements and a sequence of `4096` tokens. `width` is the
-        number of elements that a token has in all heads together. (`attend(True)` sets the causal
-        mask; the counter ignores it and counts all pairs.)
-    """)
-    tokens, width = 4096, 32 * 128
-    with torch.device("meta"):
-        rows = torch.empty(3, 1, 32, tokens, 128, requires_grad=True)
-        q, k, v = rows.bfloat16()  # @unnoticed: .bfloat16(): the FLOPs are the same in any format
-    kernel = torch.ops.aten._scaled_dot_product_flash_attention
-
-    def attend(causal: bool) -> Tensor:
-        mixed: Tensor = kernel(q, k, v, 0.0, causal)[0]
-        return mixed
-
-    def step() -> None:
-        attend(True).sum().backward()
-
-    by_operation = flops_by_operation(step)  # @inspect by_operation as FLOP
-    forward, backward = by_operation.values()
-    assert forward == 2 * 2 * tokens * tokens * width == 2**38, \
-        "The forward pass costs the FLOPs of two matmuls over all pairs."  # @hide
-    assert backward / forward == 2.5, \
-        "The backward pass costs 5 / 2 times the FLOPs of the forward pass."
-    note(r"""
-        Five matmuls backward and two forward: the ratio is `5 / 2`. Now divide the FLOPs of both
-        passes by the number of pairs, `tokens * tokens`, and by `width`:
-    """)
-    per_element = (forward + backward) / (tokens * tokens * width)  # @inspect per_element as FLOP
-    assert per_element == 14.0, \
-        "Seven matmuls cost 2 FLOPs each for each pair of tokens and each of the 4096 elements."
-    ignored = flops(lambda: attend(False)) - flops(lambda: attend(True))
-    assert ignored == 0, \
-        "The counter counts the same FLOPs with a causal mask and without."  # @zero: the difference of two equal counts
-    own = per_element * 6 / 7  # @hide
-    assert own == 12.0, "Without the repeated scores, six matmuls are 12."  # @hide
-    note(rf"""
-        Seven matmuls cost $7 \cdot 2 = 14$ FLOPs, as by hand. Whoever reports FLOPs has to make two
-        choices:
-
-        - *Whether to count the repeated matmul.* The model needs six matmuls, {own:.0f} FLOPs. The
-          GPU computes seven, {per_element:.0f} FLOPs.
-        - *Whether to count the masked pairs.* The causal mask hides half of all pairs. Without the
-          masked pairs the count halves, to {own / 2:.0f} or {per_element / 2:.0f} FLOPs.
-
-        So four counts are in use for the same attention: {per_element:.0f}, {own:.0f},
-        {per_element / 2:.0f} and {own / 2:.0f}. The benchmark of FlashAttention, for example,
-        counts {per_element / 2:.0f} [@flash-benchmark].
-    """)
-    assert per_element / 2 == 7.0, "Without the masked pairs, the count is half."  # @hide
-    question(r"""
-        Another program runs the forward pass of attention twice, and the backward pass once. Its
-        attention is not fused, so the backward pass has four matmuls. How many FLOPs does it cost
-        for each pair of tokens and each element that a token has in all heads? (Count all pairs.)
-    """, answer=2 * (2 + 4 + 2), check=per_pair_checkpointed(64), unit="FLOP", wrong={
-            "Each matmul costs a multiplication and an addition.": 2 + 4 + 2,
-            "The forward pass runs twice.": 2 * (2 + 4),
-            "Without a fused kernel, the backward pass has four matmuls, not five.": 2 * (2 + 5 + 2),
-        }, hint="How many matmuls are there in all?",
-        why="The forward pass has `2` matmuls and runs twice, and the backward pass has `4`. That is eight matmuls, each with a multiplication and an addition.")
-
-
-def per_pair_checkpointed(tokens: int) -> float:
-    """FLOPs that `flops` counts for attention in a training step of a checkpointed block, divided by pairs of tokens and by the width.
-
-    What grows with the pairs alone is left when the step of half a sequence is taken twice from that of the whole.
-    """
-    with torch.device("meta"):
-        block = Checkpointed(Block(SMALL, "written"))
-
-        def step(length: int) -> None:
-            x = torch.empty(1, length, SMALL.width, requires_grad=True)
-            block(x, turns(SMALL.head, length), None).sum().backward()
-
-        whole, half = (flops(partial(step, n)) for n in (2 * tokens, tokens))
-    return (whole - 2 * half) / (2 * tokens**2 * SMALL.width)
 
 
 class Convention(NamedTuple):
@@ -544,8 +434,7 @@ def recomputation_is_work_but_not_the_models() -> None:
         does not train the model faster. It is less than `4 / 3`, because not all of the forward
         pass is computed again. The head is not, because it is in no checkpointed block. Neither is
         each block's last matmul, because the backward pass needs what goes into this matmul but not
-        its result. What is left is {3 * (factor - 1):.0%} of a forward pass: `3` units are needed,
-        so {factor - 1:.2f} of them are {3 * (factor - 1):.2f} units, and a forward pass is `1`.
+        its result.
 
         PaLM, a large model of Google, was trained on TPUs with an HFU of `57.8%` and an MFU of
         `46.2%` [@palm]. So its chips computed `57.8 / 46.2`, or {palm:.2f} times what the model
@@ -553,9 +442,6 @@ def recomputation_is_work_but_not_the_models() -> None:
     """)
     misbelief("A higher utilization means a faster run.", r"""
         Not if it is HFU: a run with a higher HFU may be slower, because it computes things twice.
-        For the same model on the same GPUs and by the same formula, a run with a higher MFU is
-        faster. MFU is tokens per second times FLOPs per token, divided by the peak, and of these
-        only the tokens per second can then differ.
     """)
     step = {"what the model needs": 1.0}  # @hide
     figure(stacks({"usual": step, "checkpointed": {**step, "computed again": factor - 1}}, "FLOPs of a step, of what the model needs"),
@@ -581,58 +467,3 @@ class Checkpointed(nn.Module):
     def forward(self, x: Tensor, turn: Tensor, cache: None) -> Tensor:
         y: Tensor = checkpoint(self.block, x, turn, cache, use_reentrant=False)
         return y
-
-
-@aside
-def a_long_context_can_lift_mfu_above_one() -> None:
-    """With a very long context, the usual MFU can exceed one hundred percent."""
-    note(r"""
-        Can a training run report an MFU above one, more than the whole peak? *MFU* is the FLOPs
-        that the model needs in a second, divided by the peak, the FLOPs that the GPU can do in a
-        second at best. So it should never exceed one. But the formula may count FLOPs that the GPU
-        never computes.
-
-        Take attention in a model of $L$ layers, width $d$ and $T$ tokens of context. For each
-        token, the usual formula counts six matmuls of $2LdT$ FLOPs, two forward and four backward:
-        $12LdT$. A *fused kernel*, the program that computes attention on a GPU, differs in two
-        ways. It skips the half of the pairs that the causal mask hides, so a matmul costs $LdT$.
-        And it computes queries times keys
-        [a second time](#a_fused_backward_pass_recomputes_scores), because the backward pass needs
-        the result again and the kernel did not keep it. So there are seven matmuls: $7LdT$.
-
-        Suppose that a GPU trains Llama-3-8B and really computes at `0.65` of its peak. What MFU is
-        reported? The `usual` formula counts $6N + 12LdT$ FLOPs for a token, and `computed` counts
-        $6N + 7LdT$. (The second argument of `Convention` is the factor of $LdT$; `False` says that
-        the embedding is not among the $N$ weights.) The contexts are `8192` tokens, twice as many,
-        and so on up to a million:
-    """)
-    share = 0.65
-    usual, computed = Convention(False, 12), Convention(False, 7)
-    lengths = [2**n for n in range(13, 21)]
-    reported = [
-        share * usual.flops_per_token(LLAMA_3_8B, n)
-        / computed.flops_per_token(LLAMA_3_8B, n)
-        for n in lengths
-    ]  # @inspect reported as %
-    assert reported[0] < 0.72, \
-        "With 8192 tokens, the reported MFU is less than 72 %."
-    assert 1.09 < reported[-1] < 1.1, \
-        "With a million tokens, it is more than 109 %."
-    first = next(n for n, m in zip(lengths, reported) if m > 1)  # @inspect first as tokens
-    assert first == 262144, \
-        "From 262144 tokens of context on, the reported MFU exceeds one."
-    note(rf"""
-        So from {first:,} tokens on the reported MFU exceeds one, although the GPU is at {share:.0%}
-        of its peak all the time. The cause: the longer the context, the more of the FLOPs are those
-        of attention, and of these nearly half are counted but never computed. So when you report an
-        MFU, say which formula you used, and give the tokens per second too.
-    """)
-    far = [c.flops_per_token(LLAMA_3_8B, 2**60) for c in (usual, computed)]  # @hide
-    question(r"""
-        With a very long context, nearly all FLOPs are those of attention. The GPU computes $7LdT$
-        FLOPs at `65%` of its peak, and the formula counts $12LdT$. What is the reported MFU, in
-        percent?
-    """, answer=0.65 * 12 / 7, check=share * far[0] / far[1], unit="%", within=0.02, wrong={
-            "The formula counts more than the GPU computes, so the reported MFU is higher.": 0.65 * 7 / 12,
-        }, hint="How many FLOPs are reported for each that is computed?",
-        why="For each `7` FLOPs that are computed, `12` are reported, so the share grows by that factor.")

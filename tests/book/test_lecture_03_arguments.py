@@ -192,10 +192,12 @@ def test_each_argument_of_the_helpers_of_the_regimes_matters(parts: tuple[Any, A
     assert regimes.bytes_moved(lambda: x.clone().copy_(y)) == 2 * x.nbytes + 2 * x.nbytes
     assert regimes.bytes_moved(lambda: torch.empty_like(x).fill_(1)) == x.nbytes
     assert regimes.bytes_moved(lambda: torch.empty_like(x).add_(y)) == 3 * x.nbytes
-    loads = [
-        regimes.in_tiles(rows, *torch.randn(3, n, d))[1] for n, d, rows in ((8, 4, 4), (16, 4, 4), (8, 4, 2))
+    q, k, v = torch.randn(3, 8, 4)
+    tiles = [
+        regimes.in_tiles(rows, *it)
+        for rows, it in ((2, (q, k, v)), (4, (q, k, v)), (4, (k, q, v)), (4, (q, k, q)))
     ]
-    assert loads == [32 + 8 * 12, 64 + 8 * 40, 32 + 4 * 40]
+    assert [torch.allclose(it, tiles[0], atol=1e-5) for it in tiles] == [True, True, False, False]
     assert regimes.most_made(lambda: torch.ones(100) + torch.ones(100)) == 3 * 400
     one, two, narrow = regimes.waits(1), regimes.waits(2), regimes.waits(1, small(counts))
     assert one.memory < two.memory and one.arithmetic == 0 < regimes.waits(2048).arithmetic
@@ -226,11 +228,6 @@ def test_each_argument_of_the_helpers_of_the_activations_matters(parts: tuple[An
     assert kept(Look(), 6, 2, 3) == 2 * 6  # bytes of the input, in bfloat16
     assert kept(Look(), 8, 4, 5, head=4) == 2 * 8
     assert seen == [[(2, 3, 6)], [(4, 5, 8), (2, 5, 2)]]
-    paper = [
-        kept(activations.PaperBlock(h, a), h, 2, s)
-        for h, a, s in ((32, 2, 8), (64, 2, 8), (32, 4, 8), (32, 2, 16))
-    ]
-    assert [it - paper[0] for it in paper[1:]] == [34 * 32, 5 * 2 * 8, 5 * 2 * 8]
     x, grad = torch.randn(2, 3, 8, dtype=torch.float64)
     for eps in (1e-5, 1.0):
         both = [kind(8, eps).double() for kind in (block.RMSNorm, activations.Lean)]
@@ -249,10 +246,6 @@ def test_each_argument_of_the_helpers_of_the_whole_model_matters(parts: tuple[An
     block, counts = parts
     whole = importlib.import_module("lecture_03.whole")
     generate = importlib.import_module("lecture_03.generate")
-    tables = [whole.parts_of(small(counts, tied=tied))["tables"] for tied in (True, False)]
-    assert tables == [50 * 32, 2 * 50 * 32]
-    for config in (small(counts), small(counts, layers=3, tied=True)):
-        assert sum(whole.parts_of(config).values()) == counts.parameter_count(config)
     first, again = whole.fresh_model(), whole.fresh_model()
     assert all(map(torch.equal, first.parameters(), again.parameters()))
     texts = [whole.draw_sequences(whole.lexicon(), n, torch.Generator().manual_seed(n)) for n in (1, 2)]
