@@ -454,7 +454,7 @@ def a_gate_costs_a_third_matrix() -> None:
     d = 4096
     exact = 8 * d / 3  # @inspect round(exact)
 
-    def rounded_up(size: float, multiple: int) -> int:  # @hide
+    def rounded_up(size: float, multiple: int) -> int:
         return math.ceil(size / multiple) * multiple
 
     h = rounded_up(exact, 256)  # @inspect h

@@ -251,10 +251,12 @@ def reading_is_work_and_writing_is_waiting() -> None:
     assert round(generated / read, 3) == 1.0, \
         "In a small model, a generated token costs the same FLOPs as one of 511 in a prompt, up to a thousandth."  # @hide
     note(r"""
-        Now a real model. Llama-3-8B has `7504658432` weights of `2` bytes in its matrices. Beside
-        them a GPU moves the KV cache, the keys and values of all tokens so far, `131072` bytes per
-        token. Compare generating one token after `2048` others with prefill of `2048` tokens. Both
-        read the weights once. Prefill writes a cache of `2048` tokens, and decoding reads it.
+        Now a real model. Llama-3-8B has
+        [`7504658432` weights](#training_costs_six_per_weight_and_twelve_per_pair) of `2` bytes in
+        its matrices. Beside them a GPU moves the KV cache, the keys and values of all tokens so
+        far, [`131072` bytes per token](#a_token_leaves_its_keys_and_values). Compare generating one
+        token after `2048` others with prefill of `2048` tokens. Both read the weights once. Prefill
+        writes a cache of `2048` tokens, and decoding reads it.
         `forward_flops(config, tokens, context)` gives the FLOPs of a forward pass over `tokens`
         tokens that look at `context` tokens: `2` per weight and token, and those of attention for
         all pairs, also the masked ones. The [ridge](#every_operation_has_an_intensity) of an H100
@@ -282,9 +284,9 @@ def reading_is_work_and_writing_is_waiting() -> None:
         "In a small model, weights and cache are nearly all bytes that its operations move when it generates."  # @hide
     note(rf"""
         An H100 can do {ridge:.0f} FLOPs while one byte arrives from its memory. Prefill does
-        {prefill:,.0f} FLOPs with each byte, more than the ridge, so the GPU is busy with
-        arithmetic. Decoding does {decoding:.2f}, so the GPU waits for its memory nearly all the
-        time.
+        {prefill:,.0f} FLOPs with each byte, about one for each of the `2048` tokens, and some for
+        attention. That is more than the ridge, so the GPU is busy with arithmetic. Decoding does
+        {decoding:.2f}, so the GPU waits for its memory nearly all the time.
     """)
     question(r"""
         Llama-3-8B processes a short prompt of `100` tokens. About how many FLOPs does the GPU do
@@ -313,10 +315,11 @@ def bandwidth_sets_the_pace() -> None:
         \frac{\text{bandwidth}}{\text{bytes that a pass reads}}.
         $$
 
-        For a token, Llama-3-8B reads `7504658432` weights of `2` bytes, those of its blocks and its
-        output matrix. (It reads the KV cache too. In a short sequence this is little beside the
-        weights, so it is left out, and the result is an upper bound.) `CARDS` holds the datasheets
-        of GPUs. Divide the bandwidths of four of them by these bytes:
+        For a token, Llama-3-8B reads
+        [`7504658432` weights](#training_costs_six_per_weight_and_twelve_per_pair) of `2` bytes,
+        those of its blocks and its output matrix. (It reads the KV cache too. In a short sequence
+        this is little beside the weights, so it is left out, and the result is an upper bound.)
+        `CARDS` holds the datasheets of GPUs. Divide the bandwidths of four of them by these bytes:
     """)
     size = 2 * 7504658432  # bytes
     counted = decoding_bytes(LLAMA_3_8B, 1, 0)  # @hide
@@ -535,8 +538,9 @@ def memory_limits_the_batch() -> None:
         $$
 
         rounded down. With $10$ GB of memory, $4$ GB of weights and caches of $2$ GB,
-        $(10 - 4) / 2 = 3$ sequences fit. Take Llama-3-8B on an {H100.name}. It has `8030261248`
-        parameters of `2` bytes. For each of `8192` tokens, a full sequence's cache needs
+        $(10 - 4) / 2 = 3$ sequences fit. Take Llama-3-8B on an {H100.name}. It has
+        [`8030261248` parameters](#published_counts_follow_from_eight_numbers) of `2` bytes. For
+        each of `8192` tokens, a full sequence's cache needs
         [`2` (key and value) × `32` layers × `8` KV heads × `128` elements × `2` bytes](#a_token_leaves_its_keys_and_values),
         in all one GiB. The GPU is sold with `80` GB, and a tenth is
         [kept free](#checkpointing_lets_a_large_model_fit), for buffers and temporary results. So
@@ -805,13 +809,14 @@ def a_step_has_a_bound() -> None:
         compute two lower bounds for a step: the time to read all bytes from memory, and the time to
         do the arithmetic. The step cannot be faster than the longer one.
 
-        Take `8` layers of Llama-3-8B and its head, `2270167040` weights of `2` bytes. A step
-        generates one token of each sequence. It reads each weight once, however many sequences
-        there are, and does `2` FLOPs with it for each sequence. It also reads the KV cache of each
-        sequence, its keys and values: `2` (key and value) × `8` layers × `8` KV heads × `128`
-        elements × `1024` tokens × `2` bytes. An H100 reads `3.35e12` bytes and does `989.5e12`
-        FLOPs a second, by its datasheet. `sizes` are the bytes of a step for `1`, `8` and `32`
-        sequences, and `bounds` the seconds that they need at least:
+        Take `8` layers of Llama-3-8B, each with `218103808` weights, and its head of
+        `128256 * 4096`, together `2270167040` weights of `2` bytes. A step generates one token of
+        each sequence. It reads each weight once, however many sequences there are, and does `2`
+        FLOPs with it for each sequence. It also reads the KV cache of each sequence, its keys and
+        values: `2` (key and value) × `8` layers × `8` KV heads × `128` elements × `1024` tokens ×
+        `2` bytes. An H100 reads `3.35e12` bytes and does `989.5e12` FLOPs a second, by its
+        datasheet. `sizes` are the bytes of a step for `1`, `8` and `32` sequences, and `bounds` the
+        seconds that they need at least:
     """)
     weights, cache = 2 * 2270167040, 2 * 8 * (8 * 128) * 1024 * 2  # bytes
     batches = [1, 8, 32]
@@ -823,6 +828,8 @@ def a_step_has_a_bound() -> None:
     arithmetic = 2 * 32 * 2270167040 / 989.5e12  # @inspect round(1e3 * arithmetic, 2) as ms
     assert 9 < weights / 3.35e12 / arithmetic < 10, \
         "Even for 32 sequences, reading the weights takes 9 times as long as their FLOPs."
+    assert block_weights(LLAMA_3_8B) == 218103808, \
+        "A layer of Llama-3-8B has 218,103,808 weights."  # @hide
     config = replace(LLAMA_3_8B, layers=8, context=1024)  # @hide
     assert sizes == [decoding_bytes(config, b, 1024) for b in batches], \
         "The formula of earlier sections gives the same bytes."  # @hide

@@ -128,15 +128,12 @@ def every_operation_has_an_intensity() -> None:
     """An operation waits for memory unless it does enough FLOPs per byte."""
     note(rf"""
         A GPU computes, and at the same time it fetches the next bytes from its memory. When does an
-        operation wait for memory, and when for arithmetic? Computing takes the operation's FLOPs
-        divided by the GPU's peak. Fetching takes its bytes divided by the GPU's bandwidth. The
-        operation waits for whichever of the two takes longer. So it waits for arithmetic if
+        operation wait for memory, and when for arithmetic?
 
-        $$
-        \frac{{\text{{FLOPs}}}}{{\text{{peak}}}} > \frac{{\text{{bytes}}}}{{\text{{bandwidth}}}},
-        $$
-
-        or, multiplied by the peak and divided by the bytes, if
+        Say that a GPU can do $200$ FLOPs while one byte arrives. An operation that does $100$ FLOPs
+        with each byte is done with them in half this time, and then waits for memory. One that does
+        $400$ FLOPs with each byte waits for arithmetic, because the next byte arrives before they
+        are done. In general, an operation waits for arithmetic if
 
         $$
         \frac{{\text{{FLOPs}}}}{{\text{{bytes}}}} > \frac{{\text{{peak}}}}{{\text{{bandwidth}}}}.
@@ -478,11 +475,18 @@ def fused_attention_stores_no_scores() -> None:
     note(r"""
         In attention, the query of each token is multiplied by the key of each token; the result is
         a *score*. So a sequence of `512` tokens has `512 * 512` scores in each head. Do all of them
-        have to be in memory? Not in a *fused kernel*, one program that computes all of attention.
-        It works in *tiles*, groups of neighboring tokens, which fit into the small fast memory
-        beside the GPU's arithmetic. For a tile of queries it goes through the tiles of keys and
-        values in turn. It computes the scores of these two tiles, adds the values, weighted by
-        their scores, to the result, and throws the scores away.
+        have to be in memory? No, because the result is one sum divided by another. With two scores
+        $a$ and $b$, and values $x$ and $y$, it is
+
+        $$
+        \frac{e^a x + e^b y}{e^a + e^b},
+        $$
+
+        and both sums can be added up one score at a time. So a *fused kernel*, one program that
+        computes all of attention, works in *tiles*, groups of neighboring tokens, which fit into
+        the small fast memory beside the GPU's arithmetic. For a tile of queries it goes through the
+        tiles of keys and values in turn. It computes the scores of these two tiles, adds to both
+        sums, and throws the scores away.
 
         `in_tiles` does this for one head. Compare it, with tiles of `16` tokens, with attention
         that is *unfused*, in separate operations:
@@ -722,11 +726,11 @@ def a_block_waits_for_three_things() -> None:
 def one_change_tells_what_a_block_waits_for() -> None:
     """Change one thing and watch the time, and you see what a block waits for."""
     note(rf"""
-        A block of a model is slow on a GPU. Does it wait for the program, which has to *launch*
-        each operation, which means to hand it to the GPU? Or for the GPU's *memory*, or for its
-        *arithmetic*? Change one thing, and watch the time. Try it by calculation, with a block of
-        half the width. `waits` computes the times of a block of Llama-3-8B with `64` tokens on an
-        H100, where a launch takes {LAUNCH / MICRO:.0f} µs, and those of the narrow one:
+        A block of a model is slow on a GPU. Does it wait for the program, which *launches* each
+        operation, that is, hands it to the GPU? Or for the GPU's *memory*, or for its *arithmetic*?
+        Change one thing, and watch the time. Here it is the width, by calculation: `waits` computes
+        the times of a block of Llama-3-8B with `64` tokens on an H100, where a launch takes
+        {LAUNCH / MICRO:.0f} µs, and those of a block of half the width:
     """)
     half = replace(LLAMA_3_8B, width=2048, heads=16, kv_heads=4, hidden=7168)
     usual, narrow = waits(64), waits(64, half)

@@ -140,12 +140,15 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     assert longest == {"Llama-3-8B": 16384, "Llama-3-70B": 32768}, \
         "Up to 16384 tokens the weights cost more in Llama-3-8B, and up to 32768 in Llama-3-70B."  # @hide
     part = grid[8192, "Llama-3-8B"]  # @hide
+    assert 32 * 218103808 + 128256 * 4096 == forward_flops(LLAMA_3_8B, 1, 0) / 2 == 7504658432, \
+        "In Llama-3-8B, blocks and output matrix have 7504658432 weights."  # @hide
     assert [*part.values()] == [6 * 7504658432, 12 * 32 * 4096 * 8192], \
         "With 8192 tokens of context, these are the two terms of Llama-3-8B."  # @hide
     note(rf"""
-        In short sequences the weights cost more, and in long ones attention. With `8192` tokens of
-        context, the weights of Llama-3-8B cost `6 * 7504658432` FLOPs per token,
-        {part["weights, 6N"] / 1e9:.1f} GFLOP, and attention `12 * 32 * 4096 * 8192`,
+        In short sequences the weights cost more, and in long ones attention. Llama-3-8B has `32`
+        blocks of `218103808` weights and an output matrix of `128256 * 4096`, so $N$ is
+        `7504658432`. With `8192` tokens of context, the weights cost `6 * 7504658432` FLOPs per
+        token, {part["weights, 6N"] / 1e9:.1f} GFLOP, and attention `12 * 32 * 4096 * 8192`,
         {part["attention, 12LdT"] / 1e9:.1f} GFLOP.
     """)
     question(r"""
@@ -187,8 +190,8 @@ def palm_published_both_numbers() -> None:
     assert round(full, 3) == 0.462, \
         "With attention the MFU is 46.2 %, as in the report."
     note(rf"""
-        Attention adds only half a point, from {without:.1%} to {full:.1%}, because PaLM has so many
-        parameters and so short a context.
+        Attention adds only half a point, from {without:.1%} to {full:.1%}, because its
+        `12 * 118 * 12288 * 2048` FLOPs are few beside the `6 * 540.35e9` of the parameters.
     """)
     question("PaLM has `540.35e9` parameters, `118` layers and width `48 * 256`. At how many tokens of context would attention cost the same FLOPs as the parameters?",
              answer=540.35e9 / (2 * 118 * 48 * 256), check=6 * N * T / attention, unit="tokens",

@@ -327,15 +327,16 @@ def the_run_is_predicted() -> None:
         "Six FLOPs for each parameter and token would be a little less."  # @hide
     note(r"""
         **Memory.** Each parameter needs `4` bytes, and so do its gradient and its two averages in
-        the optimizer: `4 * 4` bytes per parameter. Added to these are the activations of one batch,
-        which `saved_bytes_of` adds up. The sum is an upper bound, because the backward pass frees
-        activations while it makes gradients, so all activations and all gradients are never in
-        memory together:
+        the optimizer: `4 * 4` bytes per parameter. Added to these are the activations of one batch:
+        `fresh_model` builds the model, and `saved_bytes_of` adds up what it keeps. The sum is an
+        upper bound, because the backward pass frees activations while it makes gradients:
     """)
     state = 4 * 4 * 376_192  # @inspect round(state / 1e6, 1) as MB
     in_model = sum(p.nbytes for p in model.parameters())  # @hide
     assert state == 4 * in_model, \
         "Parameters, gradients and two averages are four times the model."  # @hide
+    model = fresh_model()
+    batch = draw_sequences(lexicon(), BATCH, torch.Generator())
     kept = saved_bytes_of(lambda: loss_of(model, batch), model.parameters())  # @inspect round(kept / 1e6, 1) as MB
     part, given = held_out[:BATCH], [*model.parameters()]  # @hide
     view = saved_bytes_of(lambda: loss_of(model, part), given)  # @hide
@@ -431,13 +432,13 @@ def the_run() -> None:
 
         `trained` runs `240` steps on the processor that built this page and returns the loss of
         each; `first` is that of the first step. `held_out_loss` is the loss of the trained model on
-        sequences that it never saw:
+        `held_out`, sequences that it never saw:
     """)
     run = trained()
     first = run.losses[0]  # @measure round(first, 2) as nats
     start, entropy = math.log(27), math.log(32) / 4  # @inspect round(start, 2) as nats, round(entropy, 2) as nats
     last = sum(run.losses[-20:]) / 20  # @hide
-    held_out = draw_sequences(lexicon(), 64, torch.Generator().manual_seed(9))  # @hide
+    held_out = draw_sequences(lexicon(), 64, torch.Generator().manual_seed(9))
     with torch.no_grad():
         held_out_loss = loss_of(run.model, held_out).item()  # @measure round(held_out_loss, 2) as nats
     assert (RUN.vocabulary, WORDS, STEPS, len(run.losses)) == (27, 32, 240, 240), \
