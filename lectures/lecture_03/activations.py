@@ -54,11 +54,11 @@ def the_block_of_today_keeps_other_tensors() -> None:
         How many bytes does a block of Llama-3 keep for the backward pass, for each token? A token
         has $d$ elements, all its keys together have $d_{kv}$, and inside the feed-forward part it
         has $h$. There are $a$ heads. Each element has `2` bytes in `bfloat16`. Attention is
-        *fused*: a single kernel computes it, and does not keep its softmax weights. For a matmul
-        the backward pass needs what was multiplied: for a matrix its input, and for attention the
-        queries, keys and values. For a nonlinearity it needs what went into it. The nonlinearity of
-        this block is SiLU: $\text{SiLU}(z)$ is $z$ times the sigmoid of $z$. From the block's input
-        to its output, a token keeps
+        *fused*: a single kernel computes it, and does not keep its softmax weights. In a product
+        $w \cdot x$ the gradient of $w$ contains $x$, so a matmul keeps what it multiplies: a matrix
+        its input, and attention the queries, keys and values. A nonlinearity keeps what went into
+        it. The nonlinearity of this block is SiLU: $\text{SiLU}(z)$ is $z$ times the sigmoid of
+        $z$. From the block's input to its output, a token keeps
 
         | kept for each token | bytes |
         |---|---|
