@@ -450,8 +450,8 @@ def checkpointing_lets_a_large_model_fit() -> None:
             More GPUs shrink the state, and the activations not at all. A shorter sequence helps,
             and so does keeping only the inputs of blocks.
         """, caption=r"""
-            What one GPU holds in data parallelism: its slice of the state, `16` bytes for each
-            parameter, the activations of one sequence, and the softmax
+            What one GPU holds in data parallelism with a sharded state: its slice, `16` bytes for
+            each parameter, the activations of one sequence, and the softmax
             [of its logits](#logits_weigh_as_much_as_layers); the dashed tenth is kept free. It
             begins with `1024` GPUs and without checkpointing. Training is on `15e12` tokens, at
             `40 %` of the peak, with [attention](#training_costs_six_per_weight_and_twelve_per_pair)
