@@ -55,7 +55,8 @@ def a_matmul_in_tiles_loads_less() -> None:
     steps = len(loads)  # @inspect steps
     loaded = sum(loads)  # @inspect loaded
     assert torch.equal(y, x @ w), "In tiles, the product is the same."
-    assert (steps, loaded) == (8, 8 * 32), "Eight steps load 32 elements each, 256 in all."
+    assert (steps, loaded) == (8, 8 * 32), \
+        "Eight steps load 32 elements each, 256 in all."
     counts = {tile: sum(in_tiles(x, w, tile)[1]) for tile in (1, 2, 4, 8)}  # @inspect counts
     assert counts == {tile: 2 * n**3 // tile for tile in counts}, \
         "Tiles twice as wide halve the loads."
