@@ -290,21 +290,6 @@ def plot_timeline(title: str, moments: list[Any]) -> Figure:
     return fig
 
 
-def plot_block_errors(errors: dict[str, dict[int, float]]) -> Figure:
-    """Error in percent against block size for each kind of scale, and a dot for each format in use."""
-    fig, ax = blank(7, 3.2)
-    for (name, by_size), color in zip(errors.items(), (RED, GOLD, BLUE), strict=True):
-        ax.plot(list(by_size), [100 * e for e in by_size.values()], color=color, lw=2, label=name)
-    first, *_, last = errors.values()
-    for name, size, by_size, color in (("MXFP4", 32, first, RED), ("NVFP4", 16, last, BLUE)):
-        ax.plot(size, 100 * by_size[size], "o", color=color, ms=8)
-        ax.annotate(name, (size, 100 * by_size[size]), (6, -14), textcoords="offset points", color=GREY)
-    ax.set_xscale("log", base=2)
-    ax.set(xlabel="elements in a block", ylabel="error, %", ylim=(0, None))
-    ax.legend(frameon=False, labelcolor=GREY, loc="lower right")
-    return fig
-
-
 def plot_scale(weights: Tensor, factor: float, held: tuple[float, float]) -> Figure:
     """Histograms of a tensor's sizes over the powers of two, with and without a factor; what a format holds in grey."""
     fig, ax = blank(7, 2.8)

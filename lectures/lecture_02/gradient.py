@@ -4,7 +4,6 @@ import warnings
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from einops import einsum
 from jaxtyping import Float
@@ -18,8 +17,7 @@ from litbook import aside, explore, figure, misbelief, note, question, requires
 
 from .figures import plot_kept, plot_leaves, plot_products
 from .measure import (
-    counted, decoder_flops, deterministic, message_of, narrow_format, scaled,
-    shrunk,
+    counted, decoder_flops, narrow_format, scaled, shrunk,
 )
 from .models import whole_numbers
 
@@ -38,17 +36,16 @@ def gradients() -> None:
     in_a_transformer_backward_is_twice_forward()
     checkpointing_trades_flops_for_memory()
     checkpointing_is_measured_here()
-    the_same_sum_in_another_order_is_another_number()
 
 
 def backward_fills_the_leaves() -> None:
     """`backward()` leaves gradients in the tensors that asked for them, the weights."""
     note(r"""
         A backward pass computes the gradient of the loss by each weight: how the loss changes when
-        the weight changes a little. Where does PyTorch leave these gradients, and which others does
-        it keep in memory? Take three inputs `x` times three weights `w`, added up. The target is
-        `5`. The *error* is the prediction minus the target, and the loss is half of its square.
-        Only the weights ask for a gradient, by `requires_grad=True`:
+        the weight changes a little. Where does PyTorch leave these gradients? Take three inputs `x`
+        times three weights `w`, added up. The target is `5`. The *error* is the prediction minus
+        the target, and the loss is half of its square. Only the weights ask for a gradient, by
+        `requires_grad=True`:
     """)
     x: Float[Tensor, "inner"] = torch.tensor([1.0, 2.0, 3.0])
     w: Float[Tensor, "inner"] = torch.ones(3, requires_grad=True)
@@ -61,15 +58,15 @@ def backward_fills_the_leaves() -> None:
     assert w.grad.tolist() == [1.0, 2.0, 3.0], \
         "The gradient of each weight is the error, 1, times its input."
     note(r"""
-        The weights now have a gradient in `.grad`: the error times the input, `1 * (1, 2, 3)`. The
-        reason: if a weight grows a little, the prediction grows by the weight's input times that.
-        The loss, $\frac12 \mathrm{error}^2$, grows by the error times the growth of the prediction,
-        because the derivative of $\frac12 \mathrm{error}^2$ is the error.
+        The weights now have a gradient in `.grad`: the error times the input, `1 * (1, 2, 3)`.
+        Check the last: let the third weight grow by `1 / 100`. Its input is `3`, so the prediction
+        and the error grow by `3 / 100`, and the loss from `1**2 / 2 = 0.5` to `1.03**2 / 2 = 0.53`.
+        That is about `3 / 100` more, `3` times the growth of the weight.
 
         The other tensors have no gradient. A tensor that was not computed from others is a *leaf*:
-        here `x` and `w`. PyTorch keeps a gradient only for a leaf that asked for one, and `x` did
-        not ask. Prediction and loss are no leaves: their gradients were used on the way, and
-        dropped.
+        here `x` and `w`. PyTorch keeps a gradient only for a leaf that asked for one, because only
+        such a gradient is needed after the backward pass. `x` did not ask. Prediction and loss are
+        no leaves: their gradients were used on the way, and dropped.
     """)
     leaf = x.is_leaf, x.requires_grad, x.grad  # @hide
     assert leaf == (True, False, None), \
@@ -127,13 +124,17 @@ def a_gradient_is_two_more_products() -> None:
     """Each matmul of the forward pass takes two matmuls in the backward pass."""
     note(r"""
         Why does a backward pass cost twice as much as a forward pass? Because each matmul of the
-        forward pass takes two matmuls in the backward pass: one for the gradient of the weights,
-        and one for the gradient of the input, which the layer below needs.
+        forward pass takes two in the backward pass: one for the gradient of the weights, and one
+        for the gradient of the input, which the layer below needs.
 
-        Take a layer with the input $h$, the weights $w$ and the output $y = hw$. In the backward
-        pass it receives from the layer above the gradient of the loss by its output $y$; call it
-        $g$. `y.backward(g)` starts from $g$, so no loss is needed here. (`whole_numbers` draws
-        small whole numbers, so that sums are exact.)
+        By hand, with numbers: a layer has the input $h$, the weight $w$ and the output $y = hw$.
+        From the layer above it receives $g$, the gradient of the loss by $y$. Take $h = 2$, $w = 3$
+        and $g = 5$. If $w$ grows by a little, $y$ grows by $h$ times that, and the loss by $g$
+        times that: the gradient of $w$ is `2 * 5 = 10`. In the same way the gradient of $h$ is
+        `3 * 5 = 15`. One multiplication forward, two backward.
+
+        Now $h$, $w$, $y$ and $g$ are matrices. `y.backward(g)` starts from $g$, so no loss is
+        needed. (`whole_numbers` draws small whole numbers, so that sums are exact.)
     """)
     rows, inner, cols = 64, 32, 16
     h: Float[Tensor, "row inner"] = whole_numbers(rows, inner).requires_grad_()
@@ -145,20 +146,18 @@ def a_gradient_is_two_more_products() -> None:
     assert sizes == (64, 32, 16), \
         "The layer has 64 rows, 32 inputs and 16 outputs."  # @hide
     note(r"""
-        Which gradients must come out? An entry of $y$ is $y_{ik} = \sum_j h_{ij}\, w_{jk}$. If the
-        weight $w_{jk}$ grows by a little, $\varepsilon$, then $y_{ik}$ grows by
-        $h_{ij}\,\varepsilon$, in every row $i$. The gradient of the loss $L$ by $y_{ik}$ is
-        $g_{ik}$, so through row $i$ the loss grows by $h_{ij}\,\varepsilon\,g_{ik}$. Add that up
-        over all rows. In the same way an input $h_{ij}$ acts on every column $k$ of its row, so
-        there one adds up over the columns:
+        Which gradients must come out? An entry of $y$ is $y_{ik} = \sum_j h_{ij}\, w_{jk}$. The
+        weight $w_{jk}$ is used in every row $i$, and in each its gradient is $h_{ij}\, g_{ik}$, as
+        above. Add that up over all rows. An input $h_{ij}$ is used in every column $k$, so there
+        one adds up over the columns:
 
         $$\frac{\partial L}{\partial w_{jk}} = \sum_i h_{ij}\, g_{ik} \qquad \frac{\partial L}{\partial h_{ij}} = \sum_k w_{jk}\, g_{ik}$$
 
-        Each sum is a matmul. A matmul sums over the columns of its left matrix and the rows of its
-        right one. The first sum is over $i$, the rows of both $h$ and $g$, so $h$ on the left has
-        to be transposed: `h.T @ g`. The second is over $k$, the columns of both $g$ and $w$, so $w$
-        on the right has to be transposed: `g @ w.T`. `einsum` computes the two sums by their
-        letters: it multiplies, and sums over the letter that the result does not have.
+        Each sum is a matmul, because a matmul sums over the columns of its left matrix and the rows
+        of its right one. The first sum is over the rows of both $h$ and $g$, so $h$ has to be
+        transposed: `h.T @ g`. The second is over the columns of both $g$ and $w$, so $w$ has to be
+        transposed: `g @ w.T`. `einsum` computes the two sums by their letters: it multiplies, and
+        sums over the letter that the result does not have.
     """)
     for_w: Float[Tensor, "inner col"] = einsum(h, g, "i j, i k -> j k")
     for_h: Float[Tensor, "row inner"] = einsum(w, g, "j k, i k -> i j")
@@ -173,9 +172,9 @@ def a_gradient_is_two_more_products() -> None:
     assert torch.equal(for_h, g @ w.t()), \
         "The gradient of the input is the matmul g @ w.T."
     note(r"""
-        So there are three matmuls: `h @ w` forward, `h.T @ g` and `g @ w.T` backward. Each
-        multiplies over the same three lengths, `64` rows, `32` inputs and `16` outputs, so each
-        costs the same number of FLOPs, `2 * 64 * 32 * 16`:
+        So there are three matmuls: `h @ w` forward, `h.T @ g` and `g @ w.T` backward. Each runs
+        over the same three lengths, `64` rows, `32` inputs and `16` outputs, so each costs
+        `2 * 64 * 32 * 16` FLOPs:
     """)
     forward = flops(lambda: h @ w)  # @inspect forward as FLOP
     weights = flops(lambda: h.t() @ g)  # @inspect weights as FLOP
@@ -189,10 +188,6 @@ def a_gradient_is_two_more_products() -> None:
     assert per_weight == 2 * 8 - 1 == 15, "Each weight takes 15 operations for 8 rows."  # @hide
     one = flops(lambda: torch.ones(5, 1) @ torch.ones(1, 3))  # @hide
     assert one == 2 * 5 * 3, "PyTorch's counter says 2 FLOPs for each weight and row."  # @hide
-    note(r"""
-        The first layer of a model is an exception. Its input is the data, which is not trained, so
-        PyTorch [leaves the matmul](#autograd_leaves_out_what_no_weight_needs) `g @ w.T` out.
-    """)
     row = torch.tensor([[1.0, 2.0]], requires_grad=True)  # @hide
     column = torch.tensor([[3.0], [4.0]], requires_grad=True)  # @hide
     arriving = torch.tensor([[5.0]])  # @hide
@@ -230,14 +225,13 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
         Each matmul of a forward pass has
         [two matmuls in the backward pass](#a_gradient_is_two_more_products): one for the gradient
         of the weights, and one for the gradient of the input, which the layer *below* needs. Does
-        every layer need both? The first layer does not: its input is data, and nobody uses the
-        gradient of data.
+        every layer need both? The first layer does not, because its input is data, and nobody uses
+        the gradient of data. So two trained layers have two matmuls forward, and backward three:
+        two for weights, and one for the input of the second.
 
-        Three small layers first, of the same size, all trained: forward three matmuls; backward
-        three for weights and two for inputs, so five and not six. Then a network of two layers from
-        CS336 [@cs336]: $B = 16384$ rows, a first layer of $d \times d$ weights with $d = 32768$,
-        and a second of $d \times K$ with $K = 8192$. `two_layers` counts the FLOPs of its forward
-        and its backward pass, on tensors without data:
+        Count it for two layers from CS336 [@cs336]: $B = 16384$ rows, a first layer of $d \times d$
+        weights with $d = 32768$, and a second of $d \times K$ with $K = 8192$. `two_layers` counts
+        the FLOPs of the forward and the backward pass:
     """)
     b, d, k = 16384, 32768, 8192
     forward, backward = two_layers(b, d, k)  # @inspect forward as FLOP, backward as FLOP
@@ -258,8 +252,7 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
     assert two_layers(b, d, k, data=True)[1] == claimed, \
         "Only if the data ask for a gradient, there are four."
     misbelief("The backward pass of these two layers costs $4Bd^2 + 4BdK$ FLOPs, twice the forward pass.", rf"""
-        It costs $2Bd^2 + 4BdK$, because autograd skips the gradient of the data. CS336 adds up both
-        fours, and says in passing that the gradient of $x$ is not needed [@cs336]. That is
+        It costs $2Bd^2 + 4BdK$, because autograd skips the gradient of the data. The other count is
         {too_high:.0%} too high here.
     """)
     costs = [2 * b * d * d, 2 * b * d * k]  # @hide
@@ -281,10 +274,10 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
         6BP - 2Bd^2
         $$
 
-        FLOPs. The same rule says what *freezing* a layer (not training it) saves. If the first
-        layer is frozen, nobody needs the gradient of the hidden values, and only the gradient of
-        the second layer's weights is left. If the second is frozen, it still has to hand the
-        gradient on to the first, and saves only the gradient of its own weights:
+        FLOPs. The same rule says what *freezing* a layer (not training it) saves. With the first
+        layer frozen, nobody needs the gradient of the hidden values, so only the gradient of the
+        second layer's weights is left. A frozen second layer still has to hand the gradient on to
+        the first, and saves only the gradient of its own weights:
     """)
     own = 2 * b * d * k
     first_frozen = two_layers(b, d, k, first=False)[1]  # @inspect first_frozen as FLOP
@@ -330,19 +323,19 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
     """The rule of 6 FLOPs per parameter and token counts three matmuls for every layer."""
     note(r"""
         An [estimate of a training run](#a_training_run_in_three_lines) counts `6` FLOPs per
-        parameter and token. Where does the `6` come from? A layer takes part in three matmuls: the
-        forward pass, the gradient of its weights, and the gradient of its input. Each costs `2`
-        FLOPs per weight and row of data.
+        parameter and token. Where does the `6` come from? By hand, for a single weight $w$ with the
+        input $h$ and the gradient $g$ of the output:
 
-        By hand, for a single weight $w$ with the input $h$: forward it does $h \cdot w$ and an
-        addition to the output; backward, with the gradient $g$ of the output, $h \cdot g$ and an
-        addition to the gradient of $w$, and $w \cdot g$ and an addition to the gradient of $h$.
+        - forward, $h \cdot w$ and an addition to the output;
+        - backward, $h \cdot g$ and an addition to the gradient of $w$;
+        - backward, $w \cdot g$ and an addition to the gradient of $h$.
+
         That is `2 + 2 + 2 = 6` FLOPs for each row of data, and a row is a token.
 
-        The rule is too high for the first layer of a model, because nobody uses the gradient of the
-        data: the third matmul is missing there, which leaves `4`. Count a model of two layers on
-        `b` rows of data. Its first layer has `d * d` weights and its second `d * k`. Since `k` is a
-        quarter of `d`, the first has four fifths of all. `two_layers` returns the FLOPs of its
+        For the first layer of a model the rule is too high, because nobody uses the gradient of the
+        data: the third line is missing there, which leaves `4`. Count a model of two layers on `b`
+        rows of data. Its first layer has `d * d` weights and its second `d * k`. Since `k` is a
+        quarter of `d`, four of five weights are in the first. `two_layers` returns the FLOPs of its
         forward and of its backward pass:
     """)
     b, d, k = 16384, 32768, 8192  # @unnoticed: 16384: any batch
@@ -353,18 +346,16 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
     assert ratio == 1.2, \
         "Here the backward pass costs 1.2 times the forward pass."
     misbelief("The backward pass costs twice the forward pass.", rf"""
-        Not here: it costs {ratio} times the forward pass. In units of the forward pass, the first
-        layer, `4/5` of the weights, has one backward matmul, and the second, `1/5`, has two:
-        `1 * 4/5 + 2 * 1/5 = 1.2`. The rule holds where every layer has two, as nearly all layers of
-        a language model have.
+        Not here: it costs {ratio} times the forward pass. The first layer, with `4/5` of the
+        weights, has one backward matmul, and the second, with `1/5`, has two:
+        `1 * 4/5 + 2 * 1/5 = 1.2`. Where every layer has two, the rule holds.
     """)
     coefficient = (forward + backward) / (b * params)  # @inspect coefficient
     assert coefficient == 4.4, \
         "A step takes 4.4 FLOPs per parameter and row."
     misbelief("A training step costs `6` FLOPs per parameter and token.", rf"""
         Not here: it costs {coefficient}. Four fifths of the weights are in the first layer, at `4`
-        FLOPs, and one fifth in the second, at `6`: `4/5 * 4 + 1/5 * 6 = 4.4`. The rule also leaves
-        out matmuls without weights, as in attention.
+        FLOPs, and one fifth in the second, at `6`: `4/5 * 4 + 1/5 * 6 = 4.4`.
     """)
     two = {"forward": 2.0, "gradient of the weights": 2.0}  # @hide
     layers = {"first layer": two, "second layer": {**two, "gradient of the input": 2.0}}  # @hide
@@ -395,11 +386,10 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     """In a language model the backward pass costs twice the forward pass, if attention is unfused."""
     note(r"""
         In a language model, does a backward pass cost twice the forward pass? Yes, because no
-        matmul is missing. The first matmul does not start from data, but from rows of an *embedding
-        table*, one row for each token of the vocabulary, and this table is trained. So it needs a
-        gradient. The smallest GPT-2 has `12` layers of width `768`, a vocabulary of `50257` and a
-        *context* of `1024` tokens [@gpt2]. `decoder_flops` counts a model of that shape, on tensors
-        without data:
+        matmul is missing: the first one starts from rows of an *embedding table*, one row for each
+        token of the vocabulary, and this table is trained, so it needs a gradient. The smallest
+        GPT-2 has `12` layers of width `768`, a vocabulary of `50257` and a *context* of `1024`
+        tokens [@gpt2]. `decoder_flops` counts a model of that shape:
     """)
     vocab, d, heads, layers, context = 50257, 768, 12, 12, 1024
     forward, backward = decoder_flops(vocab, d, heads, layers, context)
@@ -422,12 +412,20 @@ def in_a_transformer_backward_is_twice_forward() -> None:
         meets the *keys* of all tokens of the context; that is one matmul, and gives *scores*. The
         scores, turned into shares, weigh the *values* of all tokens; that is another.
 
-        How much is it? First count the weights in matrices. In each layer one matrix makes queries,
-        keys and values ($3d^2$ weights), one joins the results of attention ($d^2$), and two are
-        the feed-forward part ($8d^2$). The head, which predicts the next token, comes on top. Then
-        cost `6` FLOPs for each of these weights and each token away from the count:
+        With a context of $T$ tokens and a width of $d$, each of the two costs $2dT$ FLOPs forward,
+        for each token and layer, and twice that backward: `2 * (2 + 4) = 12` times $dT$. So in $L$
+        layers a token costs in addition
+
+        [@eq:attention]: $$
+        12\,L\,d\,T
+        $$
+
+        FLOPs. Check it. In each layer one matrix makes queries, keys and values ($3d^2$ weights),
+        one joins the results of attention ($d^2$), and two are the feed-forward part ($8d^2$). The
+        head, which predicts the next token, has $d$ weights for each token of the vocabulary.
+        Subtract `6` FLOPs for each of these weights and each token from the count:
     """)
-    matrices = layers * (3 + 1 + 4 + 4) * d * d + d * vocab  # @inspect matrices
+    matrices = layers * (3 + 1 + 8) * d * d + d * vocab  # @inspect matrices
     assert matrices == 123_532_032, "The matrices have 124 million weights."  # @hide
     left_over = forward + backward - 6 * matrices * context  # @inspect left_over as FLOP
     attention = 12 * layers * d * context * context  # @inspect attention as FLOP
@@ -436,16 +434,8 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     assert left_over == attention, \
         "What is left over is attention, and nothing else."
     note(r"""
-        What is left over is attention. With a context of $T$ tokens and a width of $d$, each of its
-        two matmuls costs $2dT$ FLOPs forward, for each token and layer, and twice that backward. So
-        in $L$ layers a token takes on top
-
-        [@eq:attention]: $$
-        12\,L\,d\,T
-        $$
-
-        FLOPs. A token may not look ahead, so half of the scores are thrown away. They are in this
-        count, because an ordinary matmul computes them all the same.
+        The longer the context, the larger the share of attention. How many times as much as by the
+        rule of `6` does a step cost?
     """)
     ratios = {}
     for t in (128, 1024, 8192):
@@ -568,10 +558,9 @@ def checkpointing_trades_flops_for_memory() -> None:
         segments and keeps only the input of each segment. When the backward pass comes to a
         segment, it computes the outputs inside again [@chen2016].
 
-        Try it with `16` layers, each a matmul and a tanh (a function of each number), on `8` rows
-        of `32` elements. `train_in_segments` takes a step, and returns the bytes kept when the
-        backward pass begins, the FLOPs, and the gradient. First without segments (`0`), then in
-        segments of `4` layers:
+        Try it with `16` layers, each a matmul and a tanh, on `8` rows of `32` elements.
+        `train_in_segments` takes a step, and returns the bytes kept when the backward pass begins,
+        the FLOPs, and the gradient. First without segments (`0`), then in segments of `4` layers:
     """)
     layers, rows, width = 16, 8, 32
     plain, once, exact = train_in_segments(layers, 0, rows, width)
@@ -590,14 +579,13 @@ def checkpointing_trades_flops_for_memory() -> None:
         \frac{L}{s} + s
         $$
 
-        Long segments make the second term large, and short ones the first. The sum is smallest
-        where $s$ is the square root of $L$. Here $L=16$ and $s=4$, and the sum is `16 / 4 + 4 = 8`.
-        `most_alive` runs a whole step and returns how many outputs are in memory at its fullest
-        moment, for segments of five lengths:
+        Long segments make the second term large, and short ones the first. For `16` layers the sum
+        is `16 / 2 + 2 = 10` with segments of `2`, `16 / 4 + 4 = 8` with `4`, and `16 / 8 + 8 = 10`
+        with `8`: it is smallest where $s$ is the square root of $L$. See it in the picture:
     """)
     lengths = (1, 2, 4, 8, 16)  # @hide
-    peaks = {n: most_alive(layers, n) for n in lengths}  # @inspect peaks  # @hide
-    best = min(lengths, key=lambda n: peaks[n])  # @inspect best  # @hide
+    peaks = {n: most_alive(layers, n) for n in lengths}  # @hide
+    best = min(lengths, key=lambda n: peaks[n])  # @hide
     assert best == 4, "Segments of 4 layers take the least memory."  # @hide
     over = [peaks[n] - layers // n - n for n in lengths]  # @hide
     assert 0 <= min(over) <= max(over) < 0.13, \
@@ -710,53 +698,3 @@ def checkpointing_is_measured_here() -> None:
         },
         hint="Which part of the `90` ms is the forward pass?",
         why="The forward pass is `2` of `6` FLOPs, a third of the time. It is done once more: `90 + 30`.")
-
-
-@aside
-def the_same_sum_in_another_order_is_another_number() -> None:
-    """The same sum in a different order gives a different value."""
-    note(r"""
-        Why can a program give another gradient each time it runs, with the same seed? Because some
-        operations on a GPU add up in the order in which their threads finish, and with
-        floating-point numbers the order matters. A `float32` has `24` binary digits. The sum
-        `2**24 + 1` needs one more, so it is rounded back to `2**24`. Add two ones to `2**24`, once
-        in turn, and once as their sum:
-    """)
-    big, small = torch.tensor(2.0**24), torch.tensor(1.0)
-    left = (big + small) + small  # @inspect left
-    right = big + (small + small)  # @inspect right
-    assert right - left == 2.0, "Added one after the other, both ones are lost."
-    note(r"""
-        PyTorch has a switch for a fixed order, `torch.use_deterministic_algorithms(True)`. An
-        operation that has no fixed order then raises an error [@pytorch-randomness]. The switch is
-        off by default, and `deterministic()` turns it on for the lines inside. Write two values to
-        the same element of three zeros. `put_` overwrites, so its result depends on which value
-        comes last, and it has no fixed order. `index_add` adds, and has one:
-    """)
-    enabled = torch.are_deterministic_algorithms_enabled()
-    assert enabled is False, "The switch is off by default."
-    place, values = torch.tensor([0, 0]), torch.tensor([1.0, 2.0])
-    with deterministic():
-        refused = message_of(lambda: torch.zeros(3).put_(place, values))  # @inspect refused
-        total = torch.zeros(3).index_add(0, place, values)  # @inspect total
-    assert "does not have a deterministic" in refused, \
-        "With the switch, put_ raises an error."
-    silent = message_of(lambda: torch.zeros(3).put_(place, values))
-    assert silent == "", "Without the switch, put_ runs without an error."  # @zero: no message, as nothing is refused
-    assert total.tolist() == [3.0, 0.0, 0.0], \
-        "With the switch, index_add adds both values."
-    note(r"""
-        Advice for a run that must be repeatable: fix the seeds, turn the switch on, and set
-        `torch.backends.cudnn.benchmark = False`, so that PyTorch does not choose between programs
-        for the same operation by timing them [@pytorch-reproducibility]. Then runs are equal to the
-        last bit, with the same release on the same kind of machine. They may be slower.
-    """)
-    question(r"""
-        By how much does `2**24` grow in `float32` when `1` is added to it `1000` times in turn?
-    """, answer=(sum([small] * 1000, start=big) - big).item(),
-        check=float(np.float32(2**24 + 1) - np.float32(2**24)),
-        wrong={
-            "Each addition is rounded back to where it began.": 1000,
-        },
-        hint="What comes out of the first addition?",
-        why="The first `1` is rounded away, so the sum is `2**24` as before. So is each of the others.")

@@ -44,18 +44,6 @@ def message_of(call: Callable[[], object]) -> str:
 
 
 @contextmanager
-def deterministic() -> Iterator[None]:
-    """Inside this block PyTorch uses only algorithms that give the same bits every time."""
-    before = torch.are_deterministic_algorithms_enabled()
-    warned = torch.is_deterministic_algorithms_warn_only_enabled()
-    torch.use_deterministic_algorithms(True)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(before, warn_only=warned)
-
-
-@contextmanager
 def float32_products(precision: str = "highest") -> Iterator[None]:
     """Inside this block matmuls of float32 have this precision; `high` allows TF32, which rounds their inputs to ten bits of fraction."""
     before = torch.get_float32_matmul_precision()

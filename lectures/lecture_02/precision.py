@@ -12,11 +12,7 @@ from torch import Tensor, nn
 
 from litbook import aside, figure, link, misbelief, note, question, requires
 
-from .blocks import (
-    an_outlier_ruins_its_own_block_only,
-    four_bits_hold_eight_sizes,
-    smaller_blocks_help_unless_the_scale_is_rounded_down,
-)
+from .blocks import an_outlier_ruins_its_own_block_only
 from .figures import plot_scale
 from .measure import (
     E4M3, cool_down, error_of, float32_products, narrow_format, scaled, shrunk,
@@ -35,9 +31,7 @@ def mixed_precision() -> None:
     the_backward_pass_is_narrow_too()
     a_step_is_timed_in_both_precisions()
     one_byte_needs_a_scale()
-    four_bits_hold_eight_sizes()
     an_outlier_ruins_its_own_block_only()
-    smaller_blocks_help_unless_the_scale_is_rounded_down()
     what_supports_one_byte_training()
     quantized_weights_trade_error_for_bytes()
 
