@@ -48,9 +48,8 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
     note(r"""
         A *FLOP* is one floating-point operation: an addition or a multiplication. Take a matrix of
         `2` rows and `3` columns times one of `3` rows and `4` columns. The result has `2 * 4`
-        entries, each a sum of `3` terms. A term counts as `2` FLOPs, its multiplication and an
-        addition. (By convention the first term counts the same, although there is nothing yet to
-        add it to.) That makes `2 * (2 * 3 * 4) = 48` FLOPs.
+        entries, each a sum of `3` terms. Each term counts as `2` FLOPs, its multiplication and an
+        addition. So `2 * 4` entries of `3` terms make `2 * (2 * 3 * 4) = 48` FLOPs.
     """)
     note(r"""
         To read the code: `Float[Tensor, "row inner"]` says that a tensor, PyTorch's array, holds
@@ -64,10 +63,9 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
     twice = flops(lambda: (a @ b, a @ b))  # @inspect twice as FLOP
     assert twice == 48 + 48, "Two matmuls are twice the work."
     note(r"""
-        FLOPs are an amount of work. Divided by seconds they are a speed, FLOP/s. Suppose that one
-        matmul takes a microsecond, `1e-6` s: then its speed is `48 / 1e-6 = 48e6` FLOP/s. Two such
-        matmuls, run in turn, take twice the time. Their work has doubled as well, so the speed is
-        the same:
+        FLOPs are an amount of work. Divided by seconds they are a speed, FLOP/s. If one matmul
+        takes a microsecond, `1e-6` s, its speed is `48 / 1e-6 = 48e6` FLOP/s. Two of them, run in
+        turn, take twice the time. Their work doubles as well, so the speed stays the same:
     """)
     assert twice / 2e-6 == once / 1e-6 == 48e6, \
         "96 FLOPs in two microseconds are the same 48e6 FLOP/s as 48 in one."
@@ -114,22 +112,21 @@ def a_training_run_in_three_lines() -> None:
     work = 6 * params * tokens  # @inspect work as FLOP
     assert work == 63 * 10**23, "6 * 70e9 * 15e12 is 6.3e24 FLOPs of work."  # @hide
     note(r"""
-        Then the speed. The GPU is an H100 (SXM, the fastest of its versions). Its datasheet prints
-        a *peak* rate for each number format, here `bfloat16`, numbers of `2` bytes, which most
-        training uses. The large number that it prints is
-        [for matrices that are half zeros](#the_promise_is_printed_twice_too_large). The GPU skips
-        the zeros, so it needs half the time. For ordinary, *dense* matrices the peak is half of the
-        printed number [@nvidia-h100]. `dense_peak` looks the dense peak up.
+        Then the speed. The GPU is an H100 SXM. Its datasheet prints a *peak* rate for each number
+        format, here `bfloat16`, numbers of `2` bytes, which most training uses. The large number in
+        it is [for matrices that are half zeros](#the_promise_is_printed_twice_too_large), because
+        the GPU skips zeros. For ordinary, *dense* matrices the peak is half of that [@nvidia-h100].
+        `dense_peak` looks it up.
 
         No run reaches the peak all the time. *Model FLOPs utilization*, MFU, is the share of the
-        peak that a run reaches. Assume one half, which is optimistic for a run of this size. With
-        $N$ parameters, $D$ tokens and $G$ GPUs the run takes
+        peak that a run reaches. Assume one half, which is optimistic. With $N$ parameters, $D$
+        tokens and $G$ GPUs the run takes
 
         [@eq:time]: $$
                 \mathrm{seconds} = \frac{6ND}{G \times \mathrm{peak} \times \mathrm{MFU}}
         $$
 
-        A day has `24 * 3600 = 86400` seconds, in which the GPUs do
+        In a day of `24 * 3600 = 86400` seconds, all GPUs at half of their peak do
         `1024 * 989.5e12 * 0.5 * 86400 = 4.38e22` FLOPs. So the run takes `6.3e24 / 4.38e22 = 144`
         days:
     """)
@@ -145,18 +142,11 @@ def a_training_run_in_three_lines() -> None:
         "The run takes 144 days on these assumptions."
     modest = work / (rate * 0.4 * gpus * DAY)  # @inspect modest as days
     assert 179.9 < modest < 180.0, "At an MFU of 0.4 the run takes 180 days."
-    multiplied, pairs = 69_501_714_432, 80 * 8192 * 8192  # @hide
-    counted = modest * (6 * multiplied + 12 * pairs) / (6 * params)  # @hide
-    assert round(counted) == 206, \
-        "With the attention of Llama-3-70B over 8192 tokens, it takes 206 days."  # @hide
     note(rf"""
-        The run takes **{days:.0f} days**, *if* the MFU is {mfu} and no machine fails. At an MFU of
-        `0.4`, between the `0.38` and `0.43` that the Llama 3 report states for its largest model
-        [@llama3], it takes {modest:.0f} days, {modest - days:.0f} more. The book's calculator
-        starts from `0.4`. It also counts *attention*, the comparison of each token with the others,
-        which the `6` FLOPs per parameter leave out. With sequences of `8192` tokens its work is
-        {counted / modest - 1:.1%} more, so the {modest:.0f} days become {counted:.0f}. So an
-        estimate needs its assumptions printed next to it.
+        The run takes **{days:.0f} days**, *if* the MFU is {mfu} and no machine fails. The Llama 3
+        report states an MFU between `0.38` and `0.43` for its largest model [@llama3]. At `0.4` the
+        run takes {modest:.0f} days, {modest - days:.0f} more. So an estimate needs its assumptions
+        printed next to it.
     """)
     question(r"""
         The same run has to end within `30` days, at an MFU of `0.5`. How many GPUs does it take?
@@ -180,11 +170,11 @@ def the_promise_is_printed_twice_too_large() -> None:
     """The large number on a datasheet is for matrices that are half zeros."""
     note(r"""
         The datasheet of the H100 prints `1979` TFLOP/s for `bfloat16` in large type [@nvidia-h100].
-        Why should an estimate use only half of it? The number has a footnote, *with sparsity*: it
-        holds only if two of every four weights [are zero](#sparsity_means_two_of_every_four),
-        because the GPU then skips them. The weights of a model in training are not zero: its
-        matrices are *dense*. `peak` looks up the dense peak, and `sparse_factor` says how many
-        times as high the peak with sparsity is:
+        Why should an estimate use only half of it? A footnote says *with sparsity*: the GPU reaches
+        it only if two of every four weights [are zero](#sparsity_means_two_of_every_four), because
+        it skips these. The matrices of a model in training are *dense*: they have no such zeros.
+        `peak` looks up the dense peak, and `sparse_factor` says how many times as high the peak
+        with sparsity is:
     """)
     dense = peak(CARDS["H100 SXM"], "bfloat16")  # @inspect dense as FLOP/s
     assert dense == 989.5e12, "A dense matmul can reach at most this."  # @hide
@@ -197,9 +187,9 @@ def the_promise_is_printed_twice_too_large() -> None:
         reaches at most {dense / TERA:.1f} TFLOP/s.
     """)
     note(r"""
-        Whoever divides by the wrong peak gets every answer wrong by a factor of two. First a
-        comparison: how many times as fast as an A100 is an H100? The number that is usually quoted
-        for the A100, `312` TFLOP/s, is a dense peak [@nvidia-a100]:
+        Whoever divides by the wrong peak gets every answer wrong by a factor of two. How many times
+        as fast as an A100 is an H100? The `312` TFLOP/s that are usually quoted for the A100 are a
+        dense peak [@nvidia-a100]:
     """)
     older = dense_peak("A100 SXM 80GB", "bfloat16")
     mixed, fair = printed / older, dense / older  # @inspect mixed, fair as times
@@ -210,20 +200,15 @@ def the_promise_is_printed_twice_too_large() -> None:
     misbelief(f"An H100 is more than {mixed:.0f} times an A100.", rf"""
         That divides a sparse peak by a dense one. Dense by dense it is {fair:.2f} times.
     """)
-    note(r"""
-        Then a utilization: CS336 timed a dense matmul in `bfloat16` on an H100 and got `2.684e14`
-        FLOP/s [@cs336]. The dense peak is the correct denominator, because no dense matmul can
-        reach the other one:
-    """)
-    rate = 2.684e14
+    rate = 2.684e14  # @hide
     speedup = rate / 5.409e13  # @hide
     assert 4.95 < speedup < 4.97, \
         "The rate is nearly 5 times that of the same matmul in float32."  # @hide
-    used, halved = rate / dense, rate / printed  # @inspect used, halved as %
+    used, halved = rate / dense, rate / printed  # @hide
     assert 0.271 < used < 0.272, \
-        "Divided by the dense peak, the rate is 27 % of it."
+        "Divided by the dense peak, the rate is 27 % of it."  # @hide
     assert 0.135 < halved < 0.136, \
-        "Divided by the sparse peak, it is half of that, less than 14 %."
+        "Divided by the sparse peak, it is half of that, less than 14 %."  # @hide
     pcie = peak(CARDS["H100 PCIe"], "bfloat16")  # @hide
     nvl = peak(CARDS["H100 NVL"], "bfloat16")  # @hide
     assert (pcie, nvl) == (756.5e12, 835.5e12), \
@@ -232,7 +217,7 @@ def the_promise_is_printed_twice_too_large() -> None:
         The estimate of a training run is its FLOPs divided by GPUs times peak times MFU. Someone
         uses the sparse peak, and measures the MFU of an earlier run correctly, against the dense
         peak. By which factor is the estimated time wrong?
-    """, answer=(1 / (printed * used)) / (1 / (dense * used)),
+    """, answer=(1 / printed) / (1 / dense),
         check=1 / CARDS["H100 SXM"].sparse_factor, unit="times",
         wrong={
             "Two errors would cancel if the MFU had been measured against the sparse peak as well.": 1,
@@ -252,12 +237,12 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
         holds three more values for every parameter. One is its gradient. The other two belong to
         the *optimizer*, which turns a gradient into a change of the parameter. AdamW, the usual
         optimizer, keeps two *moments*: running averages of the gradient and of its square
-        [@kingma2015], in PyTorch `exp_avg` and `exp_avg_sq`. Each number in `float32` needs `4`
-        bytes.
+        [@kingma2015]. A number in `float32` needs `4` bytes, so a parameter needs
+        `4 + 4 + 4 + 4 = 16` instead of `4`.
 
         `adamw_step` gives `1000` parameters a random gradient, takes one step with it, and returns
-        what AdamW keeps: the two moments and `step`, a counter of steps, one for all `1000`
-        parameters. Add up the bytes of parameters, gradients and moments:
+        what AdamW keeps. PyTorch calls the moments `exp_avg` and `exp_avg_sq`; `step` is a single
+        counter. Add up the bytes of parameters, gradients and moments:
     """)
     p = nn.Parameter(torch.randn(1000))  # @unnoticed: 1000: any number of parameters
     state = adamw_step(p)  # @inspect sorted(state)
@@ -283,15 +268,10 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
     limit = card.memory / per_parameter  # @inspect limit as parameters
     assert limit == 5 * 10**9, \
         "At most 5 billion parameters fit into the memory of one H100."
-    reported = card.reported  # @hide
-    assert reported is not None, "The memory that the GPU reports is known."  # @hide
-    bound = reported / per_parameter  # @hide
-    assert 5.34e9 < bound < 5.35e9, \
-        "By what the GPU itself reports, the bound is a little higher."  # @hide
     note(rf"""
-        So one H100 trains at most {limit / 1e9:.0f} billion parameters. This bound counts all
-        {card.memory / GB:.0f} GB. In practice fewer fit, because what the forward pass leaves for
-        the backward pass [needs memory as well](#activations_grow_with_the_batch).
+        So one H100 trains at most {limit / 1e9:.0f} billion parameters. In practice fewer fit,
+        because what the forward pass leaves for the backward pass
+        [needs memory as well](#activations_grow_with_the_batch).
     """)
     stored = {"parameter": p.nbytes / 1000}  # @hide
     training = {**stored, "gradient": p.grad.nbytes / 1000, "moments": moments / 1000}  # @hide
@@ -323,11 +303,12 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
 def adamw_follows_the_dtype_it_is_given() -> None:
     """A bfloat16 model gets bfloat16 moments, and no master copy."""
     note(r"""
-        Training with the optimizer AdamW holds
+        Training with AdamW holds
         [`16` bytes per parameter](#adamw_keeps_four_numbers_per_parameter): the parameter, its
-        gradient and two running averages, the *moments*, at `4` bytes each. Is that so for every
-        model? No: AdamW makes its moments in the format of the parameter. Give it `1000` parameters
-        in `bfloat16`, `2` bytes each. `adamw_step` takes a step and returns what AdamW keeps:
+        gradient and two moments, at `4` bytes each. Is that so for every model? No, because AdamW
+        makes its moments in the format of the parameter. Give it `1000` parameters in `bfloat16`,
+        `2` bytes each: then it is `2 + 2 + 2 + 2 = 8`. `adamw_step` takes a step and returns what
+        AdamW keeps:
     """)
     n = 1000  # @unnoticed: 1000: any number of parameters
     p = nn.Parameter(torch.randn(n, dtype=torch.bfloat16))
@@ -367,15 +348,16 @@ def a_master_copy_eats_what_it_saves() -> None:
     """`bfloat16` weights with a `float32` master copy save no memory."""
     note(r"""
         In `bfloat16` a weight needs `2` bytes instead of `4`. Does a model with such weights train
-        in less memory? In the usual recipe it does not. The recipe is *mixed precision*: the model
-        computes with weights and gradients in `bfloat16`, and the optimizer keeps a *master copy*
-        of each weight in `float32`, because small updates [get lost](#small_updates_are_lost) in
-        low-precision weights [@micikevicius2018].
+        in less memory? Not in the usual recipe, *mixed precision*: the model computes with weights
+        and gradients in `bfloat16`, and the optimizer keeps a *master copy* of each weight in
+        `float32`, because small updates [get lost](#small_updates_are_lost) in low-precision
+        weights [@micikevicius2018].
 
-        Count the bytes for one parameter. `float32` throughout: parameter `4`, gradient `4`, the
-        optimizer's two moments `4 + 4`, together `16`. Mixed precision: parameter `2`, gradient
-        `2`, master copy `4`, two moments `4 + 4`, together `16` again. `adamw_step` takes a step of
-        the optimizer and returns its moments, whose bytes are measured here. Six recipes:
+        Count the bytes for one parameter. `float32` throughout: parameter `4`, gradient `4`, two
+        moments `4 + 4`, together `16`. Mixed precision: parameter `2`, gradient `2`, master copy
+        `4`, two moments `4 + 4`, together `16` again, because the master copy costs what parameter
+        and gradient save. `adamw_step` takes a step of the optimizer and returns its moments. These
+        two recipes, and four others:
     """)
     n = 1000  # @unnoticed: 1000: bytes of a number are the same for any count
     master = nn.Parameter(torch.randn(n))
@@ -402,10 +384,8 @@ def a_master_copy_eats_what_it_saves() -> None:
     note("| recipe | parameter | gradient | master | moments | sum |\n|---|---|---|---|---|---|\n"
          + "\n".join(rows))
     note(r"""
-        The first two recipes take the same: parameter and gradient in `bfloat16` save `4` bytes,
-        and the master copy takes `4`. What mixed precision brings is speed, because matmuls in
-        `bfloat16` are faster. Without a master copy a recipe takes less, but small updates are
-        lost.
+        What mixed precision brings is speed, because matmuls in `bfloat16` are faster. Without a
+        master copy a recipe needs less, but small updates are lost.
     """)
     question(r"""
         A recipe keeps parameter and gradient in `bfloat16`, a master copy in `float32`, and each of
@@ -428,18 +408,18 @@ def pooled_memory_needs_sharded_state() -> None:
     """Eight GPUs train a model eight times as large only if each keeps an eighth of it."""
     note(r"""
         Does the largest model grow in proportion to the number of GPUs? Only if it is cut into
-        slices, one for each GPU. Training with AdamW in `float32` holds four values of `4` bytes
-        for each parameter: the parameter, its gradient and two *moments*, running averages of
-        gradients. These are [`16` bytes](#adamw_keeps_four_numbers_per_parameter).
+        slices, one for each GPU. Training with AdamW in `float32` holds
+        [`16` bytes](#adamw_keeps_four_numbers_per_parameter) per parameter: `4` each for the
+        parameter, its gradient and two moments.
 
         First by hand. Take two tiny GPUs with room for `16` bytes each, and a model of `2`
         parameters. A full copy needs `2 * 16 = 32` bytes, and fits on neither GPU, although both
         together have that much. Cut in two, the model fits: each GPU keeps one parameter with its
-        gradient and moments. It has to fetch the other parameter whenever it needs it.
+        gradient and moments, and fetches the other parameter when it needs it.
 
         The same with eight H100 of `80` GB each [@nvidia-h100]. With a slice on every GPU the
-        memories add up, and the largest model has `8 * 80e9 / 16` parameters. With a full copy on
-        every GPU they do not, and it has `80e9 / 16`:
+        memories add up, because no parameter is kept twice: the largest model has `8 * 80e9 / 16`
+        parameters. With a full copy on every GPU it has `80e9 / 16`:
     """)
     gpus, per_parameter = 8, 16
     memory = CARDS["H100 SXM"].memory  # @inspect memory as B
@@ -451,19 +431,18 @@ def pooled_memory_needs_sharded_state() -> None:
         "With a full copy on every GPU, eight H100 hold 5 billion."
     note(r"""
         Full copies are what plain *data parallelism* has, because every GPU trains the whole model
-        on data of its own. *Sharding* makes slices: each GPU owns one slice of the parameters, with
-        its gradients and moments, and fetches the other slices when it needs them [@zero]. Try it
-        with `8000` parameters. `chunk` cuts them into `8` slices, and `adamw_step` takes a step
-        with each slice and returns its moments, `exp_avg` and `exp_avg_sq`. A slice has
-        `8000 / 8 = 1000` parameters and needs `16 * 1000` bytes. For each parameter of the whole
-        model that is `16 * 1000 / 8000 = 2` bytes:
+        on data of its own. Slices are called *sharding* [@zero]. Try it with `8000` parameters:
+        `chunk` cuts them into `8` slices, and `adamw_step` takes a step with each and returns its
+        moments, `exp_avg` and `exp_avg_sq`. A slice of `8000 / 8 = 1000` parameters needs
+        `16 * 1000` bytes. For each parameter of the whole model that is `16 * 1000 / 8000 = 2`
+        bytes:
     """)
     slices = torch.randn(8000).chunk(gpus)
     owned = [nn.Parameter(s.clone()) for s in slices]
     states = [adamw_step(p) for p in owned]
     moments = [s["exp_avg"].nbytes + s["exp_avg_sq"].nbytes for s in states]
-    held = [  # parameter, gradient, two moments
-        p.nbytes + p.nbytes + m for p, m in zip(owned, moments)
+    held = [  # a gradient has the size of its parameter
+        2 * p.nbytes + m for p, m in zip(owned, moments)
     ]  # @inspect held[0] as B
     assert sum(held) == 16 * 8000, \
         "Together, the slices take 16 bytes per parameter."  # @hide
@@ -480,18 +459,16 @@ def pooled_memory_needs_sharded_state() -> None:
     enough = next(fits)  # @hide
     assert enough == 15, \
         "15 GPUs hold the state of 70 billion parameters, fewer do not."  # @hide
-    assert next(c for c in range(1, 99) if sum(state(70, c).values()) <= 0.9 * memory) == 16, \
-        "With a tenth of each GPU kept free, it takes 16."  # @hide
     explore(state, over={"billions": [1, 3, 8, 13, 34, 70, 405], "devices": [1, 2, 4, 8, 16, 32, 128, 1024]},
         at={"billions": 8, "devices": 1}, kind="stack", unit="B", limit=("memory of one H100", memory),
         do="Choose `70` billion parameters. How many GPUs make their state fit, sharded?",
-        see=f"Parameters, gradients and moments of that model are `16 * 70e9` bytes. It takes {enough} GPUs at least, so `16` of the slider. If a tenth of each GPU is [kept free](#lecture_03.checkpointing_lets_a_large_model_fit), it takes all `16`.",
+        see=f"Parameters, gradients and moments of that model are `16 * 70e9` bytes. It takes {enough} GPUs at least, so `16` of the slider.",
         caption="Bytes that each GPU keeps of parameters, gradients and moments, when they are sharded.",
         alt="A bar of parameters, gradients and moments beside the memory of one GPU.")
     misbelief(f"{gpus} H100s can train a model of {pooled / 1e9:.0f} billion parameters.", rf"""
         Without sharding the limit is {replicated / 1e9:.0f} billion, however many GPUs there are.
-        With sharding, {pooled / 1e9:.0f} billion parameters with their gradients and moments fill
-        all memory, and nothing is left for the rest of training.
+        With sharding, {pooled / 1e9:.0f} billion fill all memory, and nothing is left for the rest
+        of training.
     """)
     question(r"""
         In `float32` a parameter, its gradient and its two moments need `4` bytes each. Another kind
@@ -528,15 +505,14 @@ def activations_grow_with_the_batch() -> None:
         A *batch* is the sequences of tokens that pass through a model together. Which memory grows
         with the batch? Not that of parameters, gradients and moments: their number is the same for
         any batch. What grows are the *activations*: results of the forward pass that the backward
-        pass needs, a set for every token. *Autograd*, the part of PyTorch that computes gradients,
-        keeps them.
+        pass needs. They grow because every token has its own. *Autograd*, the part of PyTorch that
+        computes gradients, keeps them.
 
-                `saved_bytes` sends a batch through two layers of `64 * 64` weights, and adds up what
-        autograd keeps: the output of each layer, `64` elements of `4` bytes for each token. The
-        output of the first layer is kept because the gradient of the second layer's weights is
-        computed from it, and the output of the second because the loss, which squares it, needs it
-        again. So with a batch of `8` sequences of `16` tokens autograd keeps `2` outputs of
-        `8 * 16` tokens, of `64` elements, of `4` bytes:
+        Take two layers of `64 * 64` weights. For each token, autograd keeps the output of the
+        first, because the gradient of the second layer's weights is computed from it, and the
+        output of the second, because the loss squares it. An output has `64` elements of `4` bytes.
+        So a token needs `2 * 64 * 4 = 512` bytes, and a batch of `8` sequences of `16` tokens
+        `8 * 16 * 512 = 65536`. `saved_bytes` runs the layers and adds up what autograd keeps:
     """)
     base = saved_bytes(batch=8, seq=16, width=64)  # @inspect base as B
     assert base == 2 * (8 * 16 * 64) * 4, \
@@ -545,16 +521,12 @@ def activations_grow_with_the_batch() -> None:
         "With 16 sequences, autograd keeps twice as much."
     assert saved_bytes(8, 32, 64) == 2 * base, \
         "With 32 tokens a sequence, autograd keeps twice as much."
-    note("Compare that with the `16` bytes that training with AdamW holds for each weight: the weight itself, its gradient and two moments.")
+    note("Compare that with the `2 * 64 * 64` weights, at `16` bytes each for the weight, its gradient and AdamW's two moments:")
     state = 16 * (2 * 64 * 64)  # @inspect state as B
     assert state / base == 2.0, \
         "With 8 sequences, weights, gradients and moments take twice as many bytes as the activations."
     assert saved_bytes(32, 16, 64) == 2 * state, \
         "With 32 sequences, the activations take twice as many bytes as weights, gradients and moments."
-    note(r"""
-        So the `16` bytes per parameter alone do not say how much memory training takes: the batch
-        decides as well.
-    """)
     batches = {
         f"{n} sequences": {"weights, gradients, moments": state / 1024, "activations": saved_bytes(n, 16, 64) / 1024}
         for n in (4, 8, 16, 32)
@@ -588,11 +560,10 @@ def the_roofline_tells_waiting_from_working() -> None:
         Why can a GPU be busy and yet reach a fraction of its peak? Because its arithmetic units
         wait for data: every element has to *move* from the GPU's memory to the units first.
 
-        First by hand. A model generates its answer one token after the other. So for one user it
-        has one token at a time, and multiplies a single vector by each of its matrices. In
-        `bfloat16` a weight has `2` bytes, and is used for `2` FLOPs, a multiplication and an
-        addition: one FLOP for each byte. An H100 does `989.5e12` FLOPs per second, and its memory
-        delivers `3.35e12` bytes [@nvidia-h100]. So while one byte arrives, it could do
+        First by hand. To generate one token, a model multiplies a single vector by each of its
+        matrices. In `bfloat16` a weight has `2` bytes, and is used for `2` FLOPs, a multiplication
+        and an addition: one FLOP for each byte. An H100 does `989.5e12` FLOPs per second, and its
+        memory delivers `3.35e12` bytes [@nvidia-h100]. So while one byte arrives, it could do
         `989.5e12 / 3.35e12 = 295` FLOPs. It does one, and waits the rest of the time.
 
         Three words for that:
@@ -601,8 +572,8 @@ def the_roofline_tells_waiting_from_working() -> None:
         - *intensity*: the FLOPs that an operation does for each byte that it moves;
         - *ridge*: the FLOPs that the GPU can do while one byte arrives, peak divided by bandwidth.
 
-        Below the ridge an operation waits for memory, because it has done its FLOPs before the next
-        byte arrives. As a share of the peak it reaches at most [@roofline]
+        Below the ridge an operation waits for memory, because its FLOPs are done before the next
+        byte arrives. It reaches at most this share of the peak [@roofline]:
 
         [@eq:roof]: $$
         \min\left(1, \frac{\mathrm{intensity}}{\mathrm{ridge}}\right)
@@ -629,37 +600,23 @@ def the_roofline_tells_waiting_from_working() -> None:
     assert per_byte == intensity(1, n, n), "The helper intensity computes the same from the three sides."  # @hide
     reachable = per_byte / ridge  # @inspect reachable as %
     assert 0.0033 < reachable < 0.0034, "One token reaches at most 0.34 % of the peak."  # @hide
-    cache = 50 * 10**6  # @hide
-    assert 2 * cache < w.nbytes < 3 * cache, \
-        "The matrix is too large for the cache of an H100, 50 MB."  # @hide
     note(rf"""
-        Whatever the code, one token at a time reaches at most {reachable:.1%} of the peak, because
-        the matrix has to be read from the GPU's main memory. (It has {w.nbytes / 10**6:.0f} MB, too
-        many for the *cache*, {cache // 10**6} MB of faster memory on the chip [@nvidia-hopper].)
+        Whatever the code, one token at a time reaches at most {reachable:.1%} of the peak.
 
         With more tokens at a time, each weight is still read once, but used for every token: with
         `8` tokens, a weight of `2` bytes is used for `16` FLOPs, `8` for each byte. How many tokens
-        does it take to reach the ridge? `intensity` computes FLOPs per byte from the three sides of
-        a matmul:
+        does it take to reach the ridge? At one FLOP per byte and token, about {ridge:.0f}, and a
+        few more, because vectors and results move as well. `intensity` counts FLOPs per byte from
+        the three sides of a matmul, with all that moves:
     """)
     tokens = next(m for m in range(1, n) if intensity(m, n, n) > ridge)  # @inspect tokens
     assert tokens == 319, "319 tokens at a time no longer wait for memory."
-    note(rf"""
-        Not {ridge:.0f} but {tokens}, because the vectors of the tokens and the results move as
-        well. With $m$ tokens the matmul does $2mn^2$ FLOPs and moves $2(n^2 + 2mn)$ bytes, so its
-        intensity is $m / (1 + 2m/n)$. With `295` tokens that is {intensity(295, n, n):.1f}, below
-        the ridge of {ridge:.1f}; with {tokens} it is {intensity(tokens, n, n):.1f}.
-    """)
-    note(r"""
-        The picture shows this matmul for several numbers of tokens, and an addition `x + y`, which
-        reads two elements, writes one, and does a single FLOP:
-    """)
-    shapes = {"x + y": 1 / (3 * 2), "one token": per_byte}
+    note("The picture shows this matmul for several numbers of tokens:")
+    shapes = {"one token": per_byte}
     shapes |= {f"{m} tokens": intensity(m, n, n) for m in (64, 4096)}  # @unnoticed: arguments swapped: the formula is the same in its three sizes
     reached = {s: min(1, i / ridge) for s, i in shapes.items()}  # @inspect reached as %
     assert 0.21 < reached["64 tokens"] < 0.22, "64 tokens reach at most 21 % of the peak."  # @hide
     assert reached["4096 tokens"] == 1, "4096 tokens can reach the peak."
-    assert 0.00056 < reached["x + y"] < 0.00057, "An addition reaches at most 0.06 % of the peak."  # @hide
     waiting = [name for name, part in reached.items() if part < 1]  # @hide
     figure(plot_roofline(rate, bandwidth, shapes), caption=r"""
         The roofline of an H100 SXM in dense bfloat16: the highest rate for each intensity. On the
@@ -702,6 +659,5 @@ def the_roofline_tells_waiting_from_working() -> None:
         check=312e12 / 2.039e12,
         hint="How many FLOPs can the GPU do while one byte arrives?", unit="FLOP/B", within=0.02, why=r"""
             An operation stops waiting at the ridge, peak over bandwidth: `312e12 / 2.039e12`. That
-            many FLOPs can be done while one byte arrives. The newer H100 needs nearly twice as many
-            FLOPs per byte.
+            many FLOPs can be done while one byte arrives.
         """)

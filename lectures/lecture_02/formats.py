@@ -110,16 +110,15 @@ def a_float_is_three_fields() -> None:
     note(r"""
         What do the bits of a floating-point number say? They form three *fields*: a sign $s$, an
         *exponent* $e$ and a *fraction* $f$. The exponent says between which two powers of two the
-        number lies. The fraction says how far it is from the lower one to the higher one: its bits
+        number lies, and the fraction how far it is from the lower one to the higher one. Its bits
         stand for a half, a quarter, an eighth of the way, and so on. The value is
 
         $$
         (-1)^s \cdot 2^{e-\mathrm{bias}} \cdot (1+f)
         $$
 
-        The *bias* is a fixed number. It is subtracted so that $e$, stored without a sign, can also
-        stand for a negative power. In `float32` the bias is `127`, and the fields have `1`, `8` and
-        `23` bits.
+        The *bias* is a fixed number, subtracted so that $e$, stored without a sign, can also stand
+        for a negative power. In `float32` it is `127`, and the fields have `1`, `8` and `23` bits.
 
         Take `0.15625`. It lies a quarter of the way from $2^{-3}=0.125$ to $2^{-2}=0.25$. It is
         positive, so $s=0$. The power is $-3$, so $e=-3+127=124$. And $f=1/4$, which has the bits
@@ -146,11 +145,6 @@ def a_float_is_three_fields() -> None:
         "With a fraction of a quarter, the formula gives 0.15625."
     decoded = decode(pattern, torch.float32)  # @inspect decoded
     assert decoded == 0.15625, "The formula gives the number back."
-    note(r"""
-        The lowest and the highest exponent are set aside: the lowest for
-        [values near zero](#small_values_vanish_in_float16), where the leading one is left out, and
-        the highest for infinity and *NaN*, "not a number", the result of `0/0`.
-    """)
     question(r"""
         A `float32` has sign `1`, exponent `10000001` and a fraction of `11` followed by zeros.
         Which number is it?
@@ -175,11 +169,11 @@ def a_float_is_three_fields() -> None:
 def float16_spends_little_on_range() -> None:
     """The values of `float16` end at 65504, because its exponent has five bits."""
     note(r"""
-        `float16` needs `2` bytes instead of the `4` of `float32`. What does it give up? Of its
-        bits, one is the sign, `10` are for the fraction, and `5` for the exponent. The
-        [exponent](#a_float_is_three_fields) sets how large a number can be, and with `5` bits the
-        highest power of two is $2^{15}$. With all bits of the fraction set, that makes the largest
-        number, $(2 - 2^{-10}) \cdot 2^{15} = 65504$:
+        `float16` needs `2` bytes instead of the `4` of `float32`. What does it give up? Above all
+        range, because of its bits only `5` are for the [exponent](#a_float_is_three_fields), which
+        sets how large a number can be. With `5` bits the highest power of two is $2^{15}$. With all
+        `10` bits of the fraction set, that makes the largest number,
+        $(2 - 2^{-10}) \cdot 2^{15} = 65504$:
     """)
     assert layout(torch.float16) == (1, 5, 10), \
         "float16 has 1 bit of sign, 5 of exponent and 10 of fraction."
@@ -189,26 +183,18 @@ def float16_spends_little_on_range() -> None:
     assert largest == (2 - 2**-10) * 2**15, \
         "PyTorch gives the same largest number as the formula."
     note(r"""
-        What lies beyond becomes infinity, but not at once. Values of this size are `32` apart, so
-        the next one would be `65536`. What lies less than half way to it is rounded down to
-        `65504`, and the rest becomes infinity. `cast` rounds a number to a format:
+        What lies beyond becomes infinity. The fraction goes in $2^{10}$ steps from $2^{15}$ to the
+        next power of two, so values of this size are `2**15 / 2**10 = 32` apart, and the next one
+        would be `65536`. From half way to it on, numbers become infinity. `cast` rounds a number to
+        a format:
     """)
     gap = 2**15 * torch.finfo(torch.float16).eps  # @hide
     assert gap == 32, "The largest numbers are 32 apart."  # @hide
     assert largest + gap == 65536, "The number after the largest would be 65536."  # @hide
-    rounded = cast(65519, torch.float16)  # @inspect rounded
-    assert rounded == 65504.0, "65519 is rounded down to 65504."
+    assert cast(65519, torch.float16) == 65504, \
+        "65519, less than half way, is rounded down to 65504."
     assert cast(65520, torch.float16) == math.inf, \
         "65520, half way to 65536, becomes infinity."
-    note(r"""
-        At the other end, the smallest positive `float16` is $2^{-24}$, and half of it
-        [is rounded to zero](#small_values_vanish_in_float16):
-    """)
-    smallest = 2.0**-24  # @inspect smallest
-    assert cast(smallest, torch.float16) == 2**-24, \
-        "float16 holds the number 2**-24."
-    assert cast(smallest / 2, torch.float16) == 0.0, \
-        "Half of 2**-24 becomes zero."  # @zero: it underflows
     question("Which number of `float16` comes right before the largest, `65504`?",
              answer=(torch.tensor(largest, dtype=torch.float16).view(torch.int16) - 1)
              .view(torch.float16).item(),
@@ -226,30 +212,30 @@ def small_values_vanish_in_float16() -> None:
     """A gradient of `1e-8` is zero in `float16`."""
     note(r"""
         How small may a number be before a format turns it into zero? In training, a *gradient* says
-        by how much each weight should change, and gradients of `1e-8` occur [@micikevicius2018].
+        how the loss changes with each weight, and gradients of `1e-8` occur [@micikevicius2018].
         `cast` rounds such a gradient to the format `float16`:
     """)
     gone = cast(1e-8, torch.float16)  # @inspect gone
     assert gone == 0.0, "The gradient is zero, without an error or a warning."  # @zero: it underflows
     note(r"""
-        The cause is the spacing of the values. The `1 + 5 + 10` bits of `float16` are
-        [sign, exponent and fraction](#a_float_is_three_fields), and its bias is `2**4 - 1 = 15`.
-        For values near zero the exponent is the lowest, and the leading one is left out. The value
-        is then $2^{1-15} \cdot f$, and is called *subnormal*. The last bit of $f$ counts $2^{-10}$,
-        so these values are $2^{-14} \cdot 2^{-10} = 2^{-24}$ apart.
+        The cause is the spacing of the values. In `float16` the
+        [exponent](#a_float_is_three_fields) has `5` bits and the fraction $f$ `10`. The lowest
+        power of two is $2^{-14}$. Below it the format has only equal steps down to zero, the
+        *subnormal* values $2^{-14} \cdot f$. The last bit of $f$ counts $2^{-10}$, so a step is
+        $2^{-14} \cdot 2^{-10} = 2^{-24}$.
 
-        A number between two of them is rounded to the nearer one. So everything up to half of that
-        distance, $2^{-25}$, becomes zero. (Half itself is a tie, and goes to zero.) In decimals
-        `2**-25 = 2.98e-8`, and `1e-8` is only a third of that. `.half()` rounds a tensor to
-        `float16`. Here are $2^{-24}$, $2^{-25}$, the next larger number of `float32`, and the
-        gradient:
+        A number between two values is rounded to the nearer one, so what is smaller than half a
+        step becomes zero. Half a step is `2**-25 = 2.98e-8`, and `1e-8` is only a third of that.
+        `.half()` rounds a tensor to `float16`. Compare `5e-8`, which is more than half a step, with
+        the gradient:
     """)
-    above = 2**-25 + 2**-48  # the next float32 after 2**-25
-    small = torch.tensor([2**-24, 2**-25, above, 1e-8]).half()  # @inspect small as bits
-    assert small.tolist() == [2**-24, 0, 2**-24, 0], \
-        "2**-25 becomes zero, the number after it does not; 1e-8 does."
+    small = torch.tensor([5e-8, 1e-8]).half()  # @inspect small as bits
+    assert small.tolist() == [2**-24, 0], \
+        "5e-8 is rounded up to one step, and 1e-8 down to zero."
 
     note("In the picture, each step of the stairs is one value of `float16`:")
+    assert layout(torch.float16) == (1, 5, 10), \
+        "float16 has 5 bits of exponent and 10 of fraction."  # @hide
     unit = 2.0**-24  # @hide
     xs = [unit * i / 100 for i in range(-50, 451)]  # @hide
     ys = [cast(x, torch.float16) for x in xs]  # @hide
@@ -283,10 +269,10 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     note(r"""
         `bfloat16` has `16` bits, as `float16` has. How can it keep a gradient of `1e-8`, which
         `float16` turns into zero? It keeps the first `16` bits of a `float32`: the sign, the whole
-        exponent, and the first bits of the fraction. The exponent decides how small and how large a
-        number may be. So `bfloat16` has the range of `float32`. Of its `16` bits it gives `8` to
-        the exponent, and `float16` gives only `5`. In return `bfloat16` has only `7` bits of
-        fraction, so fewer digits. `bits` returns the bits of a number in a format:
+        exponent of `8` bits, and `7` bits of the fraction. The exponent decides how small and how
+        large a number may be, so `bfloat16` has the range of `float32`. `float16` gives only `5`
+        bits to the exponent and `10` to the fraction: less range, more digits. `bits` returns the
+        bits of a number in a format:
     """)
     top = bits(0.15625, torch.bfloat16)  # @inspect top
     full = bits(0.15625, torch.float32)  # @inspect full
@@ -331,10 +317,9 @@ def bfloat16_is_the_top_half_of_float32() -> None:
 def bfloat16_has_the_exponents_of_float32() -> None:
     """`bfloat16` has the exponents of `float32`, but not quite its range."""
     note(r"""
-        How large and how small may an element of a format be? `torch.finfo` says. `max` is the
-        largest number, `smallest_normal` the smallest positive one with all of its digits, and
-        `eps` the gap between one and the next number. Count the powers of ten, called *decades*,
-        from the smallest normal number to the largest:
+        How large and how small may an element of a format be? `torch.finfo` says: `max` is the
+        largest number, and `smallest_normal` the smallest positive one with all of its digits.
+        Count the powers of ten, called *decades*, from the smallest normal number to the largest:
     """)
     limits = [torch.finfo(d) for d in FORMATS]
     decades = [round(math.log10(f.max / f.smallest_normal), 1) for f in limits]  # @inspect decades
@@ -360,29 +345,26 @@ def bfloat16_has_the_exponents_of_float32() -> None:
     slip = round(math.log10(1.17549e38 / true))  # @hide
     assert slip == 76, "Without its minus sign, the smallest normal bfloat16 is 76 powers of ten too large."  # @hide
     figure(decades_figure(FORMATS), caption=r"""
-        From the smallest normal number of a format to its largest. The labels count decades:
-        bfloat16 reaches as far as float32 in half the bytes, and float16 little more than a tenth
-        as far.
+        From the smallest normal number of a format to its largest. The labels count decades.
     """, alt=rf"""
         Horizontal bars on an axis of powers of ten. float32 and bfloat16 span about
         {decades[0]:.0f} decades around one; float16 and float8 E5M2 about nine, float8 E4M3 four
         and a half.
     """)
     note(r"""
-        `bfloat16` and `float32` have the same exponents, `8` bits each, but `bfloat16` has fewer
-        bits of fraction, so it does not reach quite as far at either end. At the top, `3.4e38` fits
-        into `float32` and becomes infinity in `bfloat16`. At the bottom, below the smallest normal
-        number $2^{-126}$ that both share, lie *subnormal* numbers in equal steps down to zero. The
-        fraction sets the step: $2^{-126-23}=2^{-149}$ in `float32`, $2^{-126-7}=2^{-133}$ in
-        `bfloat16`. `cast` rounds to a format:
+        `bfloat16` and `float32` have the same exponents, `8` bits each. But `bfloat16` has fewer
+        bits of fraction, so it does not reach quite as far down. Below the smallest normal number
+        $2^{-126}$ lie *subnormal* numbers, in equal steps down to zero. The fraction sets the step:
+        $2^{-126-23}=2^{-149}$ in `float32`, $2^{-126-7}=2^{-133}$ in `bfloat16`. `cast` rounds to a
+        format:
     """)
     wide, narrow = torch.finfo(torch.float32), torch.finfo(torch.bfloat16)
-    ratio = narrow.max / wide.max  # @inspect ratio
+    ratio = narrow.max / wide.max  # @hide
     assert 0.9960 < ratio < 0.9962, \
-        "The largest bfloat16 is 0.9961 times the largest float32."
-    held, lost = cast(3.4e38, torch.float32), cast(3.4e38, torch.bfloat16)
+        "The largest bfloat16 is 0.9961 times the largest float32."  # @hide
+    held, lost = cast(3.4e38, torch.float32), cast(3.4e38, torch.bfloat16)  # @hide
     assert held < lost == math.inf, \
-        "3.4e38 is finite in float32, and infinite in bfloat16."
+        "3.4e38 is finite in float32, and infinite in bfloat16."  # @hide
     assert narrow.smallest_normal == wide.smallest_normal == 2**-126, \
         "The smallest normal number is the same in both."
     assert cast(2**-149, torch.float32) == 2**-149, "float32 holds 2**-149."
@@ -392,12 +374,11 @@ def bfloat16_has_the_exponents_of_float32() -> None:
     assert times == 65536.0, "The smallest bfloat16 is 65536 times the smallest float32."  # @hide
     misbelief("bfloat16 has the same dynamic range as float32.", rf"""
         It has the same *exponents*. But its largest number is {1 - ratio:.1%} smaller, and its
-        smallest is {times:,.0f} times as large. This matters only at the edges, as for `3.4e38`.
+        smallest is {times:,.0f} times as large.
     """)
     note(r"""
-        The name is short for *Brain floating point*, after Google Brain [@wang2019]. The format is
-        often dated to `2018` [@cs336], but Google's second TPU, at work in `2017`, already
-        multiplied in it [@norrie2021].
+        The format is often dated to `2018` [@cs336], but Google's second TPU, at work in `2017`,
+        already multiplied in it [@norrie2021].
     """)
     question(r"""
         The subnormal numbers of `bfloat16` are $2^{-133}$ apart, and lie between zero and
@@ -418,8 +399,8 @@ def bfloat16_has_the_exponents_of_float32() -> None:
 def bfloat16_is_much_coarser() -> None:
     """`bfloat16` has between two and three significant digits."""
     note(r"""
-        `bfloat16` has the range of `float32` in half the bits, and fewer digits. How coarse is it?
-        The measure is the *machine epsilon*: the gap between `1` and the next larger number.
+        `bfloat16` has the range of `float32` in half the bits. How coarse is it in return? The
+        measure is the *machine epsilon*: the gap between `1` and the next larger number.
         `torch.finfo` knows it for each format:
     """)
     three = torch.float32, torch.float16, torch.bfloat16
@@ -432,24 +413,20 @@ def bfloat16_is_much_coarser() -> None:
     against_full = coarse / eps[torch.float32]  # @hide
     assert against_full == 65536.0, "That is 65536 times as coarse as float32."  # @hide
     note(r"""
-        The fraction of a `bfloat16` has `7` bits. A float is
-        $\pm(1 + \text{fraction}) \cdot 2^{\text{power}}$. The leading one is not stored, so there
-        are `7 + 1 = 8` binary digits. With eight binary digits one can write every integer below
-        $2^8 = 256$. And `256` itself, a power of two, needs a single digit that is not zero. So
-        `bfloat16` has every integer up to `256`. `cast` rounds a number to the format; `count` is
-        the last integer before the first that is rounded away. In decimal digits that is
-        $\log_{10} 256 = 2.4$, because $10^{2.4}$ is about `256`:
+        Which integers does it have? Its fraction has `7` bits, so from one power of two to the next
+        it goes in $2^7 = 128$ equal steps. From `128` to `256` such a step is `128 / 128 = 1`. So
+        `bfloat16` has every integer up to `256`. In decimal digits that is $\log_{10} 256 = 2.4$,
+        because $10^{2.4}$ is about `256`. `cast` rounds a number to the format; `lost` is the first
+        integer that comes out as another:
     """)
     bits_of_fraction = layout(torch.bfloat16)[2]  # @hide
     assert bits_of_fraction == 7, "The fraction has 7 bits."  # @hide
-    whole = (n for n in range(999) if cast(n, torch.bfloat16) != n)
-    count = next(whole) - 1  # @inspect count
-    assert count == 2 ** (7 + 1) == 256, \
+    lost = next(n for n in range(999) if cast(n, torch.bfloat16) != n)  # @inspect lost
+    assert lost == 256 + 1, \
         "bfloat16 has every integer up to 256, and rounds 257."
-
-    digits = math.log10(count)  # @inspect digits
+    digits = math.log10(256)  # @hide
     assert 2.40 < digits < 2.41, "A bfloat16 has 2.4 significant decimal digits."  # @hide
-    note("From `256` to `512` the fraction goes in $2^7 = 128$ equal steps, so each step is `256 / 128 = 2`, and the number after `256` is `258`. The sum `256 + 1` lies halfway between them. Such a tie goes to the number whose last bit is zero, here back to `256`:")
+    note("From `256` to `512` a step is `256 / 128 = 2`, so the number after `256` is `258`. The sum `256 + 1` lies halfway between them. Such a tie goes to the number whose last bit is zero, here back to `256`:")
     total = torch.tensor(256.0, dtype=torch.bfloat16) + 1  # @inspect total as bits
     assert total.item() == 256, "Adding one to 256 does nothing."
     after = torch.tensor(258.0, dtype=torch.bfloat16)  # @inspect after as bits
@@ -525,18 +502,18 @@ def numbers_between(  # @stepover
 def five_formats_on_one_line() -> None:
     """Between the numbers of a format there are gaps, and they grow with the numbers."""
     note(rf"""
-        A format has only some of all numbers, and between them there are gaps. What lies in a gap
-        is rounded to the nearer end. How wide are the gaps? In `bfloat16` the fraction has
+        A format has only some of all numbers. What lies in a gap between two of them is rounded to
+        the nearer end. How wide are the gaps? In `bfloat16` the fraction has
         {layout(torch.bfloat16)[2]} bits, so from one power of two to the next there are $2^7 = 128$
         equal steps. From `1` to `2` each is `1 / 128`. From `2` to `4` the same number of steps
-        cover twice the distance, so each is `2 / 128`. From `256` to `512` each is `256 / 128 = 2`.
-        So the gaps double at each power of two.
+        covers twice the distance, so each is `2 / 128`. So the gaps double at each power of two:
+        from `256` to `512` each is `256 / 128 = 2`.
 
-        Take `257`. `bfloat16` has `256` and `258`, so `257` is rounded, and the error is one in
-        `257`, about {100 / 257:.1f} %. In `float16` the fraction has {layout(torch.float16)[2]}
-        bits, three more, so the gaps are an eighth as wide, `2 / 8 = 1 / 4`, and `257` is one of
-        its numbers. The *float8* formats have one byte: E4M3 has {layout(E4M3)[2]} bits of fraction
-        and E5M2 {layout(E5M2)[2]}, so their gaps are far wider:
+        Take `257`. `bfloat16` has `256` and `258`, so `257` is rounded, and is off by
+        {100 / 257:.1f} %. In `float16` the fraction has {layout(torch.float16)[2]} bits, three
+        more, so there are `2**3 = 8` times as many steps, of `2 / 8 = 1 / 4`, and `257` is one of
+        its numbers. Two formats have one byte, E4M3 with {layout(E4M3)[2]} bits of fraction and
+        E5M2 with {layout(E5M2)[2]}; their gaps are far wider:
     """)
     stored = {name: cast(257, dtype) for name, dtype in NAMES.items()}  # @inspect stored
     assert [*stored.values()] == [256, 257, 257, 256, 256], \
@@ -601,8 +578,8 @@ def one_byte_comes_in_two_formats() -> None:
         How can a float fit into one byte? One of its bits is the sign; exponent and fraction share
         the other seven. GPUs compute with two ways to share them, and the names say how: `E4M3` has
         `4` bits of exponent and `3` of *mantissa*, another word for the fraction. `E5M2` has `5`
-        and `2`. A byte has only `256` patterns, so every value can be listed: count through the
-        patterns, and let `view` read each as a float:
+        and `2`. A byte has only `256` patterns, so list every value: let `view` read each pattern
+        as a float:
     """)
     fields = layout(E4M3), layout(E5M2)  # @hide
     assert fields == ((1, 4, 3), (1, 5, 2)), "E4M3 has 4 bits of exponent and 3 of fraction, E5M2 5 and 2."  # @hide
@@ -656,8 +633,8 @@ def one_byte_is_for_storing_and_multiplying() -> None:
     """Floats of one byte are for storing and for matmuls, not for other arithmetic."""
     note(r"""
         `E4M3` is a float of [one byte](#one_byte_comes_in_two_formats). Can one compute with it as
-        with any other? Hardly. PyTorch has no addition for it. (`message_of` runs a call and
-        returns its error.)
+        with any other? No: PyTorch has no addition for it. (`message_of` runs a call and returns
+        its error.)
     """)
     x = torch.ones(2, dtype=E4M3)  # @inspect x
     refused = message_of(lambda: x + x)  # @inspect refused
@@ -667,10 +644,10 @@ def one_byte_is_for_storing_and_multiplying() -> None:
     assert y.float().tolist() == [2.0, 2.0], "One plus one is two."
     assert y.dtype == x.dtype, "The result is in E4M3 again."  # @hide
     note(r"""
-        What such a format is made for is the matmul. GPUs of the generation of the H100, called
-        Hopper, multiply `E4M3` and `E5M2` and add up in a format of higher precision
-        [@nvidia-hopper]. The generation before, with the A100, cannot. `peak` looks up the peak of
-        a GPU for a format, and gives `None` where there is none:
+        What such a format is made for is the matmul, because there the GPU adds up in a format of
+        higher precision [@nvidia-hopper]. An H100 multiplies `E4M3` and `E5M2`; the older A100
+        cannot. `peak` looks up the peak of a GPU for a format, and gives `None` where there is
+        none:
     """)
     hopper = peak(CARDS["H100 SXM"], "float8")  # @inspect hopper as FLOP/s
     ampere = peak(CARDS["A100 SXM 80GB"], "float8")  # @inspect ampere
@@ -682,16 +659,6 @@ def one_byte_is_for_storing_and_multiplying() -> None:
         [@micikevicius2022], and became a specification of the Open Compute Project, OFP8, in `2023`
         [@ofp8].
     """)
-    note(r"""
-        What is too large for a format of one byte? `E5M2` has a pattern for infinity, `E4M3` has
-        none. Newer releases of PyTorch turn a value that is too large for `E4M3` into its largest,
-        `448`; older ones turned it into NaN on a CPU [@pytorch-saturate], and other libraries do
-        one or the other, as the specification allows [@ofp8; @ml-dtypes]. `clamp(-448, 448)` before
-        the cast gives the same everywhere:
-    """)
-    clamped = torch.tensor([500.0, -1e6, 300.0]).clamp(-448, 448).to(E4M3)
-    assert clamped.tolist() == [448.0, -448.0, 288.0], \
-        "500 and -1e6 become 448 and -448, and 300 is rounded to 288."
     question(r"""
         Two `E4M3` tensors of `1000` elements are added by way of `float32` copies. How many bytes
         do the two copies and their `float32` sum take together, before the cast back?
@@ -730,11 +697,10 @@ def a_running_sum_stalls() -> None:
     assert in_float32 == 4000, "In float32 the total is exact."  # @hide
     note(r"""
         In `bfloat16` the total stops at `256`, and no error says so, because beyond `256` the
-        values of `bfloat16` are `2` apart. Adding `1` leads to the middle of this gap. From the
-        middle one rounds to the neighbour whose last bit is zero, which is `256`, every time.
-        `float16` has `10 + 1 = 11` binary digits, so its values are `2` apart only beyond
-        $2^{11} = 2048$, where its total stops. In `float32` the gaps are still far smaller, and the
-        total is exact. See it in the picture:
+        values of `bfloat16` are `2` apart. Adding `1` leads to the middle of this gap, and the
+        middle is rounded to the neighbour whose last bit is zero, which is `256`, every time.
+        `float16` has `3` more bits of fraction, so its values are `2` apart only beyond
+        `2**3 * 256 = 2048`, where its total stops. In `float32` the gaps are far smaller:
     """)
 
     def totals(count: int, term: float) -> dict[str, float]:  # @hide
@@ -765,11 +731,6 @@ def a_running_sum_stalls() -> None:
     assert terms.dtype == torch.bfloat16, "The terms are in bfloat16."  # @hide
     assert at_once == 1000, "PyTorch's sum of the 1000 terms is 1000."
 
-    note(r"""
-        So long sums are kept in `float32`. This is one of three ways in which low-precision formats
-        spoil a training; the others are [vanished gradients](#small_values_vanish_in_float16) and
-        [lost updates](#small_updates_are_lost).
-    """)
     question("A total stops growing where the term is half of the gap to the next number. In `float16`, adding `1` again and again stops at `2048`, and gaps double with every power of two. Where does the total stop if `4` is added instead?",
              answer=running_sum(4.0, 4000, torch.float16),
         wrong={
@@ -859,10 +820,9 @@ def rounding_at_random_saves_them() -> None:
     note(r"""
         A weight of `1` in `bfloat16` [loses every update](#small_updates_are_lost) of `-0.001`: the
         next number below is `1/256` away, and an update of a quarter of that is rounded back. Must
-        the weight be kept in `float32` then? No, there is another way: round up or down *at random*
-        [@gupta2015]. What lies a quarter of the way to the next number is rounded to it in a
-        quarter of all cases. So most updates have no effect, and some take the weight to the next
-        number. On average, they arrive.
+        the weight be kept in `float32` then? No: round up or down *at random* [@gupta2015]. What
+        lies a quarter of the way to the next number is rounded to it in a quarter of all cases. So
+        most updates have no effect, and some take the weight a whole step. On average, they arrive.
 
         `round_randomly` rounds so. Give `1000` updates of `-0.001` to `4096` weights of `1`, which
         should end at zero:
@@ -878,8 +838,8 @@ def rounding_at_random_saves_them() -> None:
     assert 0.038 < spread < 0.044, "The weights end about 0.04 around zero."
     misbelief("Parameters and optimizer state must be float32, or training is unstable.", r"""
         What fails in a low-precision format is that small updates get lost. Random rounding saves
-        them, as the run above shows, and so does a copy in `float32`. And optimizers whose state
-        takes one byte a number train well [@dettmers2022].
+        them, as the run above shows. And optimizers whose state takes one byte a number train well
+        [@dettmers2022].
     """)
     question(r"""
         `1000` weights are exactly `4` in `bfloat16`, and the next number below is `1/64` away. An
@@ -900,10 +860,10 @@ def rounding_at_random_saves_them() -> None:
 def scaling_the_loss_saves_small_gradients() -> None:
     """Multiply the loss by a large number, and small gradients survive in `float16`."""
     note(r"""
-        A gradient of `1e-8` [becomes zero in `float16`](#small_values_vanish_in_float16), whose
-        smallest positive number is larger. How can one train in this format? First see it happen.
-        `w` is a weight in `float32`. The model uses a `float16` copy of it, made by `w.half()`. The
-        loss is computed in `float32` (by `.float()`) as `1e-8` times this copy, so the gradient is
+        A gradient of `1e-8` [becomes zero in `float16`](#small_values_vanish_in_float16), because
+        it is less than half of the smallest value there. How can one train in this format? First
+        see it happen. `w` is a weight in `float32`. The model uses a `float16` copy of it,
+        `w.half()`. The loss, in `float32` again, is `1e-8` times this copy, so the gradient is
         `1e-8`. On its way back to `w` it passes through `float16`, and becomes zero:
     """)
     w = torch.tensor([1.0], requires_grad=True)  # @unnoticed: 1.0: the gradient is the same at any weight
@@ -912,10 +872,10 @@ def scaling_the_loss_saves_small_gradients() -> None:
     assert w.grad.item() == 0.0, "The gradient of w is zero."  # @zero: it underflows
     note(r"""
         The fix is *loss scaling* [@micikevicius2018]. Multiply the loss by a large number before
-        the backward pass. Then each gradient is that many times as large, and survives. Divide the
-        gradients by the same number in `float32` afterwards. PyTorch's `GradScaler` does both:
-        `scale` multiplies the loss, at first by $2^{16}=65536$, and `unscale_` divides the
-        gradients:
+        the backward pass. Then each gradient is that many times as large, because it is
+        proportional to the loss, and survives: `65536 * 1e-8 = 6.6e-4`. Afterwards divide the
+        gradients by the same number, in `float32`. PyTorch's `GradScaler` does both: `scale`
+        multiplies the loss, at first by $2^{16}=65536$, and `unscale_` divides the gradients:
     """)
     scaler = torch.amp.GradScaler("cpu")
     optimizer = torch.optim.SGD([w], lr=0.1)  # @unnoticed: 0.1, lr= dropped: no step is taken
@@ -930,8 +890,7 @@ def scaling_the_loss_saves_small_gradients() -> None:
     assert recovered == by_hand, \
         "Scaling, casting to float16 and dividing by hand gives the same gradient."
     note(r"""
-        Scaled too much, a gradient overflows instead. Then `GradScaler` skips the step and lowers
-        its factor. `bfloat16` needs no scaling, because
+        `bfloat16` needs no scaling, because
         [it holds `1e-8`](#bfloat16_is_the_top_half_of_float32).
     """)
     question(r"""
@@ -948,29 +907,25 @@ def scaling_the_loss_saves_small_gradients() -> None:
 def autocast_chooses_for_each_operation() -> None:
     """Mixed precision chooses a format for each operation."""
     note(r"""
-        Which parts of a training step can be computed in `bfloat16`? It takes half the bytes of
+        Which parts of a training step can be computed in `bfloat16`? It needs half the bytes of
         `float32`, and a GPU multiplies it many times as fast. Matmuls lose little by it, because
         their inputs are rounded once and the GPU adds up in `float32`. What adds up *in* `bfloat16`
-        loses much, because [long sums stall](#a_running_sum_stalls) there, and
-        [small updates are lost](#small_updates_are_lost).
+        loses much, because [long sums stall](#a_running_sum_stalls) and
+        [small updates are lost](#small_updates_are_lost) there.
 
         So *mixed precision* chooses a format for each operation. In PyTorch `torch.autocast` does:
 
         - parameters stay in `float32`;
         - matmuls have their inputs rounded to `bfloat16`;
         - a loss, which is a long sum, is computed in `float32`;
-        - a *softmax*, which turns values into shares that sum to one, is a sum as well. On a GPU
-          autocast computes it in `float32` [@pytorch-amp]. On a CPU, as here, it keeps the format
-          of its input, so convert that by hand: `torch.softmax(product.float(), -1)`;
         - most other operations keep the format of their input.
 
-        Run one of each kind:
+        Run a matmul and a loss:
     """)
     x, target = torch.randn(4, 8), torch.randn(4, 8)
     layer = nn.Linear(8, 8)  # @unnoticed: 8: any width
     with torch.autocast("cpu", dtype=torch.bfloat16):  # @unnoticed: dtype= dropped: the default on a CPU
         product = layer(x)  # @inspect product.dtype
-        shares = torch.softmax(product, dim=-1)  # @inspect shares.dtype
         loss = nn.functional.mse_loss(product, target)  # @inspect loss.dtype
         q = x.view(1, 1, 4, 8)  # @hide
         attended = nn.functional.scaled_dot_product_attention(q, q, q)  # @hide
@@ -978,8 +933,6 @@ def autocast_chooses_for_each_operation() -> None:
         "The matmul of the layer is in bfloat16."
     assert attended.dtype == torch.bfloat16, "The products of attention are in bfloat16."  # @hide
     assert loss.dtype == torch.float32, "The loss is computed in float32."
-    assert shares.dtype == product.dtype, \
-        "On a CPU, softmax keeps the format of its input, bfloat16."
     note(r"""
         And what is stored for each weight, the parameter and its gradient? Both are in `float32`,
         because the optimizer adds small updates to the parameter, and backward passes add up parts
@@ -995,10 +948,8 @@ def autocast_chooses_for_each_operation() -> None:
     assert torch.equal(gradient, digits), \
         "The gradient has only the digits of a bfloat16: its matmul was in bfloat16."  # @hide
     note(r"""
-        So the rule of thumb: run matmuls in `bfloat16`. (That includes those of *attention*, which
-        computes from every pair of tokens how much one matters for the other.) Keep in `float32`
-        what adds up many values: losses, long sums, softmax, and the weights that the optimizer
-        updates.
+        So the rule of thumb: run matmuls in `bfloat16`. Keep in `float32` what adds up many values:
+        losses, long sums, and the weights that the optimizer updates.
     """)
     question(r"""
         A linear layer with `8` inputs and `32` outputs has `8 * 32` weights. `4` rows pass through

@@ -37,13 +37,13 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
         memory, and a new tensor is in the memory of the CPU, so the matrices have to be copied
         first. Which takes longer, the copies or the matmul?
 
-        First by hand. A matmul of two $n \times n$ matrices does `2` FLOPs (a multiplication and an
-        addition) for each of $n \times n \times n$ terms. Three matrices cross the link between CPU
-        and GPU, two on the way there and the result on the way back, with `2` bytes for each
-        `bfloat16` element. With $n = 1000$ that is `2 * 1000**3` FLOPs and `3 * 1000**2 * 2` bytes.
-        An H100 does `989.5e12` FLOP/s, and its PCIe link carries `64e9` bytes per second in each
-        direction [@nvidia-h100]. So the arithmetic takes `2e9 / 989.5e12` s, about `2` µs, and the
-        copies `6e6 / 64e9` s, `94` µs.
+        First by hand, with $1000 \times 1000$ matrices. The matmul does `2` FLOPs, a multiplication
+        and an addition, for each of `1000**3` terms: `2 * 1000**3 = 2e9` FLOPs. Three matrices
+        cross the link between CPU and GPU, two on the way there and the result on the way back,
+        with `2` bytes for each `bfloat16` element: `3 * 1000**2 * 2 = 6e6` bytes. An H100 does
+        `989.5e12` FLOP/s, and its PCIe link carries `64e9` bytes per second in each direction
+        [@nvidia-h100]. So the arithmetic takes `2e9 / 989.5e12` s, about `2` µs, and the copies
+        `6e6 / 64e9` s, `94` µs.
     """)
     x = torch.zeros(4, 8)  # @hide
     assert x.device == torch.device("cpu"), "A new tensor is on the CPU."  # @hide
@@ -64,8 +64,8 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
     assert [round(t * 1e6) for t in by_hand] == [2, 94], \
         "With 1000 rows and columns, 2 µs of arithmetic wait for 94 µs of copies."
     note(r"""
-        The arithmetic grows with $n^3$ and the copies with $n^2$, so the ratio improves in
-        proportion to $n$. How large must the matrices be until arithmetic takes as long as the
+        With $n$ rows and columns, the arithmetic grows with $n^3$ and the copies only with $n^2$,
+        because each copied element is used $n$ times. When does arithmetic take as long as the
         copies? $2n^3/\text{rate} = 6n^2/\text{link}$ gives
 
         $$
@@ -77,8 +77,6 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
         "At this size arithmetic and copies take the same time."
     assert round(even, -2) == 46400, \
         "The matrices need about 46,400 rows and columns."
-    per_byte = rate / link  # @hide
-    assert 15460 < per_byte < 15462, "In the time of a byte the GPU does 15,461 FLOPs."  # @hide
     sizes = [2.0**k for k in range(8, 19)]  # @hide
     lines = {"copies": [copies(n) for n in sizes], "arithmetic": [arithmetic(n) for n in sizes]}  # @hide
     figure(curves(sizes, lines, "rows and columns", "seconds", log=True), caption=r"""
@@ -90,16 +88,10 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
     """)
     note(rf"""
         A matrix of that size has `46400**2 * 2` bytes, {2 * even**2 / 1e9:.1f} GB, and no layer has
-        one. The copies take longer because the GPU does `989.5e12 / 64e9`, {per_byte:,.0f} FLOPs,
-        in the time in which one byte crosses the link. So a training program copies the weights
-        *once*, and leaves everything on the GPU that is computed from them: activations, gradients,
-        the optimizer's state. In each step only the tokens are copied, a few bytes for each.
-
-        In code: `device = "cuda" if torch.cuda.is_available() else "cpu"` at the start,
-        `.to(device)` once for the model and once for each batch. `.to` copies nothing if the tensor
-        is on the device already.
+        one. So a training program copies the weights *once*, and leaves everything on the GPU that
+        is computed from them: activations, gradients, the optimizer's state. In each step only the
+        tokens are copied, a few bytes for each.
     """)
-    assert x.to("cpu") is x, "x is on the CPU already, so .to returns x itself."  # @hide
     question(r"""
         A step uses `8` sequences of `8192` token ids, `8` bytes each, and a model of `8` billion
         `bfloat16` weights. Suppose that a program copied the weights to the GPU in every step, as
@@ -124,10 +116,9 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
     note(r"""
         Why does a GPU report more memory than your tensors have bytes? Because PyTorch hands out
         the memory of a GPU in blocks of `512` bytes, and a tensor takes whole blocks
-        [@pytorch-allocator]. So the bytes of a tensor are rounded up to the next multiple of `512`.
-        In `float32`, `4` bytes each, a matrix of `10 * 10` elements has `400` bytes and takes
-        `512`; one of `33 * 33` has `4356` and takes `9 * 512 = 4608`. The code computes that for
-        square matrices of four sizes:
+        [@pytorch-allocator]. In `float32`, a matrix of `10 * 10` elements has `10 * 10 * 4 = 400`
+        bytes and takes a block of `512`; one of `33 * 33` has `33 * 33 * 4 = 4356` and takes `9`
+        blocks, `9 * 512 = 4608`. The code computes that for square matrices of four sizes:
     """)
     block, sides = 512, (1, 10, 32, 33)
     asked = [side * side * 4 for side in sides]
