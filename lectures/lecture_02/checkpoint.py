@@ -37,23 +37,23 @@ def a_long_run_saves_by_the_clock() -> None:
         *checkpoint*. How often should it save?
 
         First by hand. A run dies every `100` minutes, and a save takes `2`. Saving every `20`
-        minutes costs `2 / 20`, a tenth of the time. When the run dies, the work since the last save
-        is lost, on average half of `20` minutes, in every `100`: another tenth. Saving every `10`
-        minutes would cost `2 / 10` and lose `5 / 100`; every `40` minutes, `2 / 40` and `20 / 100`.
-        Both make a quarter of all time instead of a fifth.
+        minutes costs `2 / 20 = 0.1` of the time. When the run dies, the work since the last save is
+        lost, on average half of `20` minutes, in every `100`: `10 / 100 = 0.1` again. Together that
+        is `0.1 + 0.1 = 0.2`. Saving every `10` minutes would cost and lose
+        `2 / 10 + 5 / 100 = 0.25`, and every `40` minutes `2 / 40 + 20 / 100 = 0.25`.
 
         In letters: a save of $s$ minutes every $t$ minutes costs the share $s/t$. A run that dies
-        every $m$ minutes loses the share $t/(2m)$. The first falls with $t$ and the second grows,
-        and their product does not depend on $t$. So the sum is smallest where both are equal
-        [@young1974], because two numbers with a fixed product have the smallest sum when they are
-        equal:
+        every $m$ minutes loses the share $t/(2m)$. The sum is smallest where both are equal
+        [@young1974], because their product, $s/(2m)$, does not depend on $t$, and two numbers with
+        a fixed product have the smallest sum when they are equal:
 
         $$
         \frac{s}{t} = \frac{t}{2m} \quad\Rightarrow\quad t = \sqrt{2\,s\,m}
         $$
 
         Now a real run. In `54` days of training its largest model, the Llama 3 team counted `419`
-        unexpected interruptions [@llama3]. Suppose that a save takes `1` minute:
+        unexpected interruptions [@llama3], one in `54 * 24 * 60 / 419 = 186` minutes. Suppose that
+        a save takes `1` minute:
     """)
     by_hand = [round(2 / t + t / 2 / 100, 2) for t in (10, 20, 40)]  # @hide
     assert by_hand == [0.25, 0.2, 0.25], "Of the three intervals, 20 minutes lose least."  # @hide
@@ -86,33 +86,6 @@ def a_long_run_saves_by_the_clock() -> None:
             rarer they are, lost work costs more. Their sum is a wide bowl, whose lowest point is
             marked where the two cross.
         """)
-    note(r"""
-        A death costs more than lost work: somebody or something has to notice it, replace the
-        machine and start the run again. With `10` minutes for that, another `10` minutes are gone
-        each time. The best interval stays the same, because the time to restart does not depend on
-        it:
-    """)
-    restart = 10 / between  # @inspect restart as %
-    assert round(share + restart, 3) == 0.158, \
-        "With 10 minutes for detection and restart, 16 % of all time is lost."
-    note(r"""
-        And the time of a save, assumed above, can be estimated. A checkpoint for mixed-precision
-        AdamW holds `2 + 4 + 4 + 4 = 14` bytes per parameter: `2` for the `bfloat16` weight, and `4`
-        each for its `float32` copy and the two moments. The model has `405` billion parameters, and
-        the storage of that team sustains `2` TB per second [@llama3]. So a save can take seconds,
-        if all GPUs write at once, and then the best interval is minutes:
-    """)
-    size = (2 + 4 + 4 + 4) * 405 * 10**9  # @inspect size as B
-    counted = size / 2e12  # @inspect counted as s
-    assert 2.8 < counted < 2.9, \
-        "At 2 TB/s, the checkpoint is written in less than 3 seconds."
-    often = math.sqrt(2 * (counted / 60) * between)  # @inspect often as minutes
-    assert 4.1 < often < 4.3, \
-        "With such saves, the best time between two is 4 minutes."
-    less = counted / 60 / often + often / 2 / between  # @inspect less as %
-    assert round(less, 3) == 0.023, \
-        "Saves and lost work then cost 2.3 % of the time instead of 10 %."
-    assert 94e9 < size / 60 < 95e9, "In a minute, a storage of 94.5 GB/s writes it."  # @hide
     question(r"""
         A faster storage cuts the time of a save to a quarter. By which factor should the interval
         change, and by which factor do saves and lost work together change?
@@ -216,7 +189,7 @@ def a_resumed_run_needs_all_of_its_state() -> None:
     """A checkpoint must hold everything that the next step reads."""
     note(r"""
         What has to be saved so that a training run can be stopped and resumed? Everything that the
-        next step reads. In the run below, that is five parts:
+        next step reads, because it is the steps that change the weights. Here that is five parts:
 
         - `model`: the weights;
         - `optimizer`: the averages that Adam keeps;
@@ -224,9 +197,9 @@ def a_resumed_run_needs_all_of_its_state() -> None:
         - `data`: the state of the random generator that picks the data;
         - `dropout`: that of the generator for *dropout*, which sets randomly chosen values to zero.
 
-        The helper `drift` trains this run twice: once without a break, and once with a stop in the
-        middle, where only the named parts are saved and loaded. It returns how far the weights of
-        the two runs are apart at the end:
+        `drift` trains this run twice: once without a break, and once with a stop in the middle,
+        where only the named parts are saved and loaded. It returns how far the weights of the two
+        runs are apart at the end:
     """)
     parts = ["model", "optimizer", "steps", "data", "dropout"]
     complete = drift(parts)  # @inspect complete
@@ -235,7 +208,7 @@ def a_resumed_run_needs_all_of_its_state() -> None:
 
     misbelief("A checkpoint is the model and the optimizer.", rf"""
         Those are two of {len(parts)} parts. With these alone the run goes on without an error, but
-        it ends with other weights: the learning rate begins anew, and other data are drawn.
+        it ends with other weights, because the learning rate begins anew and other data are drawn.
     """)
     usual = drift(["model", "optimizer"])  # @inspect usual
     assert usual > complete, \
@@ -245,10 +218,6 @@ def a_resumed_run_needs_all_of_its_state() -> None:
     needed = [part for part, cost in costs.items() if cost > 0]  # @inspect needed
     assert needed == parts, \
         "Without any one of the five, the weights end elsewhere."
-    note(r"""
-        So all five parts belong in the file. (Every GPU has a random generator of its own as well;
-        `torch.cuda.get_rng_state_all` reads their states.)
-    """)
     model = Stack(64, 3)  # @hide
     optimizer = torch.optim.Adam(model.parameters())  # @hide
     weights = sum(p.nbytes for p in model.parameters())  # @hide
@@ -295,8 +264,9 @@ def loading_takes_two_steps_and_refuses_objects() -> None:
         How does a model get its weights back from a checkpoint? In two steps. `torch.load` reads
         the file and returns a dictionary of tensors. `load_state_dict` copies the tensors into the
         model. Forget the second step, and training goes on with fresh random weights, without an
-        error. `trained` is saved, and its weights are to be loaded into `fresh`. `equal` says for
-        each of the two weight matrices whether the models agree:
+        error. `reloaded` saves a value and reads it with `torch.load`. Give it the weights of
+        `trained`, which are to come into `fresh`. `equal` says for each of the two weight matrices
+        whether the models agree:
     """)
     trained, fresh = Stack(4, 1), Stack(4, 1)
     state = reloaded(trained.state_dict())
@@ -318,7 +288,7 @@ def loading_takes_two_steps_and_refuses_objects() -> None:
         `torch.load` reads tensors and plain Python values: numbers, strings, lists, dictionaries.
         It refuses all other objects, because a file can hide code in them that runs on loading. So
         the state of NumPy's generator is refused, but not its newer kind's, which is a dictionary
-        of plain values. (`reloaded` saves a value and loads it again.)
+        of plain values:
     """)
     rng = np.random.default_rng()
     loads = [torch.get_rng_state(), random.getstate(), rng.bit_generator.state]

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Int
 from numpy.typing import NDArray
-from timing import quickest, time_call
+from timing import time_call
 from torch import Tensor
 from units import GB, TERA, MiB
 
@@ -46,10 +46,10 @@ def each_library_keeps_a_generator_of_its_own() -> None:
     """A seed makes the random numbers of one generator repeat, and a program has several."""
     note(r"""
         Why do two runs of the same training program give different results? Because training draws
-        random numbers: the first weights, the activations that *dropout* sets to zero, and the
-        order of the data. A *generator* computes each number from its state and then changes the
-        state. A *seed* sets the state, so after the same seed the same values come in the same
-        order:
+        random numbers: for the first weights, for the order of the data, and for *dropout*, which
+        sets random activations to zero. A *generator* computes each number from its state and then
+        changes the state. A *seed* sets the state, so after the same seed the same values come in
+        the same order:
     """)
     ones = torch.ones(100)  # @unnoticed: 100: enough for two draws to differ
     dropped, again = F.dropout(ones), F.dropout(ones)  # @hide
@@ -64,9 +64,9 @@ def each_library_keeps_a_generator_of_its_own() -> None:
         "After the same seed, dropout sets the same elements to zero."
     note(r"""
         PyTorch, NumPy and Python each have a generator of their own, so programs often begin with
-        three seeds. Yet these miss a fourth source: `np.random.default_rng()` makes a new
-        generator, which starts from a state of its own. `draws` seeds the three libraries, draws
-        one number from each, and a fourth from such a new generator. Call it twice and compare:
+        three seeds. Yet these miss a fourth source: `np.random.default_rng()` makes a new generator
+        with a state of its own. `draws` seeds the three libraries, draws one number from each, and
+        a fourth from such a new generator. Call it twice and compare:
     """)
 
     def draws() -> list[float]:
@@ -132,34 +132,32 @@ def a_shared_generator_couples_what_shares_it() -> None:
     reshuffled = order(True, own=None)  # @inspect reshuffled
     assert reshuffled != without, "With dropout, the order is another one."
     note(r"""
-        Two runs with and without dropout would now differ in two things at once, and a comparison
-        would be worth little. The remedy is a generator for the shuffle alone, with a seed of its
-        own. Nothing else draws from it, so the order stays:
+        Two runs with and without dropout now differ in two things at once, so one cannot say which
+        of them helped. The remedy is a generator for the shuffle alone, with a seed of its own.
+        Nothing else draws from it, so the order stays:
     """)
     without = order(False, torch.Generator().manual_seed(0))  # @unnoticed: left out: the order of seed 0 from either generator
     kept = order(True, torch.Generator().manual_seed(0))  # @inspect kept
     assert kept == without, \
         "With a generator for the shuffle, dropout leaves the order as it was."
     note(r"""
-        Must every source of random numbers have a seed of its own, then? Not sources in different
-        libraries. From the seed `0`, PyTorch, NumPy and Python compute three different numbers,
-        because each computes in its own way. But two generators of *one* library with the same seed
-        repeat each other:
+        Should every generator have a different seed, then? In one library yes, because two
+        generators with the same seed repeat each other:
     """)
-    torch.manual_seed(0)
-    np.random.seed(0)  # @unnoticed: left out: a section begins with this seed
-    random.seed(0)  # @unnoticed: left out: a section begins with this seed
-    draws = torch.rand(1).item(), np.random.rand(), random.random()
-    rounded = [round(draw, 3) for draw in draws]  # @inspect rounded
+    torch.manual_seed(0)  # @hide
+    np.random.seed(0)  # @unnoticed: left out: a section begins with this seed  # @hide
+    random.seed(0)  # @unnoticed: left out: a section begins with this seed  # @hide
+    draws = torch.rand(1).item(), np.random.rand(), random.random()  # @hide
+    rounded = [round(draw, 3) for draw in draws]  # @hide
     assert rounded == [0.496, 0.549, 0.844], \
-        "With the seed 0, the three libraries draw three different numbers."
+        "With the seed 0, the three libraries draw three different numbers."  # @hide
     twins = [torch.Generator().manual_seed(0) for _ in range(2)]
     first, second = (torch.rand(1, generator=g).item() for g in twins)
-    assert first == second == draws[0], \
+    assert first == second, \
         "Generators of PyTorch with the seed 0 draw the same number."
     misbelief("Use a different seed for every source of randomness.", r"""
-        Libraries may share a seed. Generators of the same library need different ones. And a
-        generator that several purposes share does harm with any seed.
+        Different libraries may share a seed, because each computes its numbers in its own way. Only
+        generators of the same library need different ones.
     """)
     orders = set()
     for dropout in (False, True):
@@ -185,10 +183,10 @@ def a_shared_generator_couples_what_shares_it() -> None:
 def a_token_file_does_not_know_its_dtype() -> None:
     """A raw file of tokens does not say in which number format they are."""
     note(r"""
-        A file has bytes. Which tokens are they? A raw file does not say. `tofile` writes the bytes
-        of an array and nothing else. The number format of the array, its *dtype*, is not in the
-        file. So whoever reads the file has to know it. `np.memmap` reads a file as an array of a
-        format that one tells it. Here are `10` tokens in `int32`, `4` bytes each:
+        A file has bytes. Which tokens are they? A raw file does not say, because `tofile` writes
+        the bytes of an array and nothing else, not its number format, the *dtype*. So whoever reads
+        the file has to know it. `np.memmap` reads a file as an array of a format that one tells it.
+        Here are `10` tokens in `int32`, `4` bytes each:
     """)
     tokens = np.arange(1, 11, dtype=np.int32)
     folder = TemporaryDirectory(ignore_cleanup_errors=True)  # @unnoticed: ignore_cleanup_errors= dropped: what an open map needs on Windows
@@ -200,9 +198,9 @@ def a_token_file_does_not_know_its_dtype() -> None:
     assert back.tolist() == tokens.tolist(), \
         "Read as int32, the tokens are those that were written."
     note(r"""
-        Read in another format, the same bytes are other tokens. There is no error, as long as the
-        bytes can be divided into values of that format. Without a format, `np.memmap` takes one
-        byte for each token:
+        Read in another format, the same `40` bytes are other tokens, without an error. Without a
+        format, `np.memmap` takes one byte for each token, which makes `40`; with `int64`, of `8`
+        bytes, it makes `40 / 8 = 5`:
     """)
     unstated = np.memmap(raw, mode="r")  # @inspect unstated  # @unnoticed: 'r', mode= dropped: nothing is written here
     wrong = np.memmap(raw, dtype=np.int64, mode="r")  # @inspect wrong  # @unnoticed: 'r', mode= dropped: nothing is written here
@@ -266,10 +264,9 @@ def a_memory_map_loads_what_is_touched() -> None:
     note(r"""
         How does a program read tokens from a file that is larger than memory? With a *memory map*,
         `np.memmap`: an array whose elements stay in the file until somebody reads them. Here the
-        file has `50` GB, more than the memory of most laptops. (Its length is set, but nothing has
-        been written, so it occupies no disk.) Read `32` tokens here and there, `64` bytes in all,
-        and then a long stretch of `64` MiB at its start. `resident_after` measures by how much the
-        memory of this process grows:
+        file has `50` GB. (Its length is set, but nothing has been written, so it occupies no disk.)
+        Read `32` tokens here and there, `64` bytes in all, and then a stretch of `64` MiB at its
+        start. `resident_after` measures by how much the memory of this process grows:
     """)
     size = 50 * GB
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # @unnoticed: ignore_cleanup_errors= dropped: what an open map needs on Windows
@@ -289,12 +286,12 @@ def a_memory_map_loads_what_is_touched() -> None:
             "For 64 bytes, memory grows by more than 64 bytes, and by less than the file."
         assert peek < read, "For the long stretch, memory grows by more."
     note(r"""
-        For `64` bytes the memory grew by far more than `64` bytes, because the operating system
-        loads whole blocks of the file, *pages*, and usually a few neighbours.
+        For `64` bytes the memory grew by far more, because the operating system loads whole blocks
+        of the file, *pages*.
 
         What if a program assigns to an element of the map? Opened without a *mode*, the file
         changes, so a slip can spoil the training data. Mode `r` refuses to write. Mode `c`, *copy
-        on write*, keeps changes in memory, for this map alone:
+        on write*, keeps changes in memory, for this map alone. Here a small file of `tokens`:
     """)
     folder2 = TemporaryDirectory(ignore_cleanup_errors=True)  # @hide
     tokens = Path(folder2.name) / "tokens.bin"  # @hide
@@ -316,7 +313,6 @@ def a_memory_map_loads_what_is_touched() -> None:
         """)
     note(r"""
         Advice: for one long file of tokens that is read at random positions, use a map in mode `r`.
-        It does not suit data that must first be decompressed or parsed.
     """)
     careless[5] = 50  # @hide
     careless.flush()  # @hide
@@ -351,8 +347,8 @@ def the_size_of_the_data_is_tokens_times_width() -> None:
     assert narrow == 2800 * GB, "With two bytes a token, the file has 2800 GB."
     assert wide == 5600 * GB, "With four bytes a token, the file has 5600 GB."
     note(r"""
-        The documents, before they were turned into tokens, have another size. The report of LLaMA
-        gives it in GB for each of `7` sources of documents [@touvron2023]. Their sum:
+        The documents themselves have another size. The report gives it for each of `7` sources, in
+        GB [@touvron2023]:
     """)
     text = (3300 + 783 + 328 + 83 + 85 + 92 + 78) * GB  # @inspect text as B
     assert text == 4749 * GB, "The sources of documents have 4749 GB together."
@@ -362,10 +358,9 @@ def the_size_of_the_data_is_tokens_times_width() -> None:
         what was counted.
     """)
     note(r"""
-        How many bytes a token needs depends on the vocabulary, the list of all tokens: each token
-        of the list needs a number of its own. `2` bytes have `2**16 = 65536` values. That was
-        enough for LLaMA. Llama 3 has a vocabulary of `128K` tokens [@llama3], so it needs a format
-        with more bytes:
+        How many bytes a token needs depends on the vocabulary, the list of all tokens, because each
+        token of the list needs a number of its own. `2` bytes have `2**16 = 65536` values. Llama 3
+        has a vocabulary of `128K` tokens [@llama3], so it needs more bytes for each:
     """)
     vocabulary = np.iinfo(np.uint16).max + 1  # @inspect vocabulary
     assert vocabulary == 65536, "A uint16 has 65536 values."  # @hide
@@ -407,9 +402,9 @@ def tokens_are_few_bytes_for_much_arithmetic() -> None:
         second. That is {half / 6e9:,.0f}. A token is an integer of `4` bytes, which makes
         {4 * half / 6e9 / 1000:.0f} kB per second. A solid-state disk reads gigabytes per second.
 
-        The reason: each token passes through *all* weights, forward and backward, so its few bytes
-        bring billions of FLOPs. The larger the model, the more FLOPs per token, and the fewer bytes
-        per second:
+        So little is enough because each token passes through *all* weights, forward and backward:
+        its few bytes bring billions of FLOPs. The larger the model, the more FLOPs per token, and
+        the fewer bytes per second:
     """)
     rate = 0.5 * dense_peak("H100 SXM", "bfloat16")
 
@@ -426,35 +421,22 @@ def tokens_are_few_bytes_for_much_arithmetic() -> None:
                       Bytes of tokens that one H100 at half of its peak trains on in a second,
                       against the size of the model. A token has the bytes of an int32.
                   """, alt="On logarithmic axes a straight line falls from megabytes per second for small models to about a kilobyte for the largest.")
-    note(rf"""
-        How fast is a simple loader? `get_batch` cuts sequences out of an array at random positions.
-        The array is in memory, so what is timed is cutting and copying, without the disk. Time it
-        here, on one core, for batches of `8` sequences of `1024` tokens. With `8` billion
-        parameters an H100 trains on `989.5e12 / 2 / (6 * 8e9)`, {half / 48e9:,.0f} tokens per
-        second:
-    """)
-    data, generator = np.arange(10**6, dtype=np.int32), torch.Generator()
-    seconds = quickest(lambda: get_batch(data, 8, 1024, generator), 5)  # @stepover
-    loaded = 8 * 1024 / seconds  # @measure loaded as tokens/s
-    assert loaded > tokens_per_second(8e9), \
-        "It loads more tokens per second than an H100 trains on with 8 billion parameters."
     note(r"""
         So loading is seldom what limits the training of a large language model. It can be with
-        small models, with data that must be decompressed first, and with pictures, which bring few
-        FLOPs for each byte.
+        pictures, which bring few FLOPs for each byte.
     """)
     picture = 100e3 * rate / 24e9  # @hide
     question(r"""
         A model for pictures is trained on the same GPU. A picture of `100` kB costs `24e9` FLOPs in
-        a training step. Compare with tokens and `8` billion parameters: by which factor do the
-        bytes per second grow?
+        a training step. With `8` billion parameters, a token of `4` bytes costs `6 * 8e9 = 48e9`.
+        How many times as many bytes per second do the pictures need?
     """, answer=picture / needed[8],
         check=(100e3 / 24e9) / (4 / 48e9), unit="times",
         hint="How many bytes come with each FLOP in the two cases?",
         why=r"""
-            A picture brings `100e3` bytes for `24e9` FLOPs, a token `4` bytes for `48e9`. Half of
-            the FLOPs and `25,000` times the bytes make `50,000` times as many bytes per second,
-            about `2` GB/s: there a loader has to be fast.
+            A picture brings `100e3` bytes for `24e9` FLOPs, a token `4` bytes for `48e9`. It has
+            `100e3 / 4 = 25000` times the bytes and half of the FLOPs, so in a second there are
+            twice `25,000` times as many bytes.
         """, within=0.01)
 
 
@@ -464,11 +446,11 @@ def a_batch_is_inputs_and_their_next_tokens() -> None:
     note(r"""
         A language model learns to predict the next token. How does a document become what it learns
         from? A *tokenizer* cuts the document into pieces of a list, the *vocabulary*, and keeps the
-        number of each piece: the *tokens*. (The simplest takes the bytes as pieces, and can be
-        turned back.) At each position the *target*, the correct answer, is the token that comes
-        next. So for inputs of `4` tokens, take a sequence `s` of `5` from the data: the inputs are
-        `s[:-1]`, and the targets are `s[1:]`. `get_batch` does that for several sequences, from
-        random positions. The data here count up, so that one can see the shift:
+        number of each piece: the *tokens*. At each position the *target*, the correct answer, is
+        the token that comes next. So for inputs of `4` tokens, take a sequence `s` of `5` from the
+        data: the inputs are `s[:-1]`, and the targets are `s[1:]`. `get_batch` does that for
+        several sequences, from random positions. The data here count up, so that one can see the
+        shift:
     """)
     text = "count everything, même ça"  # @hide
     tokens = np.frombuffer(text.encode(), dtype=np.uint8)  # @hide
@@ -480,17 +462,17 @@ def a_batch_is_inputs_and_their_next_tokens() -> None:
     assert torch.equal(y, x + 1), "Every target is the token after its input."
     assert x.dtype == torch.int64, "In the batch a token is an int64, 8 bytes."  # @hide
     note(r"""
-        At how many positions can a sequence start? With its targets it needs `5` tokens in a row,
-        so one position fewer than without: `10 - 4` instead of `10 - 4 + 1`. Draw `4000` sequences:
+        At how many positions can a sequence start? With its targets it needs `5` tokens in a row.
+        In `10` tokens there are `10 - 5 + 1 = 6` such rows. Draw `4000` sequences:
     """)
     many, after = get_batch(data, 4000, 4, generator)  # @unnoticed: 4000: enough to draw each start
     starts = (many[:, 0] - 1).unique().tolist()  # @inspect starts
     assert starts == [0, 1, 2, 3, 4, 5], "Sequences start at 6 positions."
     assert (int(many.max()), int(after.max())) == (9, 10), \
-        "The last token, 10, is a target and never an input: no token comes after it."
+        "The last token, 10, is a target and never an input: no token comes after it."  # @hide
     misbelief("A sequence may start anywhere in `randint(len(data) - length)`.", r"""
-        With targets that is right. Without targets it leaves out the last position, and the last
-        token is never read: there one needs `randint(len(data) - length + 1)`.
+        With targets that is right. Without targets a sequence may start one position later, so one
+        needs `randint(len(data) - length + 1)`.
     """)
     question(r"""
         What would a model learn if a slip made the targets equal to the inputs, `s[:-1]` both

@@ -25,17 +25,21 @@ def summary() -> None:
 def the_formulas_and_where_they_were_shown() -> None:
     """The formulas of this lecture, each with an example."""
     note(r"""
-        Which formulas are worth remembering? They are listed in the table below, each with an
-        example. Most examples are for one small model: a `Stack` of two hidden layers of width `64`
-        and a head, trained with AdamW in `float32` on a batch of `8` rows. The rows on attention,
-        on the file of tokens and on the time of a run are for language models.
+        Which formulas are worth remembering? They are listed in the table below. Most examples are
+        for one small model: two hidden layers of width `64` and a head of `64` weights, trained
+        with AdamW in `float32` on a batch of `8` rows.
 
-        Three of them are checked here once more. The bytes that autograd keeps are those of the
-        inputs of all layers, the predictions and the targets. Weights, gradients and AdamW's two
-        moments need `16` bytes per parameter. A step costs `6` FLOPs per parameter and row, but the
-        first layer computes no gradient of its input, which saves $2Bd^2$:
-        `6 * 8 * 8256 - 2 * 8 * 64**2` FLOPs. `bill` takes a training step and measures its bytes by
-        kind, and `step_flops` counts its FLOPs:
+        Three are checked here once more:
+
+        - Autograd keeps the inputs of all three layers, `8 * 64` elements each, and `8` predictions
+          and `8` targets, at `4` bytes.
+        - Weights, gradients and AdamW's two moments need `16` bytes per parameter.
+        - A step costs `6` FLOPs per parameter and row. The first layer computes no gradient of its
+          input, which saves `2` for each of its `64 * 64` weights and row:
+          `6 * 8 * 8256 - 2 * 8 * 64**2`.
+
+        `bill` takes a training step and measures its bytes by kind, and `step_flops` counts its
+        FLOPs:
     """)
     width, layers, batch = 64, 2, 8
     parameters = layers * width**2 + width  # @inspect parameters
@@ -53,11 +57,11 @@ def the_formulas_and_where_they_were_shown() -> None:
         "The formula for a step gives the FLOPs that are counted."
     note(r"""
         What share of the peak does a matmul of this model reach at most, on an H100? It multiplies
-        `8` rows by a matrix of `64 * 64` weights. Its *intensity* is its FLOPs per byte; the
-        *ridge* is the FLOPs that the GPU can do while one byte arrives. With few rows the intensity
-        is small, because each weight that is read is used only `8` times. In `float32` the ridge is
-        `67e12 / 3.35e12 = 20` FLOPs per byte [@nvidia-h100], so an intensity of `3.2` makes
-        `3.2 / 20 = 16%`:
+        `8` rows by a matrix of `64 * 64` weights. That is `2 * 8 * 64 * 64 = 65536` FLOPs for
+        `4 * (8 * 64 + 64 * 64 + 8 * 64) = 20480` bytes. So its *intensity*, its FLOPs per byte, is
+        only `65536 / 20480 = 3.2`, because each weight that is read is used only `8` times. The
+        *ridge*, the FLOPs that the GPU can do while one byte arrives, is `67e12 / 3.35e12 = 20` in
+        `float32` [@nvidia-h100]. So the share is `3.2 / 20 = 16%`:
     """)
     product = 2 * batch * width * width  # @inspect product as FLOP
     moved = 4 * (batch * width + width * width + batch * width)  # @inspect moved as B
@@ -95,9 +99,6 @@ def the_formulas_and_where_they_were_shown() -> None:
         | $T$ | attention | tokens of a context, here `128`; all pairs of them are counted |
 
         MFU is the share of the peak that a run reaches.
-
-        Parameters, bytes and FLOPs of the examples agree with what was counted. The share of the
-        peak and the last two rows are computed by their formulas alone.
 
         | what | formula | example | shown in |
         |---|---|---|---|
@@ -146,22 +147,15 @@ def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
     """A step needs more memory than the four kinds that it keeps."""
     note(r"""
         A training step keeps four kinds of memory: parameters, gradients, optimizer state and
-        activations. Is their sum the memory that it needs? No, a little more. Here are the four for
-        a model of width `64` with two hidden layers, a batch of `8`, and AdamW:
-    """)
-    kinds = bill("AdamW", 64, 2, 8)  # @inspect kinds as B
-    assert len(kinds) == 4, "There are four kinds."  # @hide
-    total = sum(kinds.values())  # @inspect total as B
-    assert total == 138304, "The four kinds take 138,304 bytes."
-    note(r"""
-        On top of it come tensors that live only for a moment: the gradients of activations, and
-        *temporary* tensors, in which the optimizer computes. How many of these there are depends on
-        how the update is written. PyTorch has three ways. A loop changes one weight matrix after
-        the other, so it needs temporaries for one matrix at a time. `foreach`, the default on a
-        GPU, changes all matrices together, so it needs a temporary for each. `fused` does all in
-        one *kernel*, a program on the device, and needs none. Measure it for a model of `16` equal
-        matrices. `temporaries` returns the bytes of temporary tensors at the fullest moment of an
-        update, here divided by those of one matrix:
+        activations. Is their sum the memory that it needs? No: on top of it come tensors that live
+        only for a moment, such as the *temporary* tensors in which the optimizer computes.
+
+        How many there are depends on how the update is written. PyTorch has three ways. A loop
+        changes one weight matrix after the other, so it needs temporaries for one matrix at a time.
+        `foreach`, the default on a GPU, changes all matrices together, so it needs a temporary for
+        each. `fused` does all in one *kernel*, a program on the device, and needs none. Measure it
+        for a model of `16` equal matrices. `temporaries` returns the bytes of temporary tensors at
+        the fullest moment of an update, here divided by those of one matrix:
     """)
     weights = [torch.randn(1000, requires_grad=True) for _ in range(16)]  # @unnoticed: 1000: tensors of any size
     most = [

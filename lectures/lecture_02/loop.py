@@ -36,10 +36,10 @@ def the_task_has_a_known_answer() -> None:
         $(\mathrm{prediction} - \mathrm{target})^2$.
 
         What is the first loss of a model that always predicts zero? Its error is minus the whole
-        target, so its loss is the mean square of the target. The term $i \cdot x_i$ has a mean
-        square of $i^2$, since $x_i$ has variance `1`. The terms are independent and have a mean of
-        zero, so their mean squares add up: the loss is $\sum_i i^2$. `linear_batch` draws inputs
-        and targets, here for `16` weights:
+        target, so its loss is the mean square of the target. The term $2 \cdot x_2$ has a mean
+        square of $2^2$, since $x_2$ has variance `1`, and so on. The terms are independent and have
+        a mean of zero, so their mean squares add up: with three weights to `0 + 1 + 4`, in general
+        to $\sum_i i^2$. `linear_batch` draws inputs and targets, here for `16` weights:
     """)
     x, y = linear_batch(16, 100_000)  # @unnoticed: 100_000: more draws come nearer
     predicted = sum(i**2 for i in range(16))  # @inspect predicted
@@ -49,7 +49,7 @@ def the_task_has_a_known_answer() -> None:
         "The measured mean square of the targets is within 3 % of 1240."
     note(r"""
         So if a loop on this task starts with a loss far from that number, its data or its loss are
-        wrong. (A model with random weights starts near it, and not exactly at it.)
+        wrong.
     """)
     solved = torch.linalg.lstsq(x[:16].double(), y[:16].double()).solution  # @hide
     assert solved.round().tolist() == list(range(16)), \
@@ -105,11 +105,13 @@ def train(
 def the_loop_finds_it() -> None:
     """A training loop repeats five lines, and finds the weights."""
     note(r"""
-        A training loop repeats five lines. It gets a batch; computes the loss, which says how far
-        the predictions are from the targets; `backward()` computes the gradient, which says for
-        each weight in which direction the loss grows and how fast; `step()` moves each weight a
-        little the other way; `zero_grad()` clears the gradients, so that the next batch does not
-        add to them.
+        A training loop repeats five lines:
+
+        - get a batch;
+        - compute the loss, which says how far the predictions are from the targets;
+        - `backward()` computes the gradient: how the loss grows with each weight;
+        - `step()` moves each weight a little the other way, so that the loss falls;
+        - `zero_grad()` clears the gradients, so that the next batch does not add to them.
 
         Does the loop find the weights that made its data? In the data of `linear_batch` each target
         is a sum of `16` inputs, multiplied by the weights `0`, `1`, `2` and so on. The model is
@@ -126,10 +128,10 @@ def the_loop_finds_it() -> None:
         optimizer.step()
         optimizer.zero_grad()
     note(r"""
-        Has it found them? Each loss above is from a different batch, and `4` examples are a small
-        sample, so they cannot be compared. `train` runs the same loop, and after each step measures
-        the loss on a batch that stays the same. It can come to zero, because the data have no
-        noise: the right weights predict every target exactly.
+        Has it found them? The losses above cannot be compared, because each is from a different
+        batch. `train` runs the same loop, and after each step measures the loss on a batch that
+        stays the same. It can come to zero, because the data have no noise: the right weights
+        predict every target exactly.
     """)
     run = train(lr=0.05, steps=200)
     learned = run.model.weights[0]
@@ -158,7 +160,7 @@ def the_loop_finds_it() -> None:
         },
         check=200 * 4 // 16,
         hint="How many examples has the whole run seen?", unit="times",
-        why="`200` steps of `4` examples are `800` examples, and `800 / 16 = 50`. Small steps waste most of what an example says; they work where no equations can be solved.")
+        why="`200` steps of `4` examples are `800` examples, and `800 / 16 = 50`.")
 
 
 @aside
@@ -166,15 +168,14 @@ def a_rate_is_too_small_right_or_too_large() -> None:
     """Rates differing by a small factor learn slowly, learn well, bounce or diverge."""
     note(r"""
         Which learning rate should a run have? Try several, and keep everything else equal: the
-        random start, the data, the number of steps, and the batch on which the loss is measured.
-        `train` trains `16` weights for `200` steps at a learning rate `lr`, and returns the loss on
-        a fixed batch after each step. Here is the last loss for five rates:
+        random start, the data, and the batch on which the loss is measured. `train` trains `16`
+        weights for `200` steps at a learning rate `lr`, and returns the loss on a fixed batch after
+        each step. Here is the last loss for five rates:
     """)
     rates = (0.01, 0.05, 0.1, 0.2, 0.5)
     runs = {lr: train(lr=lr, steps=200).losses for lr in rates}
     ends = {lr: losses[-1] for lr, losses in runs.items()}  # @measure ends
-    near, far = 0.2, 1
-    assert near < ends[0.01] < far, \
+    assert 0.2 < ends[0.01] < 1, \
         "At 0.01 the loss is still on its way down."
     good = round(ends[0.05], 6), round(ends[0.1], 6)
     assert good == (0.0, 0.0), \
@@ -184,8 +185,8 @@ def a_rate_is_too_small_right_or_too_large() -> None:
         "At 0.5 the loss is no longer a finite number."
     note(r"""
         With a rate that is too small, the weights get near their goal slowly. With one that is too
-        large, a step leads past the goal, to a point farther away than before. Then the next
-        gradient is larger, and so is the next step: the loss *diverges*. In between, at `0.2`, the
+        large, the loss *diverges*, because a step leads past the goal, to a point farther away than
+        before. There the gradient is larger, and so is the next step. In between, at `0.2`, the
         weights jump around the goal and get no nearer.
     """)
     figure(plot_losses(runs), caption=r"""
@@ -208,9 +209,8 @@ def a_rate_is_too_small_right_or_too_large() -> None:
     small, large = deaf(num_layers=0, lr=0.01), deaf(num_layers=4, lr=0.1)  # @hide
     assert small == large, "Other arguments give the same losses, bit for bit."  # @hide
     misbelief("A `train` that is given `num_layers` and `lr` trains with them.", r"""
-        It need not. The function `train` of CS336 took both arguments and used fixed values inside
-        [@cs336]. Change each argument once: if the losses are equal to the last bit, it is not
-        used.
+        It need not: the `train` of CS336 used fixed values inside [@cs336]. Change each argument
+        once: if the losses are equal to the last bit, it is not used.
     """)
     tried = (0.1, 0.5, 0.9, 1.0, 1.1)  # @unnoticed: 0.1: slow, but not the best
     question(r"""
@@ -263,13 +263,14 @@ def deeper_needs_a_smaller_rate() -> None:
     assert survived == [0.1, 0.003, 0.001, 0.0003], \
         "The more hidden layers, the smaller the largest rate."
     note(r"""
-        The cause: the output is a product of all matrices. So the gradient of one matrix contains
-        all the others. When these grow, it grows with each of them, and so does the step.
+        The cause: the output is a product of all matrices, so the gradient of one contains all the
+        others. For a product of three numbers `2 * 2 * 2`, the gradient of the first is
+        `2 * 2 = 4`; with a fourth `2` it is `8`. So in a deeper model a step at the same rate leads
+        farther.
     """)
     misbelief("Pass `num_layers` and `lr` through, and the loop is repaired.", r"""
         A loop that [ignored both](#a_rate_is_too_small_right_or_too_large) and now uses them trains
-        another model. With `2` hidden layers and a rate of `0.01` it diverges. An argument that is
-        finally used needs a value that has been tried.
+        another model. With `2` hidden layers and a rate of `0.01` it diverges.
     """)
     chain = torch.full((5,), 2.0, requires_grad=True)
     question(r"""
