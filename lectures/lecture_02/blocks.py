@@ -17,7 +17,7 @@ def an_outlier_ruins_its_own_block_only() -> None:
         still too large, and `1e6 / 4096 = 244` is not. A `1` beside it becomes `1 / 4096`. The
         smallest value of E4M3 is `1 / 512`, so the `1` is rounded to zero, and lost.
 
-        The remedy is more scales. In the format MXFP8 each *block* of `32` elements has its own, a
+        The fix is more scales. In the format MXFP8 each *block* of `32` elements has its own, a
         power of two [@ocp-mx]. Then the outlier ruins only its own block, because no other block
         has to reach up to a million.
 
@@ -41,8 +41,8 @@ def an_outlier_ruins_its_own_block_only() -> None:
     assert scales(len(x)).item() == 4096, "For the million, the scale is 4096."  # @hide
     whole, blocks = harmed(len(x)), harmed(32)  # @inspect whole as %, blocks as %
     assert whole > 0.99, "With one scale, nearly all values are lost."
-    assert blocks < 2 * 32 / len(x), \
-        "With a scale for each block of 32, no more than about one block is lost."
+    assert blocks == 31 / len(x), \
+        "With a scale for each block of 32, only the other 31 of its block are lost."
     note(r"""
         What do the scales cost? A power of two fits into a byte, as an exponent. These are `8` bits
         for `32` elements, a quarter of a bit for each:

@@ -133,7 +133,7 @@ def a_shared_generator_couples_what_shares_it() -> None:
     assert reshuffled != without, "With dropout, the order is another one."
     note(r"""
         Two runs with and without dropout now differ in two things at once, so one cannot say which
-        of them helped. The remedy is a generator for the shuffle alone, with a seed of its own.
+        of them helped. The fix is a generator for the shuffle alone, with a seed of its own.
         Nothing else draws from it, so the order stays:
     """)
     without = order(False, torch.Generator().manual_seed(0))  # @unnoticed: left out: the order of seed 0 from either generator
