@@ -38,7 +38,7 @@ def only_arithmetic_counts() -> None:
     """A FLOP is an addition or a multiplication; moving and comparing elements costs none."""
     note(r"""
         Which operations on a matrix cost FLOPs? Additions and multiplications do, and copies and
-        comparisons do not. `counted` makes a matrix of numbers that note each `+`, `*` and `<` in a
+        comparisons do not. `counted` makes a matrix whose elements note each `+`, `*` and `<` in a
         list, the tally. Add a matrix of `3 × 5` elements to itself:
     """)
     tally: list[str] = []
