@@ -133,7 +133,7 @@ def process(*words: object, python: str | Path = sys.executable, **options: Any)
         env=env,
         text=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=600,  # on a busy machine ranks take minutes to import torch
         check=False,
         **options,
     )

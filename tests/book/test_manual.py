@@ -34,7 +34,7 @@ COMMAND = re.compile(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 PAGES = {"first-lecture": 9, "guide": 8, "writing-questions": 2}  # with how many commands
 ENV = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(REPO / "tools")}
 OLDER = ("unbacked", "unchecked", "recordings")  # options of before `rules`
-PATIENCE = 60.0  # seconds for the first page; on an idle machine three
+PATIENCE = 240.0  # seconds for the first page; on an idle machine three
 FIRST = 150  # lines of the first lecture at most
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 SERVE = [*LITBOOK, "serve"]
-PATIENCE = 40.0  # seconds; on an idle machine all of it takes less than one
+PATIENCE = 240.0  # seconds; on an idle machine all of it takes less than one
 TIMEOUT = 6  # of a lecture
 
 CONFIG = """

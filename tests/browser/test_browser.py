@@ -235,7 +235,7 @@ def test_paper_has_the_text_and_not_the_frame(laptop: Page, address: str) -> Non
 # ------------------------------------------------------------------------------- copying
 
 NUMBERS = f"{LECTURE}number-formats/"
-CODE = """() => { const block = [...document.querySelectorAll('section.lb-code')].find((b) => b.querySelectorAll('.lb-c').length > 1 && b.querySelector('.lb-v .lb-text'));
+CODE = """() => { const block = [...document.querySelectorAll('section.lb-code')].find((b) => b.querySelector('button') && b.querySelector('.lb-v .lb-text'));
   return [block.querySelector('.lb-n').id, [...block.querySelectorAll('.lb-c')].map((c) => c.textContent.trimEnd())]; }"""
 SELECT = """([from, to]) => { const [a, b] = [from, to].map((at) => document.querySelector(at));
   getSelection().setBaseAndExtent(a, 0, b, b.childNodes.length); }"""

@@ -45,9 +45,10 @@ def test_a_search_loads_at_most_560_kilobytes_and_a_page_none_of_them(browser: B
     before = {url.rpartition("/")[2]: size for url, size in asked if "search" in url}
     assert set(before) == {"search.js", "search_index.json"} and sum(before.values()) < 10_000
     asked.clear()
-    page.keyboard.press("/")
-    page.keyboard.type("stride")
-    page.locator(".md-search-result__link").first.wait_for(state="visible", timeout=15_000)
+    with page.expect_event("requestfinished", lambda it: it.url.endswith("search/index.js")):
+        page.keyboard.press("/")
+        page.keyboard.type("stride")
+        page.locator(".md-search-result__link").first.wait_for(state="visible")
     after = {url.removeprefix(address): size for url, size in asked}
     assert all(not url.startswith("http") for url in after), "from this site alone"
     assert after["search/index.js"] <= 560_000, (

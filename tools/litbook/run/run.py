@@ -42,12 +42,12 @@ from litbook.run import out_of_memory as device_memory
 from litbook.run import restore, settings, shutdown, subprocesses, working_folder
 from litbook.run.descriptors import Descriptors
 from litbook.run.environment import environment, peak, why_none
-from litbook.run.mailbox import Mailbox
+from litbook.run.mailbox import BUSY, Mailbox
 from litbook.run.modules import Modules
 from litbook.snapshot.timeout import alarm
 
 _END = os._exit  # what really ends this process, also while a lecture runs
-GRACE = 3.0  # seconds that a lecture which swallows the time-out gets before the process ends
+GRACE = 3.0 * BUSY  # seconds that a lecture which swallows the time-out gets before the process ends
 
 
 class NoDevice(LitbookError):

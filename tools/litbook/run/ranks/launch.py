@@ -32,7 +32,7 @@ from litbook.record.device_kinds import needs
 from litbook.record.ranks import WITH_OTHERS
 from litbook.run import child, descriptors, mailbox, run
 
-GRACE = 12.0  # seconds after that in which every rank has ended itself
+GRACE = 12.0 * mailbox.BUSY  # seconds after that in which every rank has ended itself
 MEMORY = 100 * 2**20  # bytes of main memory that a rank takes at least, beside what it shares
 STACK = "stack"  # a rank's file: where it was when it was ended
 ENDED = "ended"  # a launch's file: what ended its ranks
