@@ -324,10 +324,10 @@ def the_peak_of_this_cpu_is_measured() -> None:
     highest = core.peak if core else None  # @measure highest as FLOP/s
     clock = core.clock if core else None  # @measure clock as Hz
     per_tick = core.per_tick if core else None  # @measure per_tick as FLOP
-    part = core.per_tick / core.most_per_tick if core else None  # @hide
+    part = core.per_tick / core.most_per_tick if core else None  # @measure part as %  # @hide
     assert part is None or 1 / 8 < part < 1.05, \
         "A tick brings between an eighth of what two units do and all of it."  # @hide
-    assert core is None or 5e8 < core.clock < 1e10, \
+    assert clock is None or 5e8 < clock < 1e10, \
         "The clock, where known, is between half a GHz and ten."  # @hide
     here = "Here that could be measured." if core else (
         "This machine is no x86-64 under Linux, or lets no program make machine code. So its peak is *not available* here, "
