@@ -415,7 +415,8 @@ def pooled_memory_needs_sharded_state() -> None:
         First by hand. Take two tiny GPUs with room for `16` bytes each, and a model of `2`
         parameters. A full copy needs `2 * 16 = 32` bytes, and fits on neither GPU, although both
         together have that much. Cut in two, the model fits: each GPU keeps one parameter with its
-        gradient and moments, and fetches the other parameter when it needs it.
+        gradient and moments. The other parameter comes from its GPU when it is needed, and goes
+        right after. (The room for it in between is left out of the count here.)
 
         The same with eight H100 of `80` GB each [@nvidia-h100]. With a slice on every GPU the
         memories add up, because no parameter is kept twice: the largest model has `8 * 80e9 / 16`

@@ -760,10 +760,10 @@ def small_updates_are_lost() -> None:
     assert round(1 - fine, 4) == 1.0, \
         "In float32 the weight comes to zero, up to rounding."
     note(r"""
-        In `bfloat16` none of the updates arrived, because the next number below `1` is
-        $2^{-8}=1/256$ away. (Above `1` the gap is `1/128`. Below `1` it is half as wide, because
-        there `2**7 = 128` steps cover only the distance from `1/2` to `1`.) An update of `1/1000`
-        is a quarter of this gap, less than half, so the result is rounded back to `1`, every time:
+        In `bfloat16` none of the updates arrived. Its `7` fraction bits make `2**7 = 128` steps
+        from each power of two to the next. Between `1/2` and `1` they are `1/2 / 128 = 1/256` wide,
+        so the next number below `1` is $1/256$ away. An update of `1/1000` is a quarter of this
+        gap, less than half, so the result is rounded back to `1`, every time:
     """)
     # One less, with the bits read as a whole number, is the next float below:
     below = torch.tensor(1.0, dtype=torch.bfloat16).view(torch.int16) - 1

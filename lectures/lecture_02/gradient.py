@@ -66,7 +66,7 @@ def backward_fills_the_leaves() -> None:
         The other tensors have no gradient. A tensor that was not computed from others is a *leaf*:
         here `x` and `w`. PyTorch keeps a gradient only for a leaf that asked for one, because only
         such a gradient is needed after the backward pass. `x` did not ask. Prediction and loss are
-        no leaves: their gradients were used on the way, and dropped.
+        no leaves: their gradients were used to compute that of `w`, and dropped.
     """)
     leaf = x.is_leaf, x.requires_grad, x.grad  # @hide
     assert leaf == (True, False, None), \

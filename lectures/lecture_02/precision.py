@@ -104,8 +104,9 @@ def the_backward_pass_is_narrow_too() -> None:
         for the gradient of the weights, one for the gradient of the layer's input. Only the first
         layer needs no gradient of its input, since
         [the input is not trained](#a_gradient_is_two_more_products). That leaves `2 * 3 - 1 = 5`.
-        `torch.autocast` is PyTorch's switch for mixed precision [@pytorch-amp], and `Products`
-        writes down the format of every matmul:
+        `torch.autocast` is PyTorch's switch for mixed precision [@pytorch-amp]. It is on for the
+        forward pass alone. The backward pass multiplies in the same format, because it uses the
+        `bfloat16` copies of the forward pass. `Products` writes down the format of every matmul:
     """)
     model, (x, y) = Stack(64, 2), linear_batch(64, 8)  # @unnoticed: 8: any batch
     with Products() as forward, torch.autocast("cpu", torch.bfloat16):
@@ -122,7 +123,7 @@ def the_backward_pass_is_narrow_too() -> None:
         `bfloat16` as well. What stays in `float32` is what is stored: weights, their gradients and
         the optimizer's state.
     """)
-    note("The weights and their gradients, as they are stored after the step:")
+    note("The weights and their gradients, as they are stored after the backward pass:")
     weight = model.weights[0]  # @unnoticed: 0 -> 1: any of them
     assert weight.dtype == torch.float32, "The weights are stored in float32."
     assert weight.grad is not None, "Each weight has a gradient."  # @hide

@@ -82,7 +82,8 @@ def boards_draw_half_of_the_power() -> None:
     note(r"""
         The machine is in a building that has to be cooled. The *power usage effectiveness* of a
         building is its whole energy, divided by that of its machines. Here `1.1` and `1.6` are
-        assumed, for an efficient building and an inefficient one. Multiply the run's
+        assumed, for an efficient building and an inefficient one. Take a run of 70 billion
+        parameters and 15 trillion tokens at an assumed MFU of `0.5`, and multiply its
         [GPU-hours](#a_run_is_paid_for_in_gpu_hours) by the watts for each GPU: of the board alone,
         of the machine, and of the machine in either building:
     """)
@@ -98,7 +99,7 @@ def boards_draw_half_of_the_power() -> None:
     assert round(per_token, 1) == 0.6, "A token of training takes 0.6 joules."  # @hide
     again = per_token * 15e12 / 3.6e6  # @hide
     assert math.isclose(again, energy[0]), "All tokens together take what the boards take."  # @hide
-    note("These are upper bounds, because every part was taken at its limit.")
+    note("The machines draw no more than that, because their power was taken at its limit. MFU and buildings are assumptions.")
     question(r"""
         A run takes `7.0` million GPU-hours, and each board draws `700` watts. How many
         kilowatt-hours do the boards alone draw?

@@ -679,9 +679,10 @@ def a_guess_is_cheap_to_check() -> None:
     """Checking four guessed tokens takes hardly longer than generating one."""
     note(r"""
         When a model generates a single sequence, the GPU reads all weights for each token, and its
-        arithmetic is mostly idle. *Speculative decoding* uses it. A small model guesses the next
-        few tokens. The large model checks all of them in one pass, because a pass gives at each
-        token the probabilities of the next one [@leviathan2023]. The guesses before the first wrong
+        arithmetic is mostly idle. *Speculative decoding* gives this arithmetic something to do. A
+        small model guesses the next few tokens. The large model reads all of them in one pass, and
+        computes at each token which one it would generate next [@leviathan2023]. A guess is wrong
+        if the large model would have generated another token. The guesses before the first wrong
         one are kept. What does such a pass cost?
 
         To check `4` guesses, the large model runs over `5` tokens: the last token of the sequence
@@ -732,10 +733,10 @@ def guesses_pay_if_they_are_often_right() -> None:
 
         The guesses before the first wrong one are kept. The pass also gives one token of the large
         model's own: it replaces the wrong guess, or follows the last guess if all are right. Take
-        two guesses, each right half of the time, whatever the other is. The large model's own token
-        always comes, the first guess is kept in half of the passes, and the second, which needs
-        both to be right, in `0.5 * 0.5 = 0.25`. On average that is `1 + 0.5 + 0.25 = 1.75` tokens
-        per pass. With $n$ guesses, each right with probability $p$, it is [@leviathan2023]
+        two guesses, each right half of the time, independently of the other. The large model's own
+        token always comes, the first guess is kept in half of the passes, and the second, which
+        needs both to be right, in `0.5 * 0.5 = 0.25`. On average that is `1 + 0.5 + 0.25 = 1.75`
+        tokens per pass. With $n$ guesses, each right with probability $p$, it is [@leviathan2023]
 
         $$
         1 + p + p^2 + \dots + p^n \quad\text{tokens.}

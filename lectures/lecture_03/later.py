@@ -127,11 +127,11 @@ def experts_want_large_batches() -> None:
         of all tokens: of $100$ tokens in the layer, it sees $100 \cdot 2/8 = 25$. For an expert to
         see $100$ tokens, `8 / 2` times as many have to go through the layer.
 
-        How many tokens does a matrix have to see before the GPU waits for arithmetic? A matmul of
-        $n$ tokens with a matrix of $r$ rows and $c$ columns does $2nrc$ FLOPs and moves
-        $nr + rc + nc$ elements of `2` bytes, so it does
-        [$nrc/(nr + rc + nc)$ FLOPs with each byte](#every_operation_has_an_intensity). An H100 can
-        do $R$ FLOPs, about `295`, while a byte arrives. The GPU begins to wait for arithmetic when
+        A GPU is used well if it computes all the time, and does not wait for weights to arrive. How
+        many tokens does a matrix have to see for that? A matmul of $n$ tokens with a matrix of $r$
+        rows and $c$ columns does $2nrc$ FLOPs and moves $nr + rc + nc$ elements of `2` bytes, so it
+        does [$nrc/(nr + rc + nc)$ FLOPs with each byte](#every_operation_has_an_intensity). An H100
+        can do $R$ FLOPs, about `295`, while a byte arrives. It begins to compute all the time when
         the two are equal, $nrc/(nr + rc + nc) = R$. Solved for $n$:
 
         $$

@@ -685,8 +685,7 @@ def a_block_waits_for_three_things() -> None:
         {rows}
     """.replace("\n        ", "\n"))
     note(r"""
-        Launching the block's `36` operations takes `36 * 5` µs. With one token it takes `34 * 5`,
-        because attention then has nothing to put in order.
+        Launching the block's `36` operations takes `36 * 5` µs. (With one token there are `34`.)
 
         Up to `64` tokens the GPU is done before the next operation comes, and waits for launches.
 

@@ -274,10 +274,9 @@ def a_gather_sends_as_much_as_a_ring() -> None:
 
         Say that a piece is the keys and values of one rank. With the ring, a rank passes a piece on
         in every turn but the last, $3$ pieces on four ranks. With the all-gather, it also sends $3$
-        pieces, because in either way those of all other ranks have to come to every rank. But
-        afterwards a rank holds all $4$. With the ring it holds only $2$: the one that it works on,
-        and the one that is arriving. Llama 3 was trained with the all-gather [@llama3]. Both ways
-        with `256` tokens:
+        pieces, because here too its own piece has to reach the three others. But afterwards a rank
+        holds all $4$. With the ring it holds only $2$: the one that it works on, and the one that
+        is arriving. Llama 3 was trained with the all-gather [@llama3]. Both ways with `256` tokens:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     q, k, v = torch.randn(3, 4, 256, 32).double()  # @unnoticed: 4, 32: any heads
@@ -318,6 +317,10 @@ def a_gather_sends_as_much_as_a_ring() -> None:
     queries = tokens // 16 * width * 2  # @inspect queries as B
     assert gathered == 2 * queries, \
         "The keys and values of the whole sequence have only twice as many bytes as a rank's own queries."
+    note(rf"""
+        So there is room: for one layer at a time, the gathered keys and values take
+        {gathered / 1e9:.1f} GB.
+    """)
     question(r"""
         Suppose that the model did not share KV heads, so that keys and values had `16384` elements
         each. How many times as many bytes as a rank's own queries would the gathered keys and

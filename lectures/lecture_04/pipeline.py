@@ -434,8 +434,8 @@ def early_backward_passes_keep_less() -> None:
     misbelief("`1F1B` is faster than GPipe.", rf"""
         With the same number of microbatches it is not: both need
         {max(s.number for row in steps['1F1B'] for s in row)} steps for eight of them. But it keeps
-        less. So the memory that is saved can pay for more microbatches, and these make the bubble
-        smaller.
+        less, and however many microbatches there are, it keeps no more. So one can take more of
+        them, and these make the bubble, the share of idle time, smaller.
     """)
     question(r"""
         A pipeline of `16` stages with `1F1B` gets `64` microbatches in place of `32`. By what

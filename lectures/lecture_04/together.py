@@ -322,8 +322,8 @@ def enough_tokens_hide_the_weights() -> None:
         the traffic of [FSDP](#fsdp_does_the_same) costs no time: it is *hidden*. How many tokens
         does a GPU need for that?
 
-        For each byte that arrives, a GPU needs at least the FLOPs that it can do in the time of
-        that byte, because only then the arithmetic lasts as long as the traffic. The peak of an
+        The arithmetic has to last at least as long as the traffic. So for each byte that arrives,
+        there have to be as many FLOPs as the GPU can do in the time of one byte. The peak of an
         H100, `PEAK`, is {PEAK / 1e12:.1f} teraFLOPs a second. From GPUs in the same node it
         receives {NVLINK / 1e9:.0f} GB/s (`NVLINK`), over the links of that name [@nvidia-hopper].
         From other nodes it receives {NETWORK / 1e9:.0f} GB/s (`NETWORK`), if the network is that of
@@ -344,9 +344,10 @@ def enough_tokens_hide_the_weights() -> None:
         "In the forward pass, 2199 tokens hide the traffic over NVLink, and 19790 that over the network."
     question(r"""
         A GPU has `32768` tokens in a step, which hide the traffic of FSDP. To save memory, somebody
-        runs them in `4` microbatches. A GPU does `19790` FLOPs in the time of one byte, and in
-        `bfloat16` with many ranks it does one FLOP per byte for each token. How long does the
-        forward traffic take now, as a multiple of the time of the arithmetic?
+        runs them in `4` microbatches, and FSDP gathers the weights for each. A GPU does `19790`
+        FLOPs in the time of one byte, and in `bfloat16` with many ranks it does one FLOP per byte
+        for each token. How long does the forward traffic take now, as a multiple of the time of the
+        arithmetic?
     """, answer=19790 / (32768 / 4), check=PEAK / NETWORK * 4 / 32768, unit="times", within=0.02,
         wrong={"Weights are gathered again for each microbatch.": 19790 / 32768},
         hint="How many tokens use a weight each time it has arrived?",
@@ -505,9 +506,9 @@ def a_thousand_ranks_can_be_simulated() -> None:
     note(r"""
         But shapes and counts are correct, because they depend only on the sizes and not on the
         values. Take four feed-forward layers, on a *mesh* of `128` by `8` ranks. The `8` ranks of a
-        row share each matrix ([tensor parallelism](#columns_then_rows_need_one_sum)). The `128`
-        ranks of a column share what each keeps of that ([FSDP](#fsdp_does_the_same)). `shard` cuts
-        the model like this:
+        row cut each matrix into `8` slices ([tensor parallelism](#columns_then_rows_need_one_sum)).
+        The `128` ranks of a column have the same slice, and cut it into `128` shards
+        ([FSDP](#fsdp_does_the_same)). `shard` does both:
     """)
     mesh = init_device_mesh("cpu", (128, 8), mesh_dim_names=("data", "tensor"))
     model = feed_forward_layers(4, 1024, 4096)

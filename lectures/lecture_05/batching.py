@@ -324,11 +324,11 @@ def waiting_grows_with_the_load() -> None:
 
         - By [Little's law](#requests_in_flight_are_rate_times_time), the mean number of prompts in
           the queue and in prefill is the arrival rate times the time of each: $\rho T$.
-        - An arriving prompt finds this number on average, because it may arrive at any moment,
-          whether the queue is long or short.
-        - Each that it finds takes $1$ on average before it is done. That is so even for the one in
-          prefill, because an exponentially distributed time has on average a full $1$ still to go,
-          however long it has been running.
+        - An arriving prompt finds this number on average, because prompts arrive independently of
+          how long the queue is.
+        - Each that it finds takes $1$ on average before it is done. So does the one in prefill: an
+          exponentially distributed time has no memory. However long it has been running, on average
+          $1$ is still to go.
         - Then the arriving prompt takes $1$ itself.
 
         So $T = \rho T + 1$. Solved for $T$ [@kleinrock1975]:

@@ -262,8 +262,11 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
         - With half the bytes for weights, reading them takes $5$ ms: $(20 - 5) / 1 = 15$ sequences.
         - With half the bytes for caches, each takes $0.5$ ms: $(20 - 10) / 0.5 = 20$ sequences.
 
-        In a large batch of long sequences most bytes of a step are caches, because the weights are
-        read once, and a cache is read per sequence. So halving the caches saves most.
+        The larger the batch, the larger the part of the caches, because the weights are read once,
+        and a cache is read per sequence. So halving the caches saves more.
+
+        There is one more limit. Reading the weights and the arithmetic go on at the same time, so a
+        step takes the longer of these two, and then the time for reading the caches.
 
         Now Llama-3-8B on an H100, with `2048` tokens in each cache, and
         [a target](#a_latency_limit_picks_the_batch) of $20$ ms. `step_seconds` also takes the bytes

@@ -327,9 +327,9 @@ def decode_is_timed_on_a_gpu() -> None:
 
         By hand: the latency target is $20$ ms. By the bound, reading the weights takes $4$ ms and
         each cache takes $0.1$ ms, so a [step](#a_step_is_a_sum) for $B$ sequences takes $4 + 0.1 B$
-        ms. Solved for the batch, $(20 - 4) / 0.1 = 160$ sequences meet the target. Now a real step
-        takes $1.25$ times its bound. Then the bound must be at most $20 / 1.25 = 16$ ms, and
-        $(16 - 4) / 0.1 = 120$ sequences meet the target. The bound shrinks by a fifth, but the
+        ms. Solved for the batch, $(20 - 4) / 0.1 = 160$ sequences meet the target. Suppose that a
+        real step takes $1.25$ times its bound. Then the bound must be at most $20 / 1.25 = 16$ ms,
+        and $(16 - 4) / 0.1 = 120$ sequences meet the target. The bound shrinks by a fifth, but the
         batch by a quarter, because the weights have to be read in any case: all of the lost time is
         taken from the caches.
 
@@ -347,9 +347,8 @@ def decode_is_timed_on_a_gpu() -> None:
         Where there is a GPU, the code below times the same passes. `time_decode` and `time_prefill`
         run them in a *CUDA graph*: all operations are recorded once, and replayed without Python
         launching each of them. The code checks loose limits: the first step takes less than `2.5`
-        times its bound, and prefill less than `4` times. `factors` are the measured ones.
-        Verification should take barely longer than a step for one token, because both wait for the
-        same weights:
+        times its bound, and prefill less than `4` times. Verification should take barely longer
+        than a step for one token, because both wait for the same weights:
     """)
     bounds = bounds_of(EIGHT_LAYERS, BANDWIDTH, PEAK)  # of an H100
     assert [round(1e3 * s, 2) for s in bounds] == [1.36, 2.00, 1.36, 9.68], \
