@@ -166,7 +166,7 @@ function draw() {
   kept.forEach(([name, bytes], i) => {
     const key = document.createElement("i");
     key.className = `lb-part-${i}`;
-    says.append(key, ` ${name} ${napkin.size(bytes)}${i + 1 < kept.length ? ", " : "; "}`);
+    says.append(key, `${name} ${napkin.size(bytes)}${i + 1 < kept.length ? ", " : "; "}`);
   });
   says.append(`${napkin.size(free)} kept free.`);
 }
