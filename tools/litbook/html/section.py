@@ -210,7 +210,7 @@ class _SectionRenderer:
             *map(self.helper, block.helpers),
             *(tag("li", tag("code", text)) for text in block.constants),
         ]
-        summary = tag("summary", _("Names in these lines: {names}", names=", ".join(names)))
+        summary = tag("summary", _("Names used here: {names}", names=", ".join(names)))
         return tag("details", summary, tag("ul", *items, class_="lb-legend"), class_="lb-names")
 
     def helper(self, told: tuple[str, str]) -> Html:
