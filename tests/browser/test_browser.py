@@ -235,7 +235,9 @@ def test_paper_has_the_text_and_not_the_frame(laptop: Page, address: str) -> Non
 # ------------------------------------------------------------------------------- copying
 
 NUMBERS = f"{LECTURE}number-formats/"
-CODE = """() => { const block = [...document.querySelectorAll('section.lb-code')].find((b) => b.querySelector('button') && b.querySelector('.lb-v .lb-text'));
+CODE = """() => { const block = [...document.querySelectorAll('section.lb-code')].find((b) => b.querySelectorAll('.lb-c').length > 1 && b.querySelector('.lb-v .lb-text'));
+  return [block.querySelector('.lb-n').id, [...block.querySelectorAll('.lb-c')].map((c) => c.textContent.trimEnd())]; }"""
+LONG = """() => { const block = [...document.querySelectorAll('section.lb-code:has(> .lb-copy)')].find((b) => b.checkVisibility());
   return [block.querySelector('.lb-n').id, [...block.querySelectorAll('.lb-c')].map((c) => c.textContent.trimEnd())]; }"""
 SELECT = """([from, to]) => { const [a, b] = [from, to].map((at) => document.querySelector(at));
   getSelection().setBaseAndExtent(a, 0, b, b.childNodes.length); }"""
@@ -260,8 +262,9 @@ def copied(page: Page, first: str, last: str) -> list[str]:
     return [line.rstrip() for line in text.splitlines()]
 
 
-def test_a_block_of_code_can_be_copied_without_what_stands_beside_it(desk: Page) -> None:
-    number, lines = desk.evaluate(CODE)
+def test_a_block_of_code_can_be_copied_without_what_stands_beside_it(desk: Page, address: str) -> None:
+    desk.goto(address + "lectures/lecture_03/a-block-of-today/")
+    number, lines = desk.evaluate(LONG)
     block = desk.locator(f".lb-code:has(#{number})")
     button = block.get_by_role("button", name="Copy the code")
     opacity = "(it) => getComputedStyle(it).opacity"
