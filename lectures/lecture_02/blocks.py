@@ -10,19 +10,20 @@ def an_outlier_ruins_its_own_block_only() -> None:
     """With a scale for each block, an outlier ruins its own block only."""
     note(r"""
         A format of one byte, such as `E4M3`, needs a *scale*: each number is divided by it before
-        it is stored, so that the largest comes near `448`, the largest value of E4M3. What does an
+        it is stored, so that the largest is close to `448`, the largest value of E4M3. What does an
         *outlier*, one huge number, do to the others?
 
         By hand, with powers of two as scales: a million needs `4096`, because `1e6 / 2048 = 488` is
-        still too large, and `1e6 / 4096 = 244` is not. A `1` beside it becomes `1 / 4096`. The
-        smallest value of E4M3 is `1 / 512`, so the `1` is rounded to zero, and lost.
+        still too large, and `1e6 / 4096 = 244` is not. A `1` with the same scale becomes
+        `1 / 4096`. The smallest value of E4M3 is `1 / 512`, so the `1` is rounded to zero, and
+        lost.
 
         The fix is more scales. In the format MXFP8 each *block* of `32` elements has its own, a
         power of two [@ocp-mx]. Then the outlier ruins only its own block, because no other block
-        has to reach up to a million.
+        needs a scale for a million.
 
-        Take `4096` random numbers, and make one a million. `harmed` stores them in blocks of a
-        given size, reads them back, and returns the share that is off by more than an eighth:
+        Take `4096` random numbers, and set one of them to a million. `harmed` stores them in blocks
+        of a given size, reads them back, and returns the share that is off by more than an eighth:
     """)
     x = torch.randn(2**12)
     x[0] = 1e6  # @unnoticed: 0: any position
@@ -42,9 +43,9 @@ def an_outlier_ruins_its_own_block_only() -> None:
     whole, blocks = harmed(len(x)), harmed(32)  # @inspect whole as %, blocks as %
     assert whole > 0.99, "With one scale, nearly all values are lost."
     assert blocks == 31 / len(x), \
-        "With a scale for each block of 32, only the other 31 of its block are lost."
+        "With a scale for each block of 32, only the other 31 elements of its block are lost."
     note(r"""
-        What do the scales cost? A power of two fits into a byte, as an exponent. These are `8` bits
+        What do the scales cost? A power of two fits into a byte, as an exponent. That is `8` bits
         for `32` elements, a quarter of a bit for each:
     """)
     in_bytes = scales(32).to(torch.float8_e8m0fnu)  # exponents alone
@@ -60,6 +61,6 @@ def an_outlier_ruins_its_own_block_only() -> None:
             "Those are bits; a byte has eight.": 4096 * 4096 * 4.25,
         },
         check=4096 * 4096 // 2 + 4096 * 4096 // 32, unit="B", within=0.005, why=r"""
-            A number takes `4 + 8 / 32 = 4.25` bits. Multiply by `4096 * 4096` elements and divide
-            by `8` bits a byte.
+            An element needs `4 + 8 / 32 = 4.25` bits. Multiply by `4096 * 4096` elements and divide
+            by the `8` bits of a byte.
         """)

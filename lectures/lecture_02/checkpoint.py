@@ -21,9 +21,9 @@ from .models import Stack, linear_batch
 def checkpoints() -> None:
     """Checkpoints."""
     note(r"""
-        Stop a run in the middle, load its model and its optimizer, go on, and it ends somewhere
-        else. Whatever the next step depends on has to be in the file, and it is more than those
-        two.
+        Stop a run in the middle, load its model and its optimizer and go on: the run ends with
+        different weights. Everything that the next step depends on has to be in the file, and that
+        is more than model and optimizer.
     """)
     a_long_run_saves_by_the_clock()
     a_resumed_run_needs_all_of_its_state()
@@ -33,27 +33,27 @@ def checkpoints() -> None:
 def a_long_run_saves_by_the_clock() -> None:
     """How often to save follows from how often a run dies and how long a save takes."""
     note(r"""
-        A long training run dies from time to time, and goes on from the state that it saved last, a
+        A long training run dies from time to time, and resumes from the state that it saved last, a
         *checkpoint*. How often should it save?
 
         First by hand. A run dies every `100` minutes, and a save takes `2`. Saving every `20`
         minutes costs `2 / 20 = 0.1` of the time. When the run dies, the work since the last save is
-        lost, on average half of `20` minutes, in every `100`: `10 / 100 = 0.1` again. Together that
-        is `0.1 + 0.1 = 0.2`. Saving every `10` minutes would cost and lose
+        lost, on average half of `20` minutes. That happens every `100` minutes: `10 / 100 = 0.1`
+        again. Together that is `0.1 + 0.1 = 0.2`. Saving every `10` minutes would cost and lose
         `2 / 10 + 5 / 100 = 0.25`, and every `40` minutes `2 / 40 + 20 / 100 = 0.25`.
 
         In letters: a save of $s$ minutes every $t$ minutes costs the share $s/t$. A run that dies
-        every $m$ minutes loses the share $t/(2m)$. The sum is smallest where both are equal
-        [@young1974], because their product, $s/(2m)$, does not depend on $t$, and two numbers with
-        a fixed product have the smallest sum when they are equal:
+        every $m$ minutes loses the share $t/(2m)$. The sum of the two shares is smallest where both
+        are equal [@young1974], because their product, $s/(2m)$, does not depend on $t$, and two
+        numbers with a fixed product have the smallest sum when they are equal:
 
         $$
         \frac{s}{t} = \frac{t}{2m} \quad\Rightarrow\quad t = \sqrt{2\,s\,m}
         $$
 
         Now a real run. In `54` days of training its largest model, the Llama 3 team counted `419`
-        unexpected interruptions [@llama3], one in `54 * 24 * 60 / 419 = 186` minutes. Suppose that
-        a save takes `1` minute:
+        unexpected interruptions [@llama3], one every `54 * 24 * 60 / 419 = 186` minutes. Suppose
+        that a save takes `1` minute:
     """)
     by_hand = [round(2 / t + t / 2 / 100, 2) for t in (10, 20, 40)]  # @hide
     assert by_hand == [0.25, 0.2, 0.25], "Of the three intervals, 20 minutes lose least."  # @hide
@@ -81,14 +81,14 @@ def a_long_run_saves_by_the_clock() -> None:
     assert math.isclose(saves[24], work[24]), \
         "There, saves and lost work cost the same."  # @hide
     figure(plot_saves(minutes, {"saves": saves, "lost work": work, "both": both}, (every, share)),
-        caption="Share of all time that a run spends on saves and on work that is lost, against the minutes between two saves.", alt=r"""
+        caption="Share of its time that a run spends on saves and on lost work, against the minutes between two saves.", alt=r"""
             Three curves against minutes between saves on a logarithmic axis. Saves cost less the
             rarer they are, lost work costs more. Their sum is a wide bowl, whose lowest point is
             marked where the two cross.
         """)
     question(r"""
-        A faster storage cuts the time of a save to a quarter. By which factor should the interval
-        change, and by which factor do saves and lost work together change?
+        Faster storage cuts the time of a save to a quarter. By what factor should the interval
+        change, and by what factor does the total cost of saves and lost work change?
     """, answer=[math.sqrt(2 * save / 4 * between) / every,
                  (save / 4 / (every / 2) + every / 2 / 2 / between) / share],
         check=[0.25**0.5, 0.25**0.5],
@@ -154,7 +154,7 @@ class Session:
         return file
 
     def load(self, file: io.BytesIO) -> None:
-        """Takes over whatever parts the file has."""
+        """Restores whatever parts the file has."""
         state = torch.load(file, map_location="cpu")
         self.steps = state.get("steps", 0)
         if "model" in state:
@@ -189,17 +189,18 @@ def a_resumed_run_needs_all_of_its_state() -> None:
     """A checkpoint must hold everything that the next step reads."""
     note(r"""
         What has to be saved so that a training run can be stopped and resumed? Everything that the
-        next step reads, because it is the steps that change the weights. Here that is five parts:
+        next step reads, because the steps change the weights. Here that is five parts:
 
         - `model`: the weights;
         - `optimizer`: the averages that Adam keeps;
         - `steps`: the number of steps so far, because the learning rate falls with it;
         - `data`: the state of the random generator that picks the data;
-        - `dropout`: that of the generator for *dropout*, which sets randomly chosen values to zero.
+        - `dropout`: the state of the generator for *dropout*, which sets randomly chosen values to
+          zero.
 
         `drift` trains this run twice: once without a break, and once with a stop in the middle,
-        where only the named parts are saved and loaded. It returns how far the weights of the two
-        runs are apart at the end:
+        where only the named parts are saved and loaded. It returns how far apart the weights of the
+        two runs are at the end:
     """)
     parts = ["model", "optimizer", "steps", "data", "dropout"]
     complete = drift(parts)  # @inspect complete
@@ -208,16 +209,17 @@ def a_resumed_run_needs_all_of_its_state() -> None:
 
     misbelief("A checkpoint is the model and the optimizer.", rf"""
         Those are two of {len(parts)} parts. With these alone the run goes on without an error, but
-        it ends with other weights, because the learning rate begins anew and other data are drawn.
+        it ends with different weights, because the learning rate starts over and different data are
+        drawn.
     """)
     usual = drift(["model", "optimizer"])  # @inspect usual
     assert usual > complete, \
-        "With model and optimizer alone, the resumed run ends with other weights."
+        "With model and optimizer alone, the resumed run ends with different weights."
     note("Which of the five parts are needed? Leave out one at a time:")
     costs = {part: drift([p for p in parts if p != part]) for part in parts}  # @inspect costs
     needed = [part for part, cost in costs.items() if cost > 0]  # @inspect needed
     assert needed == parts, \
-        "Without any one of the five, the weights end elsewhere."
+        "Without any one of the five, the run ends with different weights."
     model = Stack(64, 3)  # @hide
     optimizer = torch.optim.Adam(model.parameters())  # @hide
     weights = sum(p.nbytes for p in model.parameters())  # @hide
@@ -265,8 +267,8 @@ def loading_takes_two_steps_and_refuses_objects() -> None:
         the file and returns a dictionary of tensors. `load_state_dict` copies the tensors into the
         model. Forget the second step, and training goes on with fresh random weights, without an
         error. `reloaded` saves a value and reads it with `torch.load`. Give it the weights of
-        `trained`, which are to come into `fresh`. `equal` says for each of the two weight matrices
-        whether the models agree:
+        `trained`, which should be loaded into `fresh`. `equal` says for each of the two weight
+        matrices whether it is the same in both models:
     """)
     trained, fresh = Stack(4, 1), Stack(4, 1)
     state = reloaded(trained.state_dict())
@@ -276,10 +278,10 @@ def loading_takes_two_steps_and_refuses_objects() -> None:
         return [torch.equal(a, b) for a, b in pairs]
 
     assert equal() == [False, False], \
-        "After torch.load, no matrix of the two models agrees."
+        "After torch.load alone, neither matrix is the same in both models."
     fresh.load_state_dict(state)
     assert equal() == [True, True], \
-        "After load_state_dict, both matrices agree."
+        "After load_state_dict, both matrices are the same in both models."
     misbelief("To resume, call `torch.load` on the checkpoint.", r"""
         That only reads the file, and the model keeps its old weights. Model and optimizer change
         when each is given its part of the file with `load_state_dict`.
@@ -287,8 +289,8 @@ def loading_takes_two_steps_and_refuses_objects() -> None:
     note(r"""
         `torch.load` reads tensors and plain Python values: numbers, strings, lists, dictionaries.
         It refuses all other objects, because a file can hide code in them that runs on loading. So
-        the state of NumPy's generator is refused, but not its newer kind's, which is a dictionary
-        of plain values:
+        the state of NumPy's older generator is refused. The state of its newer kind is loaded,
+        because it is a dictionary of plain values:
     """)
     rng = np.random.default_rng()
     loads = [torch.get_rng_state(), random.getstate(), rng.bit_generator.state]
@@ -313,9 +315,9 @@ def loading_takes_two_steps_and_refuses_objects() -> None:
         dictionary of tensors?
     """, answer=outcomes.count(""), check=6 - 2, unit="values",
         wrong={
-            "A NumPy number is no plain number, and a generator is an object.": 6,
+            "A NumPy number is not a plain number, and a generator is an object.": 6,
         },
         why=r"""
-            `np.float64(3)` is a NumPy value and no plain number, and a generator is an object. The
+            `np.float64(3)` is a NumPy value, not a plain number, and a generator is an object. The
             other four are plain values and tensors.
         """)

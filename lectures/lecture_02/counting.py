@@ -19,10 +19,10 @@ from .tiling import a_matmul_in_tiles_loads_less
 def counting_flops() -> None:
     """Counting FLOPs."""
     note(r"""
-        How much work is a matmul of two matrices, or the forward pass of a whole model? One counts
-        its FLOPs. This part says what counts as a FLOP, gives two formulas that are enough for most
+        How much work is a matmul of two matrices, or the forward pass of a whole model? The measure
+        is FLOPs. This part says what counts as a FLOP, gives two formulas that are enough for most
         estimates, and shows where few FLOPs take much time. Each count is made twice: by a formula,
-        and by a machine that was not shown the formula.
+        and by a program that does not know the formula.
     """)
     only_arithmetic_counts()
     a_product_costs_two_m_k_n()
@@ -38,19 +38,19 @@ def only_arithmetic_counts() -> None:
     """A FLOP is an addition or a multiplication; moving and comparing elements costs none."""
     note(r"""
         Which operations on a matrix cost FLOPs? Additions and multiplications do, and copies and
-        comparisons do not. `counted` makes a matrix whose elements note each `+`, `*` and `<` in a
-        list, the tally. Add a matrix of `3 × 5` elements to itself:
+        comparisons do not. `counted` makes a matrix whose elements record each `+`, `*` and `<` in
+        a list, the tally. Add a matrix of `3 × 5` elements to itself:
     """)
     tally: list[str] = []
     a = counted(tally, 3, 5)
     total = a + a
     assert total.shape == (3, 5), "There is a sum for each of the 15 numbers."  # @hide
-    assert tally == ["+"] * 3 * 5, "The tally has 15 additions, one a number."
+    assert tally == ["+"] * 3 * 5, "The tally has 15 additions, one per element."
     note(r"""
-        Now transpose the matrix and copy it. Nothing is noted, because its elements are only moved.
-        Then compare each number with another one. The comparisons are noted, but they are no
-        arithmetic, so they are no FLOPs either. (PyTorch's own counter leaves out more: what it has
-        no formula for, even a sum, counts as zero [@pytorch_flop_counter].)
+        Now transpose the matrix and copy it. Nothing is recorded, because the elements are only
+        moved. Then compare each element with another one. The comparisons are recorded, but they
+        are not arithmetic, so they are not FLOPs either. (PyTorch's own counter leaves out more: an
+        operation that it has no formula for, even a sum, counts as zero [@pytorch_flop_counter].)
     """)
     tally.clear()
     turned = a.T.copy()
@@ -77,18 +77,18 @@ def only_arithmetic_counts() -> None:
     p, q = counted(tally, 4, 6), counted(tally, 4, 6)
     smaller = (p * q + p).T < q.T
     question(r"""
-        `p` and `q` have `4 × 6` elements each, and `*` multiplies them number by number. The tally
-        has every operation of `(p * q + p).T < q.T`. How many of these are FLOPs?
+        `p` and `q` have `4 × 6` elements each, and `*` multiplies them element by element. The
+        tally has every operation of `(p * q + p).T < q.T`. How many of these are FLOPs?
     """, answer=arithmetic(tally),
         check=2 * 4 * 6, unit="FLOP",
         wrong={
-            "The comparisons are no FLOPs.": 72,
-            "Each number takes a multiplication and an addition.": 24,
+            "The comparisons are not FLOPs.": 72,
+            "Each element takes a multiplication and an addition.": 24,
         },
         hint="Which of `*`, `+`, `.T` and `<` is arithmetic?",
         why=r"""
             Each of the `24` elements takes a multiplication and an addition. Transposing costs
-            nothing, and the `24` comparisons are no arithmetic.
+            nothing, and the `24` comparisons are not arithmetic.
         """)
 
 
@@ -97,8 +97,8 @@ def a_product_costs_two_m_k_n() -> None:
     note(r"""
         How many FLOPs does it cost to multiply a matrix of $m \times k$ elements by one of
         $k \times n$? By hand, with `3 * 5` and `5 * 7`: the result has `3 * 7 = 21` entries, each a
-        sum of `5` terms, which makes `105` multiplications. To add up `5` terms takes `4`
-        additions, because the first is added to nothing: `21 * 4 = 84`.
+        sum of `5` terms, which makes `105` multiplications. Adding up `5` terms takes `4`
+        additions, because the sum starts with the first term: `21 * 4 = 84`.
 
         By convention the first term counts as an addition as well. So each of $mn$ entries has $k$
         terms of `2` FLOPs, and a matmul counts as
@@ -120,10 +120,10 @@ def a_product_costs_two_m_k_n() -> None:
     assert times == m * k * n == 105, "The matmul takes mkn multiplications."
     assert plus == m * (k - 1) * n == 84, "The matmul takes m(k-1)n additions."
     note(rf"""
-        The formula says `2 * 3 * 5 * 7 = 210`, one more for each of the `21` entries than these
-        {times + plus}. For large $k$ the difference is small, because in each entry it is one of
-        $2k$ operations. And the formula fits the hardware, which does a multiplication and an
-        addition in one step. PyTorch's counter uses it as well:
+        The formula gives `2 * 3 * 5 * 7 = 210`. That is one more for each of the `21` entries than
+        the {times + plus} counted here. For large $k$ the difference is small, because it is one of
+        $2k$ operations in each entry. And the formula fits the hardware, which does a
+        multiplication and an addition in one step. PyTorch's counter uses it as well:
     """)
     x, w = torch.randn(m, k), torch.randn(k, n)
     work = flops(lambda: x @ w)  # @inspect work as FLOP
@@ -158,12 +158,13 @@ def a_product_costs_two_m_k_n() -> None:
         module="pictures/box.js", still=plot_box((m, k, n), {k: times}),
         do="Set the sides to `2`, `3` and `4`. Then make all of them twice as long. How many times as large are the volume and the faces?",
         see=r"""
-            The volume grows eightfold and the faces fourfold, so each number serves twice as many
-            multiplications. With `n` at one, each number of the left matrix serves only one.
+            The volume grows eightfold and the faces fourfold, so each element is used in twice as
+            many multiplications. With `n` at one, each element of the left matrix is used in only
+            one.
         """, caption=r"""
             A matmul as a box of cubes. Each cube is a multiplication, of a row of the left matrix,
-            a column of the right one, and a place on the inner axis. The matrices and the sums are
-            faces of the box.
+            a column of the right one, and a position on the inner axis. The matrices and the sums
+            are faces of the box.
         """, alt=r"""
             A box, seven cubes wide, three high and five deep. Its side is the left matrix, its top
             the right one, its front the sums.
@@ -172,13 +173,13 @@ def a_product_costs_two_m_k_n() -> None:
     outer = counted(tally, 4, 1) @ counted(tally, 1, 6)  # @hide
     question(r"""
         A column of `4` elements times a row of `6` is a matmul with $k=1$. How many multiplications
-        and additions does it really take, and how many FLOPs does the formula say?
+        and additions does it really take, and how many FLOPs does the formula give?
     """, answer=[len(tally), flops(lambda: torch.ones(4, 1) @ torch.ones(1, 6))],
         check=[4 * 6, 2 * 4 * 1 * 6],
         hint="Each entry has a single term. How many additions does it take?",
         why=r"""
             With $k=1$ an entry is a single multiplication and nothing is added: `4 * 6 = 24`. The
-            formula counts an addition for each multiplication all the same, `2 * 4 * 1 * 6 = 48`.
+            formula still counts an addition for each multiplication: `2 * 4 * 1 * 6 = 48`.
         """, unit="FLOP")
 
 
@@ -194,7 +195,7 @@ def a_forward_pass_costs_two_per_parameter() -> None:
         2BP
         $$
 
-        FLOPs for $B$ rows, whatever the shapes of its matrices are. In a language model a row is a
+        FLOPs for $B$ rows, regardless of the shapes of its matrices. In a language model a row is a
         *token*, a word or a piece of one.
 
         Count it for three layers with `64 * 64 + 64 * 64 + 64 * 1 = 8256` weights. First the input
@@ -222,14 +223,14 @@ def a_forward_pass_costs_two_per_parameter() -> None:
         "8 sequences of 128 tokens cost the same number of FLOPs as 1024 rows."
     question(r"""
         `4` sequences of `250` tokens pass through a linear layer, and the counter says `6e9` FLOPs.
-        How many weights has the layer?
+        How many weights does the layer have?
     """, answer=6 * 10**9 // flops(lambda: torch.ones(4, 250, 1) @ torch.ones(1, 1)),
         wrong={
             "The additions are missing.": 6 * 10**6,
             "That is for one sequence: there are four.": 12 * 10**6,
         },
         check=6 * 10**9 // (2 * 4 * 250),
-        hint="How many tokens are there, and how many FLOPs does a token take for each weight?",
+        hint="How many tokens are there, and how many FLOPs does a token cost for each weight?",
         why=r"""
             There are `4 * 250 = 1000` tokens, and each costs `2` FLOPs per weight. So `6e9` is
             `2 * 1000` times the number of weights.
@@ -243,7 +244,7 @@ def not_everything_else_is_linear() -> None:
     note(r"""
         A tensor becomes twice as large. Does an operation on it cost twice as much? An
         [elementwise](#elementwise_operations_make_a_new_tensor) one does, because it does the same
-        to each number. Two others cost more. In *attention*, each token is compared with every
+        to each element. Two others cost more. In *attention*, each token is compared with every
         token: `2` tokens make `2 * 2 = 4` pairs, and `4` tokens `4 * 4 = 16`. Each pair costs a dot
         product of two rows, here of `64` elements. `scores` counts their FLOPs:
     """)
@@ -253,7 +254,7 @@ def not_everything_else_is_linear() -> None:
         return flops(lambda: q @ q.t())
 
     assert scores(2048) == 4 * scores(1024), \
-        "For 2048 tokens, attention's scores take 4 times the FLOPs of 1024."
+        "Attention's scores cost 4 times as many FLOPs for 2048 tokens as for 1024."
     note(r"""
         *Sorting* compares numbers. In a list that is twice as long, each number is compared about
         once more, because both halves are sorted as before, and then merged. `comparisons` counts
@@ -272,19 +273,19 @@ def not_everything_else_is_linear() -> None:
 
     growth = comparisons(4096) / comparisons(2048)  # @measure growth as times
     assert 2.1 < growth < 2.3, \
-        "To sort 4096 numbers takes more than twice the comparisons of 2048."
-    misbelief("Every operation other than a matmul costs as much as its tensors are large.",
+        "Sorting 4096 numbers takes more than twice as many comparisons as sorting 2048."
+    misbelief("The cost of every operation other than a matmul is proportional to the size of its tensors.",
         r"""
-            Elementwise ones do. The scores of attention grow with the square of the tokens, and
-            sorting takes more comparisons for each number of a longer list.
+            For elementwise operations it is. The scores of attention grow with the square of the
+            number of tokens, and sorting takes more comparisons for each number of a longer list.
         """)
     question(r"""
         For `1024` tokens the scores of attention cost `scores(1024)` FLOPs. How many times as many
-        do they take for `8192` tokens?
+        do they cost for `8192` tokens?
     """, answer=scores(8192) / scores(1024),
         check=8**2, unit="times",
         wrong={
-            "That is for an operation that does the same to each number.": 8,
+            "That is for an operation that does the same to each element.": 8,
             "That is for 2048 tokens.": 4,
         },
         hint="How many times as many tokens are there, and how many times as many pairs of tokens?",
@@ -297,9 +298,9 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
         Does an operation with few FLOPs take little time? Not if it has to move many bytes for
         them. First by hand, for a matrix of `2 * 2` elements of `4` bytes. The addition `x + 1`
         does `4` FLOPs. It reads `4` elements and writes `4`, which are `8 * 4 = 32` bytes: an
-        eighth of a FLOP for each byte. The matmul of two such matrices adds up `2` terms for each
-        of `4` entries, so it does `2 * (2 * 4) = 16` FLOPs. It reads two matrices and writes one,
-        which are `3 * 4 * 4 = 48` bytes: a third of a FLOP for each byte.
+        eighth of a FLOP per byte. The matmul of two such matrices adds up `2` terms for each of `4`
+        entries, so it does `2 * (2 * 4) = 16` FLOPs. It reads two matrices and writes one, which
+        are `3 * 4 * 4 = 48` bytes: a third of a FLOP per byte.
 
         Make the matrix larger, and the addition stays at an eighth, because each element is still
         used once. The matmul improves, because each element is used for a whole row or column of
@@ -314,7 +315,7 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     assert share == 1 / 2048, \
         "The addition does one FLOP where the matmul does 2048."
     note(rf"""
-        So the addition has {share:.2%} of the FLOPs. Has it {share:.2%} of the time as well?
+        So the addition has {share:.2%} of the FLOPs. Does it also have {share:.2%} of the time?
         `quickest` returns the shortest time of several calls:
     """)
     product, plus = quickest(lambda: x @ x, 5), quickest(lambda: x + 1, 5)  # @measure product as s, plus as s
@@ -322,11 +323,11 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     assert share < time_share, \
         "The addition's share of the time exceeds its share of the FLOPs."
     note(r"""
-        No: its share of the time is much larger, because the addition waits for memory. On an H100
-        it is larger still, because its arithmetic is faster compared with its memory: at most
-        `989.5e12` FLOPs per second in `bfloat16`, and `3.35e12` bytes per second [@nvidia-h100]. At
-        these rates the matmul's `2 * 1024**3` FLOPs take `2.17` µs. The addition moves
-        `2 * 1024**2` elements of `2` bytes, in `1.25` µs:
+        No: its share of the time is much larger, because the addition is *memory-bound*: it waits
+        for memory. On an H100 the share is larger still, because the arithmetic of this GPU is
+        faster relative to its memory: at most `989.5e12` FLOPs per second in `bfloat16`, and
+        `3.35e12` bytes per second [@nvidia-h100]. At these rates the matmul's `2 * 1024**3` FLOPs
+        take `2.17` µs. The addition moves `2 * 1024**2` elements of `2` bytes, in `1.25` µs:
     """)
     matmul_time = work / dense_peak("H100 SXM", "bfloat16")  # @inspect matmul_time as s
     both = 2 * n * n * 2  # read and write n * n elements of 2 bytes
@@ -353,17 +354,17 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
         hint="The FLOPs are `2 * 1536 ** 3`. How many bytes do the three matrices take?",
         why=r"""
             `2 * 1536 ** 3` FLOPs divided by `3 * 1536 ** 2 * 2` bytes is `1536 / 3 = 512`. The
-            larger the matrices, the more FLOPs are done with each byte.
+            larger the matrices, the more FLOPs per byte.
         """, unit="FLOP/B")
 
 
 @aside
 def a_rate_times_a_time_is_work() -> None:
-    """A rate in FLOP/s times a time in seconds is work in FLOPs; so budgets are compared."""
+    """A rate in FLOP/s times a time in seconds is work in FLOPs, the unit in which budgets are compared."""
     note(r"""
         How many FLOPs can `8` H100s do in `14` days, at their dense peak? FLOPs are an amount of
-        work, and FLOP/s is a rate. Advice: never write FLOPS. With FLOP/s one sees how the units
-        multiply: FLOP/s times seconds is FLOPs. Here that is `8 * 14 * 86400 * 989.5e12`:
+        work, and FLOP/s is a rate. Advice: never write FLOPS. FLOP/s shows how the units multiply:
+        FLOP/s times seconds is FLOPs. Here that is `8 * 14 * 86400 * 989.5e12`:
     """)
     rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
     assert rate / TERA == 989.5, "One H100 does 989.5e12 FLOPs in a second."
@@ -376,11 +377,11 @@ def a_rate_times_a_time_is_work() -> None:
     note(r"""
         How does that compare with the training of GPT-3? By the rule of
         [`6` FLOPs per parameter and token](#a_training_run_in_three_lines), its `174.6` billion
-        parameters and `300` billion tokens make `3.14e23` FLOPs, the total that the paper prints
+        parameters and `300` billion tokens make `3.14e23` FLOPs, the total that the paper reports
         [@gpt3]. Of GPT-4 only guesses are known: the report on it withholds the compute [@gpt4].
         Estimates from outside are above `1e25` FLOPs [@epoch], some near `2e25`. Limits are set in
-        FLOPs as well: in the United States an order of `2023` had models reported that were trained
-        with more than `1e26` operations, and models for biological sequences above `1e23`
+        FLOPs as well: in the United States an order of `2023` required reports on models trained
+        with more than `1e26` operations, and on models for biological sequences above `1e23`
         [@eo14110]; it was revoked in `2025` [@eo14148]:
     """)
     gpt3, rumour = 6 * 174.6e9 * 300e9, 2e25  # @inspect gpt3 as FLOP
@@ -396,5 +397,5 @@ def a_rate_times_a_time_is_work() -> None:
         need for `1e21` FLOPs?
     """, answer=1e21 / older / DAY,
         check=1e21 / 312e12 / 86400, unit="days",
-        hint="Work divided by rate is a time in seconds. How many seconds has a day?",
+        hint="Work divided by rate is a time in seconds. How many seconds does a day have?",
         why="`1e21` FLOPs divided by `312e12` FLOP/s are seconds, and a day has `86400` of them.")

@@ -64,9 +64,9 @@ def each_library_keeps_a_generator_of_its_own() -> None:
         "After the same seed, dropout sets the same elements to zero."
     note(r"""
         PyTorch, NumPy and Python each have a generator of their own, so programs often begin with
-        three seeds. Yet these miss a fourth source: `np.random.default_rng()` makes a new generator
-        with a state of its own. `draws` seeds the three libraries, draws one number from each, and
-        a fourth from such a new generator. Call it twice and compare:
+        three seeds. Yet three seeds miss a fourth source: `np.random.default_rng()` makes a new
+        generator with a state of its own. `draws` seeds the three libraries, draws one number from
+        each, and a fourth from such a new generator. Call it twice and compare:
     """)
 
     def draws() -> list[float]:
@@ -78,7 +78,7 @@ def each_library_keeps_a_generator_of_its_own() -> None:
 
     repeats = [a == b for a, b in zip(draws(), draws())]  # @inspect repeats
     assert repeats == [True, True, True, False], \
-        "The first three draws repeat, that of the new generator does not."
+        "The first three draws repeat; the draw of the new generator does not."
     misbelief("Seeding PyTorch, NumPy and Python makes a run reproducible.", r"""
         It seeds three generators. A generator that is made later needs a seed of its own.
     """)
@@ -130,11 +130,11 @@ def a_shared_generator_couples_what_shares_it() -> None:
 
     without = order(False, own=None)  # @inspect without
     reshuffled = order(True, own=None)  # @inspect reshuffled
-    assert reshuffled != without, "With dropout, the order is another one."
+    assert reshuffled != without, "With dropout, the order is different."
     note(r"""
         Two runs with and without dropout now differ in two things at once, so one cannot say which
         of them helped. The fix is a generator for the shuffle alone, with a seed of its own.
-        Nothing else draws from it, so the order stays:
+        Nothing else draws from it, so the order stays the same:
     """)
     without = order(False, torch.Generator().manual_seed(0))  # @unnoticed: left out: the order of seed 0 from either generator
     kept = order(True, torch.Generator().manual_seed(0))  # @inspect kept
@@ -181,12 +181,12 @@ def a_shared_generator_couples_what_shares_it() -> None:
 
 @aside
 def a_token_file_does_not_know_its_dtype() -> None:
-    """A raw file of tokens does not say in which number format they are."""
+    """A raw file of tokens does not say which number format they have."""
     note(r"""
-        A file has bytes. Which tokens are they? A raw file does not say, because `tofile` writes
-        the bytes of an array and nothing else, not its number format, the *dtype*. So whoever reads
-        the file has to know it. `np.memmap` reads a file as an array of a format that one tells it.
-        Here are `10` tokens in `int32`, `4` bytes each:
+        A file is a row of bytes. Which tokens are they? A raw file does not say, because `tofile`
+        writes the bytes of an array and nothing else. The number format of the array, its *dtype*,
+        is not written, so whoever reads the file has to know it. `np.memmap` reads a file as an
+        array of a given format. Here are `10` tokens in `int32`, `4` bytes each:
     """)
     tokens = np.arange(1, 11, dtype=np.int32)
     folder = TemporaryDirectory(ignore_cleanup_errors=True)  # @unnoticed: ignore_cleanup_errors= dropped: what an open map needs on Windows
@@ -198,9 +198,9 @@ def a_token_file_does_not_know_its_dtype() -> None:
     assert back.tolist() == tokens.tolist(), \
         "Read as int32, the tokens are those that were written."
     note(r"""
-        Read in another format, the same `40` bytes are other tokens, without an error. Without a
-        format, `np.memmap` takes one byte for each token, which makes `40`; with `int64`, of `8`
-        bytes, it makes `40 / 8 = 5`:
+        Read in another format, the same `40` bytes are different tokens, without an error. If no
+        format is given, `np.memmap` takes one byte for each token, which makes `40`; with `int64`,
+        of `8` bytes, it makes `40 / 8 = 5`:
     """)
     unstated = np.memmap(raw, mode="r")  # @inspect unstated  # @unnoticed: 'r', mode= dropped: nothing is written here
     wrong = np.memmap(raw, dtype=np.int64, mode="r")  # @inspect wrong  # @unnoticed: 'r', mode= dropped: nothing is written here
@@ -209,8 +209,8 @@ def a_token_file_does_not_know_its_dtype() -> None:
 
     misbelief('`array.tofile("data.npy")` writes a NumPy file, and NumPy can load it back.', r"""
         It writes a raw file. The ending `.npy`, which CS336 gives to its file [@cs336], stands for
-        a file with a *header*, bytes in front that say dtype and shape. `np.load` finds none and
-        refuses.
+        a file with a *header*, bytes at the start that state dtype and shape. `np.load` finds none
+        and refuses.
     """)
     refused = message_of(lambda: np.load(raw))  # @inspect refused
     assert "pickle" in refused, \
@@ -235,10 +235,10 @@ def a_token_file_does_not_know_its_dtype() -> None:
         check=12 * 8 // 2, unit="tokens",
         wrong={
             "The bytes stay the same, not the number of tokens.": 12,
-            "Narrower tokens are more, not fewer.": 3,
+            "With fewer bytes per token there are more tokens, not fewer.": 3,
             "Those are the bytes.": 96,
         },
-        hint="How many bytes has the file?",
+        hint="How many bytes does the file have?",
         why="The file has `12 * 8 = 96` bytes. Read with `2` bytes each, these are `48` tokens.")
 
 
@@ -263,10 +263,10 @@ def a_memory_map_loads_what_is_touched() -> None:
     """A memory map loads only what is touched, and without a mode it writes to your file."""
     note(r"""
         How does a program read tokens from a file that is larger than memory? With a *memory map*,
-        `np.memmap`: an array whose elements stay in the file until somebody reads them. Here the
-        file has `50` GB. (Its length is set, but nothing has been written, so it occupies no disk.)
-        Read `32` tokens here and there, `64` bytes in all, and then a stretch of `64` MiB at its
-        start. `resident_after` measures by how much the memory of this process grows:
+        `np.memmap`: an array whose elements stay in the file until the program reads them. Here the
+        file has `50` GB. (Its length is set, but nothing has been written, so it takes no disk
+        space.) Read `32` tokens spread over the file, `64` bytes in all, and then a stretch of `64`
+        MiB at its start. `resident_after` measures by how much the memory of this process grows:
     """)
     size = 50 * GB
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # @unnoticed: ignore_cleanup_errors= dropped: what an open map needs on Windows
@@ -322,7 +322,7 @@ def a_memory_map_loads_what_is_touched() -> None:
     folder2.cleanup()  # @hide
     question(r"""
         Token `5` is set to `50` through a map in mode `r+`, then to `60` through a second map, in
-        mode `c`. Which value has it in the file, and which in the second map?
+        mode `c`. What value does the token have in the file, and what value in the second map?
     """, answer=[int(on_disk[5]), int(private[5])],
         check=[50, 60],
         hint="Which of the two maps writes to the file?",
@@ -334,12 +334,12 @@ def a_memory_map_loads_what_is_touched() -> None:
 
 @aside
 def the_size_of_the_data_is_tokens_times_width() -> None:
-    """The file of a training set has tokens times bytes per token."""
+    """The size of a training file is the number of tokens times the bytes per token."""
     note(r"""
-        How large is the file of a training set? It is a row of integers, one for each token. So its
-        size is the number of tokens times the bytes of an integer. The largest models of the first
-        LLaMA family were trained on `1.4` trillion tokens [@touvron2023]. An integer of the format
-        `uint16` needs `2` bytes, one of `int32` takes `4`:
+        How large is the file of a training set? The file is a row of integers, one for each token.
+        So its size is the number of tokens times the bytes of an integer. The largest models of the
+        first LLaMA family were trained on `1.4` trillion tokens [@touvron2023]. An integer of the
+        format `uint16` needs `2` bytes, and one of the format `int32` needs `4`:
     """)
     tokens = 14 * 10**11
     narrow = tokens * np.dtype(np.uint16).itemsize  # @inspect narrow as B
@@ -359,8 +359,8 @@ def the_size_of_the_data_is_tokens_times_width() -> None:
     """)
     note(r"""
         How many bytes a token needs depends on the vocabulary, the list of all tokens, because each
-        token of the list needs a number of its own. `2` bytes have `2**16 = 65536` values. Llama 3
-        has a vocabulary of `128K` tokens [@llama3], so it needs more bytes for each:
+        token of the list needs its own number. `2` bytes have `2**16 = 65536` values. Llama 3 has a
+        vocabulary of `128K` tokens [@llama3], so it needs more bytes for each:
     """)
     vocabulary = np.iinfo(np.uint16).max + 1  # @inspect vocabulary
     assert vocabulary == 65536, "A uint16 has 65536 values."  # @hide
@@ -373,7 +373,7 @@ def the_size_of_the_data_is_tokens_times_width() -> None:
             "uint16 has too few values for this vocabulary.": 4 * 10**12,
         },
         check=2 * 10**12 * next(w for w in (1, 2, 4) if 256**w >= 100_000),
-        hint="How many values has each of the three formats?", unit="B",
+        hint="How many values does each of the three formats have?", unit="B",
         why=r"""
             `uint16` has `65536` values, too few for this vocabulary. So each token needs `4` bytes,
             in all `2e12 * 4`.
@@ -383,7 +383,7 @@ def the_size_of_the_data_is_tokens_times_width() -> None:
 def get_batch(
     data: NDArray[Any], batch: int, length: int, generator: torch.Generator
 ) -> tuple[Int[Tensor, "batch length"], Int[Tensor, "batch length"]]:
-    """A batch of inputs and targets, both (batch, length) in int64, from random places of the data."""
+    """A batch of inputs and targets, both (batch, length) in int64, from random positions of the data."""
     last = len(data) - length
     starts = torch.randint(last, (batch,), generator=generator).tolist()
     rows = np.stack([data[i : i + length + 1] for i in starts])
@@ -422,8 +422,8 @@ def tokens_are_few_bytes_for_much_arithmetic() -> None:
                       against the size of the model. A token has the bytes of an int32.
                   """, alt="On logarithmic axes a straight line falls from megabytes per second for small models to about a kilobyte for the largest.")
     note(r"""
-        So loading is seldom what limits the training of a large language model. It can be with
-        pictures, which bring few FLOPs for each byte.
+        So loading data seldom limits the training of a large language model. It can limit training
+        on pictures, which bring few FLOPs per byte.
     """)
     picture = 100e3 * rate / 24e9  # @hide
     question(r"""
@@ -435,8 +435,8 @@ def tokens_are_few_bytes_for_much_arithmetic() -> None:
         hint="How many bytes come with each FLOP in the two cases?",
         why=r"""
             A picture brings `100e3` bytes for `24e9` FLOPs, a token `4` bytes for `48e9`. It has
-            `100e3 / 4 = 25000` times the bytes and half of the FLOPs, so in a second there are
-            twice `25,000` times as many bytes.
+            `100e3 / 4 = 25000` times the bytes and half of the FLOPs, so the pictures need twice
+            `25,000` times as many bytes per second.
         """, within=0.01)
 
 
@@ -445,12 +445,12 @@ def a_batch_is_inputs_and_their_next_tokens() -> None:
     """A batch is inputs and targets; each target is the next token."""
     note(r"""
         A language model learns to predict the next token. How does a document become what it learns
-        from? A *tokenizer* cuts the document into pieces of a list, the *vocabulary*, and keeps the
-        number of each piece: the *tokens*. At each position the *target*, the correct answer, is
-        the token that comes next. So for inputs of `4` tokens, take a sequence `s` of `5` from the
-        data: the inputs are `s[:-1]`, and the targets are `s[1:]`. `get_batch` does that for
-        several sequences, from random positions. The data here count up, so that one can see the
-        shift:
+        from? A *tokenizer* cuts the document into pieces from a fixed list, the *vocabulary*, and
+        replaces each piece by its number in the list: the *tokens*. At each position the *target*,
+        the correct answer, is the token that comes next. So for inputs of `4` tokens, take a
+        sequence `s` of `5` from the data: the inputs are `s[:-1]`, and the targets are `s[1:]`.
+        `get_batch` does that for several sequences, from random positions. The data here count up,
+        so that one can see the shift:
     """)
     text = "count everything, même ça"  # @hide
     tokens = np.frombuffer(text.encode(), dtype=np.uint8)  # @hide
@@ -480,7 +480,7 @@ def a_batch_is_inputs_and_their_next_tokens() -> None:
         be the next token?
     """, answer=int((x[0] == y[0]).sum()),
         check=sum(a == b for a, b in zip([1, 2, 3, 4], [2, 3, 4, 5])),
-        hint="What is asked of the model at each position, and does it have the answer already?",
+        hint="What does the model have to predict at each position, and does it already have the answer?",
         why=r"""
             At none. The model would only learn to copy the token that it has just been given: its
             loss falls to nearly zero, and what it generates is that token, again and again.
@@ -492,15 +492,15 @@ def a_batch_is_inputs_and_their_next_tokens() -> None:
 def a_pinned_copy_does_not_wait() -> None:
     """A copy from pinned memory to the GPU returns before it has finished."""
     note(r"""
-        Must a program wait while a batch is copied to the GPU? Not if the batch lies in *pinned*
-        memory, which the operating system never moves. From there the GPU copies by itself, and
-        with `non_blocking=True` the program goes on. Ordinary memory is *pageable*: the system may
-        move it at any time, so the driver first copies the batch into a buffer that is pinned.
-        (`pin_memory()` needs a GPU or another accelerator; without one PyTorch refuses.)
+        Does a program have to wait while a batch is copied to the GPU? Not if the batch is in
+        *pinned* memory, which the operating system never moves. From there the GPU copies by
+        itself, and with `non_blocking=True` the program goes on. Ordinary memory is *pageable*: the
+        system may move it at any time, so the driver first copies the batch into a buffer that is
+        pinned. (`pin_memory()` needs a GPU or another accelerator; without one PyTorch refuses.)
 
         First the speed. `time_call` measures a copy from pageable and one from pinned memory. There
-        are `64 * MiB` elements, or fewer, if the GPU has less room than `16` bytes for each
-        (`scaled` sees to that):
+        are `64 * MiB` elements, or fewer if the GPU has less room than `16` bytes for each
+        (`scaled` chooses the number):
     """)
     count = scaled(64 * MiB, lambda n: 16 * n)  # @measure count
     pageable = torch.randn(count)
@@ -534,7 +534,7 @@ def a_pinned_copy_does_not_wait() -> None:
     """, answer=256 * MiB / 25e9,
         check=2**28 / 25e9, unit="s",
         hint="How long does the copy take?",
-        why="The memory is read until the copy is done, which takes its bytes divided by the rate.")
+        why="The memory is read until the copy is done, which takes as long as its bytes divided by the rate.")
 
 
 @aside

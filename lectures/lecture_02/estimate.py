@@ -22,9 +22,9 @@ from .price import (
 def napkin_math() -> None:
     """Napkin math."""
     note(r"""
-        A training run that will keep a building full of GPUs busy for months fits into a few
-        multiplications. The arithmetic is the easy part. What decides whether the answer is right
-        is which peak rate goes in, and whose memory is being counted.
+        A few multiplications estimate a training run that keeps a building full of GPUs busy for
+        months. The arithmetic is the easy part. The hard part is to put in the right peak rate, and
+        to know whose memory is being counted.
     """)
     flops_are_work_and_flops_per_second_a_rate()
     a_training_run_in_three_lines()
@@ -48,13 +48,13 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
     note(r"""
         A *FLOP* is one floating-point operation: an addition or a multiplication. Take a matrix of
         `2` rows and `3` columns times one of `3` rows and `4` columns. The result has `2 * 4`
-        entries, each a sum of `3` terms. Each term counts as `2` FLOPs, its multiplication and an
-        addition. So `2 * 4` entries of `3` terms make `2 * (2 * 3 * 4) = 48` FLOPs.
+        entries, each a sum of `3` terms. Each term counts as `2` FLOPs, a multiplication and an
+        addition. So the `2 * 4` entries of `3` terms cost `2 * (2 * 3 * 4) = 48` FLOPs.
     """)
     note(r"""
-        To read the code: `Float[Tensor, "row inner"]` says that a tensor, PyTorch's array, holds
-        floats, and names its axes. `flops` runs a call and returns the FLOPs that PyTorch's own
-        counter saw. A sentence with a tick is a claim that the run has checked.
+        In the code, `Float[Tensor, "row inner"]` says that a tensor (PyTorch's array) holds floats,
+        and names its axes. `flops` runs a call and returns the FLOPs that PyTorch's own counter
+        saw. A sentence with a tick is a claim that the run has checked.
     """)
     a: Float[Tensor, "row inner"] = torch.randn(2, 3)
     b: Float[Tensor, "inner col"] = torch.randn(3, 4)
@@ -63,9 +63,9 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
     twice = flops(lambda: (a @ b, a @ b))  # @inspect twice as FLOP
     assert twice == 48 + 48, "Two matmuls are twice the work."
     note(r"""
-        FLOPs are an amount of work. Divided by seconds they are a speed, FLOP/s. If one matmul
-        takes a microsecond, `1e-6` s, its speed is `48 / 1e-6 = 48e6` FLOP/s. Two of them, run in
-        turn, take twice the time. Their work doubles as well, so the speed stays the same:
+        FLOPs are an amount of work. FLOPs divided by seconds are a speed, FLOP/s. If one matmul
+        takes a microsecond, `1e-6` s, its speed is `48 / 1e-6 = 48e6` FLOP/s. Two matmuls, one
+        after another, take twice the time. The work doubles as well, so the speed stays the same:
     """)
     assert twice / 2e-6 == once / 1e-6 == 48e6, \
         "96 FLOPs in two microseconds are the same 48e6 FLOP/s as 48 in one."
@@ -79,18 +79,18 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
         `1000` rows and `1000` columns?
     """, answer=flops(lambda: torch.ones(1000, 1000) @ torch.ones(1000, 1000)) / 1e12,
         wrong={
-            "The additions are missing: each term takes one beside its multiplication.": 1000**3 / 1e12,
+            "The additions are missing: each term costs an addition as well as a multiplication.": 1000**3 / 1e12,
             "That is the size of a matrix, not the work of a matmul.": 1000**2 / 1e12,
         },
         check=2 * 1000**3 / 10**12,
         hint=r"""
             How many multiplications and additions make one entry of the result, and how many
-            entries has it?
+            entries does the result have?
         """, unit="s",
         why=r"""
             The result has `1000 * 1000` entries. Each counts as `1000` multiplications and `1000`
-            additions. That makes `2e9` FLOPs of work; divided by a speed of `1e12` FLOP/s it is a
-            time of `0.002` seconds.
+            additions. That makes `2e9` FLOPs of work. Divided by a speed of `1e12` FLOP/s, this is
+            a time of `0.002` seconds.
         """)
 
 
@@ -99,8 +99,8 @@ def a_training_run_in_three_lines() -> None:
     note(r"""
         How long do `1024` GPUs need to train a model of `70` billion *parameters* on `15` trillion
         *tokens*? Parameters are the values that training adjusts, and tokens are words or pieces of
-        words. One of the Llama 3 models is that large, and was trained on about that many tokens
-        [@llama3].
+        words. One of the Llama 3 models has this size and was trained on about this number of
+        tokens [@llama3].
 
         First the work. For each token a *forward pass* computes a prediction. It multiplies and
         adds once for each parameter: `2` FLOPs. A *backward pass* computes the *gradients*, which
@@ -113,9 +113,9 @@ def a_training_run_in_three_lines() -> None:
     assert work == 63 * 10**23, "6 * 70e9 * 15e12 is 6.3e24 FLOPs of work."  # @hide
     note(r"""
         Then the speed. The GPU is an H100 SXM. Its datasheet prints a *peak* rate for each number
-        format, here `bfloat16`, numbers of `2` bytes, which most training uses. The large number in
-        it is [for matrices that are half zeros](#the_promise_is_printed_twice_too_large), because
-        the GPU skips zeros. For ordinary, *dense* matrices the peak is half of that [@nvidia-h100].
+        format. Most training uses `bfloat16`, numbers of `2` bytes. The number in large type is
+        [for matrices that are half zeros](#the_promise_is_printed_twice_too_large), because the GPU
+        skips zeros. For ordinary, *dense* matrices the peak is half of that [@nvidia-h100].
         `dense_peak` looks it up.
 
         No run reaches the peak all the time. *Model FLOPs utilization*, MFU, is the share of the
@@ -145,11 +145,11 @@ def a_training_run_in_three_lines() -> None:
     note(rf"""
         The run takes **{days:.0f} days**, *if* the MFU is {mfu} and no machine fails. The Llama 3
         report states an MFU between `0.38` and `0.43` for its largest model [@llama3]. At `0.4` the
-        run takes {modest:.0f} days, {modest - days:.0f} more. So an estimate needs its assumptions
-        printed next to it.
+        run takes {modest:.0f} days, {modest - days:.0f} more. So an estimate should always state
+        its assumptions.
     """)
     question(r"""
-        The same run has to end within `30` days, at an MFU of `0.5`. How many GPUs does it take?
+        The same run has to end within `30` days, at an MFU of `0.5`. How many GPUs does it need?
     """, answer=math.ceil(work / (rate * mfu * DAY * 30)),
         wrong={
                         "That is at twice the rate: the MFU is missing, or the peak is the printed one.": math.ceil(work / (rate * DAY * 30)),
@@ -157,7 +157,7 @@ def a_training_run_in_three_lines() -> None:
             "Only the forward pass is counted: 2 FLOPs of 6.": math.ceil(work / 3 / (rate * mfu * DAY * 30)),
         },
         check=math.ceil(days * gpus / 30),
-        hint="GPUs times days stays the same. How much is it in the run above?", unit="GPUs", within=0.05,
+        hint="GPUs times days stays the same. What is this product in the run above?", unit="GPUs", within=0.05,
         why=rf"""
             At the same MFU, GPUs times days stays the same: `1024` GPUs times {days:.1f} days.
             Divided by `30` days that is {days * gpus / 30:,.1f}, so {math.ceil(days * gpus / 30):,}
@@ -188,8 +188,8 @@ def the_promise_is_printed_twice_too_large() -> None:
     """)
     note(r"""
         Whoever divides by the wrong peak gets every answer wrong by a factor of two. How many times
-        as fast as an A100 is an H100? The `312` TFLOP/s that are usually quoted for the A100 are a
-        dense peak [@nvidia-a100]:
+        as fast as an A100 is an H100? The `312` TFLOP/s usually quoted for the A100 are a dense
+        peak [@nvidia-a100]:
     """)
     older = dense_peak("A100 SXM 80GB", "bfloat16")
     mixed, fair = printed / older, dense / older  # @inspect mixed, fair as times
@@ -216,29 +216,29 @@ def the_promise_is_printed_twice_too_large() -> None:
     question(r"""
         The estimate of a training run is its FLOPs divided by GPUs times peak times MFU. Someone
         uses the sparse peak, and measures the MFU of an earlier run correctly, against the dense
-        peak. By which factor is the estimated time wrong?
+        peak. By what factor is the estimated time wrong?
     """, answer=(1 / printed) / (1 / dense),
         check=1 / CARDS["H100 SXM"].sparse_factor, unit="times",
         wrong={
             "Two errors would cancel if the MFU had been measured against the sparse peak as well.": 1,
             "A higher peak makes the estimate shorter.": 2,
         },
-        hint="Peak times MFU is the rate that the run is expected to reach. Which is it here?",
+        hint="Peak times MFU is the rate that the run is expected to reach. What is it here?",
         why=r"""
             Peak times MFU comes out twice as high as the rate that the earlier run reached, so the
-            run seems to take half of its time.
+            estimate is half of the true time.
         """)
 
 
 def adamw_keeps_four_numbers_per_parameter() -> None:
     """Training with AdamW in float32 holds four values for every parameter."""
     note(r"""
-        How large a model can one GPU train? Only a quarter of what it could store, because training
-        holds three more values for every parameter. One is its gradient. The other two belong to
-        the *optimizer*, which turns a gradient into a change of the parameter. AdamW, the usual
-        optimizer, keeps two *moments*: running averages of the gradient and of its square
-        [@kingma2015]. A number in `float32` needs `4` bytes, so a parameter needs
-        `4 + 4 + 4 + 4 = 16` instead of `4`.
+        How large a model can one GPU train? Only a quarter of the size that it could store, because
+        training holds three more values for every parameter. One is its gradient. The other two
+        belong to the *optimizer*, which turns a gradient into a change of the parameter. AdamW, the
+        usual optimizer, keeps two *moments*: running averages of the gradient and of its square
+        [@kingma2015]. A number in `float32` needs `4` bytes, so in training a parameter needs
+        `4 + 4 + 4 + 4 = 16` bytes instead of `4`.
 
         `adamw_step` gives `1000` parameters a random gradient, takes one step with it, and returns
         what AdamW keeps. PyTorch calls the moments `exp_avg` and `exp_avg_sq`; `step` is a single
@@ -253,31 +253,31 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
     assert per_parameter == 4 + 4 + (4 + 4), \
         "Parameter, gradient and two moments take 16 bytes per parameter."
     assert state["step"].nbytes == 4, \
-        "A counter of 4 bytes is kept for each tensor besides."  # @hide
+        "A counter of 4 bytes is also kept for each tensor."  # @hide
     card = CARDS["H100 SXM"]
     note(rf"""
-        So with $P$ parameters training with AdamW in `float32` holds
+        So for $P$ parameters, training with AdamW in `float32` holds
 
         [@eq:state]: $$
         (4 + 4 + 4 + 4)\,P = 16P
         $$
 
         bytes: parameter, gradient, two moments. An H100 is sold with {card.memory / GB:.0f} GB
-        [@nvidia-h100]. Divide these by `16` bytes per parameter:
+        [@nvidia-h100]. Divide that by `16` bytes per parameter:
     """)
     limit = card.memory / per_parameter  # @inspect limit as parameters
     assert limit == 5 * 10**9, \
         "At most 5 billion parameters fit into the memory of one H100."
     note(rf"""
         So one H100 trains at most {limit / 1e9:.0f} billion parameters. In practice fewer fit,
-        because what the forward pass leaves for the backward pass
-        [needs memory as well](#activations_grow_with_the_batch).
+        because the results that the forward pass keeps for the backward pass
+        [need memory as well](#activations_grow_with_the_batch).
     """)
     stored = {"parameter": p.nbytes / 1000}  # @hide
     training = {**stored, "gradient": p.grad.nbytes / 1000, "moments": moments / 1000}  # @hide
     assert sum(training.values()) == per_parameter, "The parts add up."  # @hide
     figure(stacks({"stored": stored, "in training": training}, "bytes per parameter"), caption=r"""
-        What a parameter takes in `float32` where it is only stored, and in training with AdamW.
+        Bytes per parameter in `float32`: if it is only stored, and in training with AdamW.
     """, alt="Two stacked bars. In training, the parameter is a quarter, its gradient another, and the moments are half.")
     question(r"""
         Another optimizer keeps one moment instead of two, also in `float32`. How many parameters
@@ -290,8 +290,8 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
         },
         check=24 * 10**9 // (3 * 4),
         hint=r"""
-            How many values stay for each parameter when one moment is gone, and how many bytes are
-            they?
+            How many values are kept for each parameter if there is only one moment, and how many
+            bytes do they need?
         """, unit="parameters",
         why=r"""
             Parameter, gradient and one moment are three numbers of `4` bytes each, `12` bytes in
@@ -306,9 +306,9 @@ def adamw_follows_the_dtype_it_is_given() -> None:
         Training with AdamW holds
         [`16` bytes per parameter](#adamw_keeps_four_numbers_per_parameter): the parameter, its
         gradient and two moments, at `4` bytes each. Is that so for every model? No, because AdamW
-        makes its moments in the format of the parameter. Give it `1000` parameters in `bfloat16`,
-        `2` bytes each: then it is `2 + 2 + 2 + 2 = 8`. `adamw_step` takes a step and returns what
-        AdamW keeps:
+        makes its moments in the format of the parameter. For parameters in `bfloat16`, `2` bytes
+        each, the sum is `2 + 2 + 2 + 2 = 8`. `adamw_step` takes a step with `1000` such parameters
+        and returns what AdamW keeps:
     """)
     n = 1000  # @unnoticed: 1000: any number of parameters
     p = nn.Parameter(torch.randn(n, dtype=torch.bfloat16))
@@ -323,9 +323,9 @@ def adamw_follows_the_dtype_it_is_given() -> None:
     assert per_parameter == 2 + 2 + (2 + 2), \
         "Parameter, gradient and two moments take 8 bytes per parameter."
     misbelief(f"AdamW costs {2 * per_parameter:.0f} bytes per parameter.", rf"""
-        With `float32` throughout it does. Call `model.bfloat16()` first, and it costs
-        {per_parameter:.0f}. The price is that small updates [get lost](#small_updates_are_lost),
-        because `torch.optim.AdamW` never makes a copy in `float32` by itself.
+        With `float32` throughout it does. After `model.bfloat16()` it costs {per_parameter:.0f}.
+        The price is that small updates [get lost](#small_updates_are_lost), because
+        `torch.optim.AdamW` never makes a copy in `float32` by itself.
     """)
     p64 = nn.Parameter(torch.randn(n).double())
     state = adamw_step(p64)
@@ -356,8 +356,8 @@ def a_master_copy_eats_what_it_saves() -> None:
         Count the bytes for one parameter. `float32` throughout: parameter `4`, gradient `4`, two
         moments `4 + 4`, together `16`. Mixed precision: parameter `2`, gradient `2`, master copy
         `4`, two moments `4 + 4`, together `16` again, because the master copy costs what parameter
-        and gradient save. `adamw_step` takes a step of the optimizer and returns its moments. These
-        two recipes, and four others:
+        and gradient save. `adamw_step` takes a step of the optimizer and returns its moments. The
+        code compares these two recipes with four others:
     """)
     n = 1000  # @unnoticed: 1000: bytes of a number are the same for any count
     master = nn.Parameter(torch.randn(n))
@@ -384,8 +384,8 @@ def a_master_copy_eats_what_it_saves() -> None:
     note("| recipe | parameter | gradient | master | moments | sum |\n|---|---|---|---|---|---|\n"
          + "\n".join(rows))
     note(r"""
-        What mixed precision brings is speed, because matmuls in `bfloat16` are faster. Without a
-        master copy a recipe needs less, but small updates are lost.
+        What mixed precision gains is speed, because matmuls in `bfloat16` are faster. A recipe
+        without a master copy needs less memory, but loses small updates.
     """)
     question(r"""
         A recipe keeps parameter and gradient in `bfloat16`, a master copy in `float32`, and each of
@@ -397,7 +397,7 @@ def a_master_copy_eats_what_it_saves() -> None:
             "The gradient is missing.": half + full + 2,
         },
         check=2 + 2 + 4 + 1 + 1,
-        hint="Five things are kept for each parameter. How many bytes has each?", unit="B",
+        hint="Five values are kept for each parameter. How many bytes does each need?", unit="B",
         why=r"""
             Parameter and gradient need `2` bytes each, the master copy `4`, the two moments `1`
             each: `2 + 2 + 4 + 1 + 1 = 10`.
@@ -413,30 +413,30 @@ def pooled_memory_needs_sharded_state() -> None:
         parameter, its gradient and two moments.
 
         First by hand. Take two tiny GPUs with room for `16` bytes each, and a model of `2`
-        parameters. A full copy needs `2 * 16 = 32` bytes, and fits on neither GPU, although both
+        parameters. A full copy needs `2 * 16 = 32` bytes. It fits on neither GPU, although the two
         together have that much. Cut in two, the model fits: each GPU keeps one parameter with its
-        gradient and moments. The other parameter comes from its GPU when it is needed, and goes
-        right after. (The room for it in between is left out of the count here.)
+        gradient and moments. When a GPU needs the other parameter, it fetches a copy and drops the
+        copy right after. (The memory for this copy is not counted here.)
 
-        The same with eight H100 of `80` GB each [@nvidia-h100]. With a slice on every GPU the
-        memories add up, because no parameter is kept twice: the largest model has `8 * 80e9 / 16`
+        Now take eight H100s of `80` GB each [@nvidia-h100]. With a slice on every GPU the memories
+        add up, because no parameter is kept twice: the largest model has `8 * 80e9 / 16`
         parameters. With a full copy on every GPU it has `80e9 / 16`:
     """)
     gpus, per_parameter = 8, 16
     memory = CARDS["H100 SXM"].memory  # @inspect memory as B
     pooled = memory * gpus // per_parameter  # @inspect pooled as parameters
     assert pooled == 40 * 10**9, \
-        "With a slice on every GPU, eight H100 hold 40 billion parameters."
+        "With a slice on every GPU, eight H100s hold 40 billion parameters."
     replicated = memory // per_parameter  # @inspect replicated as parameters
     assert replicated == 5 * 10**9, \
-        "With a full copy on every GPU, eight H100 hold 5 billion."
+        "With a full copy on every GPU, eight H100s hold 5 billion."
     note(r"""
-        Full copies are what plain *data parallelism* has, because every GPU trains the whole model
-        on data of its own. Slices are called *sharding* [@zero]. Try it with `8000` parameters:
-        `chunk` cuts them into `8` slices, and `adamw_step` takes a step with each and returns its
-        moments, `exp_avg` and `exp_avg_sq`. A slice of `8000 / 8 = 1000` parameters needs
-        `16 * 1000` bytes. For each parameter of the whole model that is `16 * 1000 / 8000 = 2`
-        bytes:
+        Plain *data parallelism* keeps full copies, because every GPU trains the whole model on its
+        own part of the data. Cutting the state into slices is called *sharding* [@zero]. Try it
+        with `8000` parameters: `chunk` cuts them into `8` slices, and `adamw_step` takes a step
+        with each and returns its moments, `exp_avg` and `exp_avg_sq`. A slice of `8000 / 8 = 1000`
+        parameters needs `16 * 1000` bytes. For each parameter of the whole model that is
+        `16 * 1000 / 8000 = 2` bytes:
     """)
     slices = torch.randn(8000).chunk(gpus)
     owned = [nn.Parameter(s.clone()) for s in slices]
@@ -462,9 +462,9 @@ def pooled_memory_needs_sharded_state() -> None:
         "15 GPUs hold the state of 70 billion parameters, fewer do not."  # @hide
     explore(state, over={"billions": [1, 3, 8, 13, 34, 70, 405], "devices": [1, 2, 4, 8, 16, 32, 128, 1024]},
         at={"billions": 8, "devices": 1}, kind="stack", unit="B", limit=("memory of one H100", memory),
-        do="Choose `70` billion parameters. How many GPUs make their state fit, sharded?",
-        see=f"Parameters, gradients and moments of that model are `16 * 70e9` bytes. It takes {enough} GPUs at least, so `16` of the slider.",
-        caption="Bytes that each GPU keeps of parameters, gradients and moments, when they are sharded.",
+        do="Choose `70` billion parameters. How many GPUs are needed to fit their state, sharded?",
+        see=f"Parameters, gradients and moments of that model are `16 * 70e9` bytes. At least {enough} GPUs are needed, so `16` on the slider.",
+        caption="Bytes of parameters, gradients and moments that each GPU keeps when they are sharded.",
         alt="A bar of parameters, gradients and moments beside the memory of one GPU.")
     misbelief(f"{gpus} H100s can train a model of {pooled / 1e9:.0f} billion parameters.", rf"""
         Without sharding the limit is {replicated / 1e9:.0f} billion, however many GPUs there are.
@@ -483,7 +483,7 @@ def pooled_memory_needs_sharded_state() -> None:
         },
         check=(8 * 8000 + held[0] // 2) / 8000,
         hint=r"""
-            What does a GPU keep for every parameter, and which part of the two moments?
+            What does a GPU keep for every parameter, and what part of the two moments?
         """, unit="B",
         why=r"""
             Every GPU keeps a parameter and a gradient, `8` bytes. The moments, another `8`, are cut
@@ -503,16 +503,16 @@ def saved_bytes(batch: int, seq: int, width: int) -> int:
 def activations_grow_with_the_batch() -> None:
     """The memory of activations grows with the batch."""
     note(r"""
-        A *batch* is the sequences of tokens that pass through a model together. Which memory grows
-        with the batch? Not that of parameters, gradients and moments: their number is the same for
-        any batch. What grows are the *activations*: results of the forward pass that the backward
-        pass needs. They grow because every token has its own. *Autograd*, the part of PyTorch that
+        A *batch* is a set of token sequences that pass through a model together. What memory grows
+        with the batch? Parameters, gradients and moments do not: their number is the same for any
+        batch. The *activations* do. They are the results of the forward pass that the backward pass
+        needs, and they grow because every token has its own. *Autograd*, the part of PyTorch that
         computes gradients, keeps them.
 
         Take two layers of `64 * 64` weights. For each token, autograd keeps the output of the
         first, because the gradient of the second layer's weights is computed from it, and the
         output of the second, because the loss squares it. An output has `64` elements of `4` bytes.
-        So a token needs `2 * 64 * 4 = 512` bytes, and a batch of `8` sequences of `16` tokens
+        So a token needs `2 * 64 * 4 = 512` bytes, and a batch of `8` sequences of `16` tokens needs
         `8 * 16 * 512 = 65536`. `saved_bytes` runs the layers and adds up what autograd keeps:
     """)
     base = saved_bytes(batch=8, seq=16, width=64)  # @inspect base as B
@@ -548,39 +548,40 @@ def activations_grow_with_the_batch() -> None:
             "The activations grow with the width as well.": 8,
         },
         check=2 * state / base,
-        hint="By which factor do the weights grow, by which the elements for each token?",
+        hint="By what factor do the weights grow, and by what factor do the elements for each token?",
         why=r"""
-            Twice the width makes `4` times the weights and twice the activations. So the factor of
-            two becomes `2 * 4 / 2 = 4`.
+            With twice the width there are `4` times as many weights and twice as many activations.
+            So the ratio of two becomes `2 * 4 / 2 = 4`.
         """)
 
 
 def the_roofline_tells_waiting_from_working() -> None:
     """The roofline: an operation that does few FLOPs per byte waits for memory."""
     note(r"""
-        Why can a GPU be busy and yet reach a fraction of its peak? Because its arithmetic units
-        wait for data: every element has to *move* from the GPU's memory to the units first.
+        Why can a GPU be busy and yet reach only a fraction of its peak? Because its arithmetic
+        units wait for data: every element has to *move* from the GPU's memory to the units first.
 
         First by hand. To generate one token, a model multiplies a single vector by each of its
         matrices. In `bfloat16` a weight has `2` bytes, and is used for `2` FLOPs, a multiplication
-        and an addition: one FLOP for each byte. An H100 does `989.5e12` FLOPs per second, and its
-        memory delivers `3.35e12` bytes [@nvidia-h100]. So while one byte arrives, it could do
+        and an addition: one FLOP per byte. An H100 does `989.5e12` FLOPs per second, and its memory
+        delivers `3.35e12` bytes [@nvidia-h100]. So while one byte arrives, the GPU could do
         `989.5e12 / 3.35e12 = 295` FLOPs. It does one, and waits the rest of the time.
 
-        Three words for that:
+        Three terms describe this:
 
         - *bandwidth*: the bytes that memory moves in a second;
         - *intensity*: the FLOPs that an operation does for each byte that it moves;
         - *ridge*: the FLOPs that the GPU can do while one byte arrives, peak divided by bandwidth.
 
-        Below the ridge an operation waits for memory, because its FLOPs are done before the next
-        byte arrives. It reaches at most this share of the peak [@roofline]:
+        Below the ridge an operation is *memory-bound*: it waits for memory, because its FLOPs are
+        done before the next byte arrives. Above the ridge it is *compute-bound*: the arithmetic
+        takes longer. An operation reaches at most this share of the peak [@roofline]:
 
         [@eq:roof]: $$
         \min\left(1, \frac{\mathrm{intensity}}{\mathrm{ridge}}\right)
         $$
 
-        Drawn over the intensity this is a slope and a flat top, the *roofline*.
+        Plotted against the intensity, this share is a slope with a flat top, the *roofline*.
 
         Count it for a vector times a matrix of `8192 * 8192` weights. (On the device `meta` a
         tensor has a shape and no data, which is enough for counting.)
@@ -602,26 +603,27 @@ def the_roofline_tells_waiting_from_working() -> None:
     reachable = per_byte / ridge  # @inspect reachable as %
     assert 0.0033 < reachable < 0.0034, "One token reaches at most 0.34 % of the peak."  # @hide
     note(rf"""
-        Whatever the code, one token at a time reaches at most {reachable:.1%} of the peak.
+        However good the code is, one token at a time reaches at most {reachable:.1%} of the peak.
 
         With more tokens at a time, each weight is still read once, but used for every token: with
-        `8` tokens, a weight of `2` bytes is used for `16` FLOPs, `8` for each byte. How many tokens
-        does it take to reach the ridge? At one FLOP per byte and token, about {ridge:.0f}, and a
-        few more, because vectors and results move as well. `intensity` counts FLOPs per byte from
-        the three sides of a matmul, with all that moves:
+        `8` tokens, a weight of `2` bytes is used for `16` FLOPs, `8` per byte. How many tokens does
+        it take to reach the ridge? At one FLOP per byte and token, about {ridge:.0f}, and a few
+        more, because vectors and results move as well. `intensity` computes the FLOPs per byte of a
+        matmul from its three dimensions, with all bytes that move:
     """)
     tokens = next(m for m in range(1, n) if intensity(m, n, n) > ridge)  # @inspect tokens
-    assert tokens == 319, "319 tokens at a time no longer wait for memory."
+    assert tokens == 319, "With 319 tokens at a time, the matmul no longer waits for memory."
     note("The picture shows this matmul for several numbers of tokens:")
     shapes = {"one token": per_byte}
     shapes |= {f"{m} tokens": intensity(m, n, n) for m in (64, 4096)}  # @unnoticed: arguments swapped: the formula is the same in its three sizes
     reached = {s: min(1, i / ridge) for s, i in shapes.items()}  # @inspect reached as %
-    assert 0.21 < reached["64 tokens"] < 0.22, "64 tokens reach at most 21 % of the peak."  # @hide
-    assert reached["4096 tokens"] == 1, "4096 tokens can reach the peak."
+    assert 0.21 < reached["64 tokens"] < 0.22, "With 64 tokens at a time, the matmul reaches at most 21 % of the peak."  # @hide
+    assert reached["4096 tokens"] == 1, "With 4096 tokens at a time, the matmul can reach the peak."
     waiting = [name for name, part in reached.items() if part < 1]  # @hide
     figure(plot_roofline(rate, bandwidth, shapes), caption=r"""
         The roofline of an H100 SXM in dense bfloat16: the highest rate for each intensity. On the
-        slope an operation waits for memory. On the flat roof it works at the peak.
+        slope an operation is memory-bound. On the flat roof it is compute-bound and can reach the
+        peak.
     """, alt=rf"""
         Attainable FLOP/s against FLOPs per byte, both logarithmic. The roof rises with the
         bandwidth and turns flat at the peak. On the slope lie dots for {', '.join(waiting)}; on the
@@ -637,9 +639,9 @@ def the_roofline_tells_waiting_from_working() -> None:
         at={"tokens": 16, "card": "H100 SXM"}, kind="curve", unit="s",
         do="Raise the number of tokens until both take the same time.",
         see=rf"""
-            Up to some hundred tokens, moving bytes takes longer and hardly grows: one reading of
-            the weights serves all tokens. On an H100 both take the same time at {tokens} tokens.
-            With more, arithmetic takes longer.
+            Up to a few hundred tokens, moving bytes takes longer, and its time hardly grows,
+            because the weights are read once for all tokens. On an H100 both take the same time at
+            {tokens} tokens. With more, arithmetic takes longer.
         """,
         caption="Both times of a matmul with a matrix of `8192` by `8192` in bfloat16: moving its bytes, and doing its FLOPs.",
         alt="Two lines over the number of tokens: moving bytes, flat at first, and arithmetic, which crosses it.")  # @hide
@@ -650,15 +652,15 @@ def the_roofline_tells_waiting_from_working() -> None:
     older = dense_peak(card.name, "bfloat16")  # @hide
     question(rf"""
         An A100 has a peak of `{older / TERA:.0f}e12` FLOP/s in `bfloat16` and moves
-        `{card.bandwidth / TERA:.3f}e12` B/s. How many FLOPs per byte does an operation need there
-        to stop waiting for memory?
+        `{card.bandwidth / TERA:.3f}e12` B/s. How many FLOPs per byte does an operation need on this
+        GPU to stop waiting for memory?
     """, answer=older / card.bandwidth,
         wrong={
             "That is the ridge of the H100.": ridge,
-            "That is a byte for each FLOP, the other way round.": card.bandwidth / older,
+            "That is bytes per FLOP, not FLOPs per byte.": card.bandwidth / older,
         },
         check=312e12 / 2.039e12,
         hint="How many FLOPs can the GPU do while one byte arrives?", unit="FLOP/B", within=0.02, why=r"""
-            An operation stops waiting at the ridge, peak over bandwidth: `312e12 / 2.039e12`. That
-            many FLOPs can be done while one byte arrives.
+            An operation stops waiting at the ridge, which is peak divided by bandwidth:
+            `312e12 / 2.039e12`. The GPU can do this number of FLOPs while one byte arrives.
         """)

@@ -24,10 +24,10 @@ def number_formats() -> None:
     assert total.item() == 256, "In bfloat16, 256 + 1 is 256."
     note(rf"""
         In `bfloat16`, the working format of many language models, `256 + 1` is {total.item():.0f}.
-        That is no error of the machine. A number format has a certain number of bits. It can spend
-        them on range, so that values may be very large or very small, or on resolution, so that
-        they lie close together. This part shows how the formats spend their bits, and what goes
-        wrong where they have too few.
+        That is not a machine error. A number format has a certain number of bits. It can spend them
+        on range, so that values may be very large or very small, or on resolution, so that they lie
+        close together. This part shows how the formats spend their bits, and what goes wrong when a
+        format has too few.
     """)
     a_float_is_three_fields()
     float16_spends_little_on_range()
@@ -45,8 +45,8 @@ def what_rounding_loses() -> None:
     note(r"""
         Training adds many small values to a large one: products to a sum, updates to a weight. What
         happens to the small ones if the format has few bits? They can get lost, and no error says
-        so. This part shows where that happens, and the fixes: to keep the sum in a full-precision
-        format, to round at random, or to multiply the loss by a large number.
+        so. This part shows where that happens, and the fixes: keep the sum in a full-precision
+        format, round at random, or multiply the loss by a large number.
     """)
     a_running_sum_stalls()
     small_updates_are_lost()
@@ -56,7 +56,7 @@ def what_rounding_loses() -> None:
 
 
 def bits(value: float, dtype: torch.dtype) -> str:
-    """The bits of a number in a format, as text of zeros and ones, the sign first."""
+    """The bits of a number in a format, as a string of zeros and ones, the sign first."""
     width = torch.finfo(dtype).bits
     raw = {8: torch.uint8, 16: torch.int16, 32: torch.int32}[width]
     stored = torch.tensor(value, dtype=dtype).view(raw).item()
@@ -96,7 +96,7 @@ def layout(dtype: torch.dtype) -> tuple[int, int, int]:
 
 
 def decode(pattern: str, dtype: torch.dtype) -> float:
-    """The number that a text of bits stands for, by the formula of a float."""
+    """The number that a string of bits stands for, by the formula of a float."""
     _, exponent, fraction = layout(dtype)
     bias = (1 << exponent - 1) - 1
     power = int(pattern[1 : 1 + exponent], 2) - bias
@@ -108,10 +108,11 @@ def decode(pattern: str, dtype: torch.dtype) -> float:
 def a_float_is_three_fields() -> None:
     """The bits of a float are a sign, an exponent and a fraction."""
     note(r"""
-        What do the bits of a floating-point number say? They form three *fields*: a sign $s$, an
+        What do the bits of a floating-point number mean? They form three *fields*: a sign $s$, an
         *exponent* $e$ and a *fraction* $f$. The exponent says between which two powers of two the
-        number lies, and the fraction how far it is from the lower one to the higher one. Its bits
-        stand for a half, a quarter, an eighth of the way, and so on. The value is
+        number lies, and the fraction says how far it is on the way from the lower one to the higher
+        one. The bits of the fraction stand for a half, a quarter, an eighth of the way, and so on.
+        The value is
 
         $$
         (-1)^s \cdot 2^{e-\mathrm{bias}} \cdot (1+f)
@@ -151,7 +152,7 @@ def a_float_is_three_fields() -> None:
     """, answer=decode("1" + "10000001" + "11".ljust(23, "0"), torch.float32),
         wrong={
             "The sign bit is set, so it is negative.": 7,
-            "That leaves out the one before the fraction.": -3,
+            "That leaves out the 1 that is added to the fraction.": -3,
             "The fraction counts binary places: a half and a quarter.": -4 * 1.11,
         },
         check=-(2 ** (0b10000001 - 127)) * (1 + 0.5 + 0.25),
@@ -170,9 +171,9 @@ def float16_spends_little_on_range() -> None:
     """The values of `float16` end at 65504, because its exponent has five bits."""
     note(r"""
         `float16` needs `2` bytes instead of the `4` of `float32`. What does it give up? Above all
-        range, because of its bits only `5` are for the [exponent](#a_float_is_three_fields), which
+        range, because only `5` of its bits are for the [exponent](#a_float_is_three_fields), which
         sets how large a number can be. With `5` bits the highest power of two is $2^{15}$. With all
-        `10` bits of the fraction set, that makes the largest number,
+        `10` bits of the fraction set, that gives the largest number,
         $(2 - 2^{-10}) \cdot 2^{15} = 65504$:
     """)
     assert layout(torch.float16) == (1, 5, 10), \
@@ -183,10 +184,10 @@ def float16_spends_little_on_range() -> None:
     assert largest == (2 - 2**-10) * 2**15, \
         "PyTorch gives the same largest number as the formula."
     note(r"""
-        What lies beyond becomes infinity. The fraction goes in $2^{10}$ steps from $2^{15}$ to the
-        next power of two, so values of this size are `2**15 / 2**10 = 32` apart, and the next one
-        would be `65536`. From half way to it on, numbers become infinity. `cast` rounds a number to
-        a format:
+        Larger numbers become infinity. The fraction has $2^{10}$ steps from $2^{15}$ to the next
+        power of two, so values of this size are `2**15 / 2**10 = 32` apart, and the next one would
+        be `65536`. A number that is at least half way to it becomes infinity. `cast` rounds a
+        number to a format:
     """)
     gap = 2**15 * torch.finfo(torch.float16).eps  # @hide
     assert gap == 32, "The largest numbers are 32 apart."  # @hide
@@ -203,15 +204,15 @@ def float16_spends_little_on_range() -> None:
             "Values of this size are 32 apart.": 65503,
         },
         why=r"""
-            From $2^{15}$ on, the fraction's `10` bits go to the next power of two in $2^{10}$ equal
-            steps. Each is $2^{15}/2^{10}=32$ wide, and `65504 - 32 = 65472`.
+            The fraction's `10` bits divide the way from $2^{15}$ to the next power of two into
+            $2^{10}$ equal steps. Each is $2^{15}/2^{10}=32$ wide, and `65504 - 32 = 65472`.
         """)
 
 
 def small_values_vanish_in_float16() -> None:
     """A gradient of `1e-8` is zero in `float16`."""
     note(r"""
-        How small may a number be before a format turns it into zero? In training, a *gradient* says
+        How small can a number be before a format turns it into zero? In training, a *gradient* says
         how the loss changes with each weight, and gradients of `1e-8` occur [@micikevicius2018].
         `cast` rounds such a gradient to the format `float16`:
     """)
@@ -221,10 +222,10 @@ def small_values_vanish_in_float16() -> None:
         The cause is the spacing of the values. In `float16` the
         [exponent](#a_float_is_three_fields) has `5` bits and the fraction $f$ `10`. The lowest
         power of two is $2^{-14}$. Below it the format has only equal steps down to zero, the
-        *subnormal* values $2^{-14} \cdot f$. The last bit of $f$ counts $2^{-10}$, so a step is
+        *subnormal* values $2^{-14} \cdot f$. The last bit of $f$ is worth $2^{-10}$, so a step is
         $2^{-14} \cdot 2^{-10} = 2^{-24}$.
 
-        A number between two values is rounded to the nearer one, so what is smaller than half a
+        A number between two values is rounded to the nearer one, so a number smaller than half a
         step becomes zero. Half a step is `2**-25 = 2.98e-8`, and `1e-8` is only a third of that.
         `.half()` rounds a tensor to `float16`. Compare `5e-8`, which is more than half a step, with
         the gradient:
@@ -242,9 +243,9 @@ def small_values_vanish_in_float16() -> None:
     stairs = sorted({abs(y) / unit for y in ys})  # @hide
     assert stairs == [0, 1, 2, 3, 4], "The picture has five values of float16, zero to four steps."  # @hide
     figure(staircase_figure(xs, ys, unit, lost=1e-8), caption=rf"""
-        Across: a number near zero. Up: what it becomes in `float16`. Both are in units of the
-        smallest value. The dot is the gradient of `1e-8`. It would have to be {unit / 2 / 1e-8:.0f}
-        times as large to survive.
+        Horizontal: a number near zero. Vertical: what it becomes in `float16`. Both are in units of
+        the smallest value. The dot is the gradient of `1e-8`. It would have to be
+        {unit / 2 / 1e-8:.0f} times as large to survive.
     """, alt=r"""
         A staircase of steps one unit wide along the diagonal. The first step up is at one half of
         the smallest value; the dot lies left of it, on the floor at zero.
@@ -260,17 +261,17 @@ def small_values_vanish_in_float16() -> None:
         """,
              why=r"""
                  `1e-7` lies between one step, `5.96e-8`, and two steps, `1.19e-7`. Two steps are
-                 nearer, so it is rounded up to them, and is a fifth too large.
+                 nearer, so the number is rounded up to two steps, which is a fifth too large.
              """)
 
 
 def bfloat16_is_the_top_half_of_float32() -> None:
     """`bfloat16` keeps the first 16 bits of `float32`."""
     note(r"""
-        `bfloat16` has `16` bits, as `float16` has. How can it keep a gradient of `1e-8`, which
+        Like `float16`, `bfloat16` has `16` bits. How can it keep a gradient of `1e-8`, which
         `float16` turns into zero? It keeps the first `16` bits of a `float32`: the sign, the whole
         exponent of `8` bits, and `7` bits of the fraction. The exponent decides how small and how
-        large a number may be, so `bfloat16` has the range of `float32`. `float16` gives only `5`
+        large a number can be, so `bfloat16` has the range of `float32`. `float16` gives only `5`
         bits to the exponent and `10` to the fraction: less range, more digits. `bits` returns the
         bits of a number in a format:
     """)
@@ -289,7 +290,7 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     assert sizes == [4, 2, 2], "float32 takes 4 bytes, the two others 2."  # @hide
     note(r"""
         Here the other `16` bits were zero, so nothing was lost. In general PyTorch rounds to the
-        nearest `bfloat16`. `1e-8` becomes a number that is `off` by about a thousandth, and it is
+        nearest `bfloat16`. `1e-8` becomes a number that is wrong by about a thousandth (`off`), but
         not zero:
     """)
     kept = cast(1e-8, torch.bfloat16)  # @inspect kept
@@ -309,7 +310,7 @@ def bfloat16_is_the_top_half_of_float32() -> None:
         hint="How many bits are cut off?",
         why=r"""
             Two patterns become the same `bfloat16` if their first `16` bits agree. The last `16`
-            bits may then say anything, and there are $2^{16}$ ways to set them.
+            bits can then have any value, and there are $2^{16}$ ways to set them.
         """)
 
 
@@ -317,7 +318,7 @@ def bfloat16_is_the_top_half_of_float32() -> None:
 def bfloat16_has_the_exponents_of_float32() -> None:
     """`bfloat16` has the exponents of `float32`, but not quite its range."""
     note(r"""
-        How large and how small may an element of a format be? `torch.finfo` says: `max` is the
+        How large and how small can an element of a format be? `torch.finfo` says: `max` is the
         largest number, and `smallest_normal` the smallest positive one with all of its digits.
         Count the powers of ten, called *decades*, from the smallest normal number to the largest:
     """)
@@ -377,7 +378,7 @@ def bfloat16_has_the_exponents_of_float32() -> None:
         smallest is {times:,.0f} times as large.
     """)
     note(r"""
-        The format is often dated to `2018` [@cs336], but Google's second TPU, at work in `2017`,
+        The format is often dated to `2018` [@cs336], but Google's second TPU, in use in `2017`,
         already multiplied in it [@norrie2021].
     """)
     question(r"""
@@ -401,7 +402,7 @@ def bfloat16_is_much_coarser() -> None:
     note(r"""
         `bfloat16` has the range of `float32` in half the bits. How coarse is it in return? The
         measure is the *machine epsilon*: the gap between `1` and the next larger number.
-        `torch.finfo` knows it for each format:
+        `torch.finfo` gives it for each format:
     """)
     three = torch.float32, torch.float16, torch.bfloat16
     eps = {d: torch.finfo(d).eps for d in three}  # @inspect eps
@@ -413,11 +414,11 @@ def bfloat16_is_much_coarser() -> None:
     against_full = coarse / eps[torch.float32]  # @hide
     assert against_full == 65536.0, "That is 65536 times as coarse as float32."  # @hide
     note(r"""
-        Which integers does it have? Its fraction has `7` bits, so from one power of two to the next
-        it goes in $2^7 = 128$ equal steps. From `128` to `256` such a step is `128 / 128 = 1`. So
-        `bfloat16` has every integer up to `256`. In decimal digits that is $\log_{10} 256 = 2.4$,
-        because $10^{2.4}$ is about `256`. `cast` rounds a number to the format; `lost` is the first
-        integer that comes out as another:
+        Which integers does `bfloat16` have? Its fraction has `7` bits, so there are $2^7 = 128$
+        equal steps from one power of two to the next. From `128` to `256` such a step is
+        `128 / 128 = 1`. So `bfloat16` has every integer up to `256`. In decimal digits that is
+        $\log_{10} 256 = 2.4$, because $10^{2.4}$ is about `256`. `cast` rounds a number to the
+        format; `lost` is the first integer that rounding changes:
     """)
     bits_of_fraction = layout(torch.bfloat16)[2]  # @hide
     assert bits_of_fraction == 7, "The fraction has 7 bits."  # @hide
@@ -439,8 +440,7 @@ def bfloat16_is_much_coarser() -> None:
         do="Press the button `+1`. What is `256 + 1`? Then choose `float32`, and press `+1` again.",
         see=r"""
             In `bfloat16` the sum is `256` again: `257` lies halfway to the next number, `258`, and
-            is rounded to the even one. `float32` has the same first bits, and `16` more behind
-            them.
+            is rounded to the even one. `float32` has the same first bits, followed by `16` more.
         """,
         caption=r"""
             The bits of a number, its value, and its neighbours in the same format. Each bit can be
@@ -456,11 +456,11 @@ def bfloat16_is_much_coarser() -> None:
         Not slightly: its gap after one is {against_half:.0f} times as wide as float16's and
         {against_full:,.0f} times as wide as float32's. That leaves {digits:.1f} decimal digits.
     """)
-    question("The fraction of a `bfloat16` has `7` bits: from one power of two to the next it goes in $2^7$ equal steps. Which `bfloat16` comes right after `1000`?",
+    question("The fraction of a `bfloat16` has `7` bits: there are $2^7$ equal steps from one power of two to the next. Which `bfloat16` comes right after `1000`?",
                           answer=1000 + (1024 - 512) / 2**bits_of_fraction,
         wrong={
-            "Every integer is there up to 256 only; here the steps are of four.": 1001,
-            "The step between numbers of this size is twice that.": 1002,
+            "Only up to 256 is there every integer; here each step is four.": 1001,
+            "The step between numbers of this size is twice as large.": 1002,
         },
         check=(torch.tensor(1000.0, dtype=torch.bfloat16).view(torch.int16) + 1).view(torch.bfloat16).item(), within=0.001,
         hint=r"""
@@ -502,18 +502,18 @@ def numbers_between(  # @stepover
 def five_formats_on_one_line() -> None:
     """Between the numbers of a format there are gaps, and they grow with the numbers."""
     note(rf"""
-        A format has only some of all numbers. What lies in a gap between two of them is rounded to
-        the nearer end. How wide are the gaps? In `bfloat16` the fraction has
+        A format has only some of all numbers. A number in the gap between two of them is rounded to
+        the nearer one. How wide are the gaps? In `bfloat16` the fraction has
         {layout(torch.bfloat16)[2]} bits, so from one power of two to the next there are $2^7 = 128$
         equal steps. From `1` to `2` each is `1 / 128`. From `2` to `4` the same number of steps
         covers twice the distance, so each is `2 / 128`. So the gaps double at each power of two:
         from `256` to `512` each is `256 / 128 = 2`.
 
-        Take `257`. `bfloat16` has `256` and `258`, so `257` is rounded, and is off by
+        Take `257`. `bfloat16` has `256` and `258`, so `257` is rounded to one of them, an error of
         {100 / 257:.1f} %. In `float16` the fraction has {layout(torch.float16)[2]} bits, three
         more, so there are `2**3 = 8` times as many steps, of `2 / 8 = 1 / 4`, and `257` is one of
-        its numbers. Two formats have one byte, E4M3 with {layout(E4M3)[2]} bits of fraction and
-        E5M2 with {layout(E5M2)[2]}; their gaps are far wider:
+        its numbers. There are also two one-byte formats, E4M3 with {layout(E4M3)[2]} bits of
+        fraction and E5M2 with {layout(E5M2)[2]}. Their gaps are far wider:
     """)
     stored = {name: cast(257, dtype) for name, dtype in NAMES.items()}  # @inspect stored
     assert [*stored.values()] == [256, 257, 257, 256, 256], \
@@ -539,14 +539,15 @@ def five_formats_on_one_line() -> None:
     zooms = [1, 4, 16, 64, 256, 1024]  # @hide
     lines = explore(on_the_line, over={"number": numbers, "zoom": zooms}, at={"number": 257, "zoom": 16},
         module="pictures/formats.js", still=byte_figure(*(positive_numbers(d).tolist() for d in (E4M3, E5M2))),
-        do="Which formats have `257`? Then move the number to `70000` and to `1e-8`: which formats still have anything near it?",
+        do="Which formats have `257`? Then move the number to `70000` and to `1e-8`: which formats still have a number near it?",
         see=rf"""
             `float32` and `float16` have `257`. `70000` is beyond the largest number of `float16`,
             and `1e-8` is rounded to zero there. `bfloat16` has a number near both, within
             {100 / 256:.1f} %.
         """, caption=r"""
             Numbers of five formats around the red one. Each line is a number that the format has; a
-            full band has more than can be drawn. The thick line is what the format stores.
+            solid band has more of them than can be drawn. The thick line is the number that the
+            format stores.
         """, alt=r"""
             Five rows over one axis. The rows of both float8 formats have few lines or none, those
             of float16 and bfloat16 several, and the row of float32 is full.
@@ -576,10 +577,10 @@ def one_byte_comes_in_two_formats() -> None:
     """A float of one byte is either finer, `E4M3`, or has more range, `E5M2`."""
     note(r"""
         How can a float fit into one byte? One of its bits is the sign; exponent and fraction share
-        the other seven. GPUs compute with two ways to share them, and the names say how: `E4M3` has
-        `4` bits of exponent and `3` of *mantissa*, another word for the fraction. `E5M2` has `5`
-        and `2`. A byte has only `256` patterns, so list every value: let `view` read each pattern
-        as a float:
+        the other seven. GPUs support two ways to share them, and the names say how: `E4M3` has `4`
+        bits of exponent and `3` of *mantissa*, another word for the fraction. `E5M2` has `5` and
+        `2`. A byte has only `256` patterns, so list every value: let `view` read each pattern as a
+        float:
     """)
     fields = layout(E4M3), layout(E5M2)  # @hide
     assert fields == ((1, 4, 3), (1, 5, 2)), "E4M3 has 4 bits of exponent and 3 of fraction, E5M2 5 and 2."  # @hide
@@ -603,8 +604,8 @@ def one_byte_comes_in_two_formats() -> None:
         stretches from far below the first of E4M3 up to {torch.finfo(E5M2).max:.0f}.
     """)
     note(r"""
-        The fifth bit of the exponent buys range, the third bit of the fraction resolution. Compare
-        the largest values, and the gap between one and the next number, `eps`:
+        The fifth exponent bit gives E5M2 range, and the third fraction bit gives E4M3 resolution.
+        Compare the largest values, and the gap between one and the next number, `eps`:
     """)
     first, second = torch.finfo(E4M3), torch.finfo(E5M2)
     assert (first.min, first.max) == (-448, 448), \
@@ -618,7 +619,7 @@ def one_byte_comes_in_two_formats() -> None:
         `E4M3` for weights and activations, which need resolution [@micikevicius2022].
     """)
     question(r"""
-        From `16` to `32` it takes `E4M3` eight equal steps, and `E5M2` four. Which two values do
+        From `16` to `32`, `E4M3` has eight equal steps, and `E5M2` has four. Which two values do
         `E4M3` and `E5M2` store for `18.5`?
     """, answer=(cast(18.5, E4M3), cast(18.5, E5M2)),
         check=(2.0 * round(18.5 / 2), 4.0 * round(18.5 / 4)),
@@ -633,21 +634,20 @@ def one_byte_is_for_storing_and_multiplying() -> None:
     """Floats of one byte are for storing and for matmuls, not for other arithmetic."""
     note(r"""
         `E4M3` is a float of [one byte](#one_byte_comes_in_two_formats). Can one compute with it as
-        with any other? No: PyTorch has no addition for it. (`message_of` runs a call and returns
-        its error.)
+        with any other float? No: PyTorch has no addition for it. (`message_of` runs a call and
+        returns its error.)
     """)
     x = torch.ones(2, dtype=E4M3)  # @inspect x
     refused = message_of(lambda: x + x)  # @inspect refused
     assert "not implemented" in refused, "Adding two such tensors is refused."
-    note("So to add, make a higher-precision copy of each, add these, and cast the sum back:")
+    note("So to add two of them, make a higher-precision copy of each, add the copies, and cast the sum back:")
     y = (x.float() + x.float()).to(E4M3)  # @inspect y
     assert y.float().tolist() == [2.0, 2.0], "One plus one is two."
     assert y.dtype == x.dtype, "The result is in E4M3 again."  # @hide
     note(r"""
-        What such a format is made for is the matmul, because there the GPU adds up in a format of
+        Such a format is made for matmuls, because there the GPU adds up the products in a format of
         higher precision [@nvidia-hopper]. An H100 multiplies `E4M3` and `E5M2`; the older A100
-        cannot. `peak` looks up the peak of a GPU for a format, and gives `None` where there is
-        none:
+        cannot. `peak` looks up the peak of a GPU for a format, and gives `None` if there is none:
     """)
     hopper = peak(CARDS["H100 SXM"], "float8")  # @inspect hopper as FLOP/s
     ampere = peak(CARDS["A100 SXM 80GB"], "float8")  # @inspect ampere
@@ -668,7 +668,7 @@ def one_byte_is_for_storing_and_multiplying() -> None:
             "The sum takes memory as well.": 2 * 1000 * 4,
             "A float32 has 4 bytes.": 3 * 1000,
         },
-        why="There are three tensors of `1000` elements, the two copies and their sum, of `4` bytes a number.")
+        why="There are three tensors of `1000` elements, the two copies and their sum, with `4` bytes per element.")
 
 
 def running_sum(
@@ -697,10 +697,10 @@ def a_running_sum_stalls() -> None:
     assert in_float32 == 4000, "In float32 the total is exact."  # @hide
     note(r"""
         In `bfloat16` the total stops at `256`, and no error says so, because beyond `256` the
-        values of `bfloat16` are `2` apart. Adding `1` leads to the middle of this gap, and the
-        middle is rounded to the neighbour whose last bit is zero, which is `256`, every time.
-        `float16` has `3` more bits of fraction, so its values are `2` apart only beyond
-        `2**3 * 256 = 2048`, where its total stops. In `float32` the gaps are far smaller:
+        values of `bfloat16` are `2` apart. The sum of `256` and `1` lies in the middle of this gap.
+        It is rounded to the neighbour whose last bit is zero, which is `256`, every time. `float16`
+        has `3` more bits of fraction, so its values are `2` apart only beyond `2**3 * 256 = 2048`,
+        where its total stops. In `float32` the gaps are far smaller:
     """)
 
     def totals(count: int, term: float) -> dict[str, float]:  # @hide
@@ -715,7 +715,7 @@ def a_running_sum_stalls() -> None:
             quarter they stop at `64` and `512`, a quarter of that: gaps grow with the total, so a
             smaller term is lost at a smaller total.
         """,
-        caption="A running total, kept in three formats, by how many terms were added.",
+        caption="A running total, kept in three formats, against the number of terms added.",
         alt="Three lines that rise together; two of them turn level, first one, then the other.")  # @hide
 
     ends = {term: [*grid[4096, term].values()] for term in (0.25, 1.0, 4.0)}  # @hide
@@ -723,8 +723,8 @@ def a_running_sum_stalls() -> None:
     assert ends[1.0] == [256, 4096, 2048], "With terms of one, the totals are these after 4096 terms."  # @hide
     note(r"""
         The fix: keep the *total* in a full-precision format. The terms may be in low precision.
-        PyTorch's own `sum` does so: it adds up in `float32` and rounds once, at the end. Here the
-        end is `1000`, which is a number of `bfloat16`:
+        PyTorch's own `sum` does this: it adds up in `float32` and rounds once, at the end. Here the
+        total is `1000`, which `bfloat16` can hold:
     """)
     terms = torch.ones(1000, dtype=torch.bfloat16)  # @inspect terms.dtype
     at_once = terms.sum().item()  # @inspect at_once
@@ -758,12 +758,12 @@ def small_updates_are_lost() -> None:
     assert coarse == 1.0, "In bfloat16 the weight has not moved."
     fine = running_sum(-1e-3, steps, torch.float32, start=1.0)  # @inspect fine
     assert round(1 - fine, 4) == 1.0, \
-        "In float32 the weight comes to zero, up to rounding."
+        "In float32 the weight reaches zero, up to rounding."
     note(r"""
-        In `bfloat16` none of the updates arrived. Its `7` fraction bits make `2**7 = 128` steps
-        from each power of two to the next. Between `1/2` and `1` they are `1/2 / 128 = 1/256` wide,
-        so the next number below `1` is $1/256$ away. An update of `1/1000` is a quarter of this
-        gap, less than half, so the result is rounded back to `1`, every time:
+        In `bfloat16` none of the updates had an effect. Its `7` fraction bits make `2**7 = 128`
+        steps from each power of two to the next. Between `1/2` and `1` they are `1/2 / 128 = 1/256`
+        wide, so the next number below `1` is $1/256$ away. An update of `1/1000` is a quarter of
+        this gap, less than half, so the result is rounded back to `1`, every time:
     """)
     # One less, with the bits read as a whole number, is the next float below:
     below = torch.tensor(1.0, dtype=torch.bfloat16).view(torch.int16) - 1
@@ -772,7 +772,7 @@ def small_updates_are_lost() -> None:
     assert 0.25 < 1e-3 / gap < 0.26, "An update is a quarter of this gap."  # @hide
     note(r"""
         The fix is a *master copy*: the weight is kept in `float32` and updated there. The model
-        computes with a copy of it that is rounded to `bfloat16`:
+        computes with a copy that is rounded to `bfloat16`:
     """)
     master = torch.tensor(1.0)
     for _ in range(steps):
@@ -780,7 +780,7 @@ def small_updates_are_lost() -> None:
     weight = master.bfloat16()  # @inspect weight
     assert weight.dtype == torch.bfloat16, "The model uses a bfloat16."  # @hide
     assert round(1 - weight.item(), 4) == 1.0, \
-        "With a master copy, the weight comes to zero: all updates arrive."
+        "With a master copy, the weight reaches zero: all updates have an effect."
     counts = [*range(0, steps + 1, 50)]  # @hide
     ways = {"bfloat16": torch.bfloat16, "float32, as in the master copy": torch.float32}  # @hide
     weights = {
@@ -792,18 +792,19 @@ def small_updates_are_lost() -> None:
     """, alt="Two lines against the number of updates. One stays at one, the other falls straight to zero.")
     question(r"""
         The next `bfloat16` below a weight of `2` is $2^{-7}$ away. An update of up to half of this
-        gap is rounded back. How large may a single update be at most, and still have no effect?
+        gap is rounded back. How large can a single update be and still have no effect?
     """, answer=(2 - (torch.tensor(2.0, dtype=torch.bfloat16).view(torch.int16) - 1)
         .view(torch.bfloat16).item()) / 2,
         wrong={
-            "That is the whole gap; an update of more than half of it arrives.": 2**-7,
+            "That is the whole gap; an update of more than half of it has an effect.": 2**-7,
             "That is half of the gap below one, not below two.": 2**-9,
         },
         check=2 * 2**-8 / 2,
-        hint="What lies less than half a gap away is rounded back.",
+        hint="A number less than half a gap away is rounded back.",
         why=r"""
             The next `bfloat16` below `2` is $2^{-7}$ away, and half of that is $2^{-8}$: an update
-            up to there is rounded back to `2`, every time. The whole gap would have arrived.
+            of up to that size is rounded back to `2`, every time. An update of the whole gap would
+            have an effect.
         """)
 
 
@@ -816,15 +817,16 @@ def round_randomly(x: Float[Tensor, "n"]) -> BFloat16[Tensor, "n"]:
 
 @aside
 def rounding_at_random_saves_them() -> None:
-    """Rounded at random, small updates arrive on average, even in `bfloat16`."""
+    """With random rounding, small updates have their effect on average, even in `bfloat16`."""
     note(r"""
         A weight of `1` in `bfloat16` [loses every update](#small_updates_are_lost) of `-0.001`: the
-        next number below is `1/256` away, and an update of a quarter of that is rounded back. Must
-        the weight be kept in `float32` then? No: round up or down *at random* [@gupta2015]. What
-        lies a quarter of the way to the next number is rounded to it in a quarter of all cases. So
-        most updates have no effect, and some take the weight a whole step. On average, they arrive.
+        next number below is `1/256` away, and an update of a quarter of that is rounded back. Does
+        the weight have to be kept in `float32` then? No: round up or down *at random* [@gupta2015].
+        A value a quarter of the way to the next number is rounded to it in a quarter of all cases.
+        So most updates have no effect, and some move the weight by a whole step. On average the
+        weight moves by the sum of the updates.
 
-        `round_randomly` rounds so. Give `1000` updates of `-0.001` to `4096` weights of `1`, which
+        `round_randomly` does that. Give `1000` updates of `-0.001` to `4096` weights of `1`, which
         should end at zero:
     """)
     w: BFloat16[Tensor, "n"] = torch.ones(4096, dtype=torch.bfloat16)
@@ -832,14 +834,14 @@ def rounding_at_random_saves_them() -> None:
         w = round_randomly(w.float() - 1e-3)
     average = w.float().mean().item()  # @inspect average  # @unnoticed: .float(): exact enough
     assert round(1 - average, 2) == 1.0, \
-        "On average, all updates arrived: the weights went from 1 to 0."
+        "On average, all updates had their effect: the weights went from 1 to 0."
     note("The price is noise: the weights do not all end at the same number. Their standard deviation is:")
     spread = w.float().std().item()  # @inspect spread  # @unnoticed: .float(): exact enough
-    assert 0.038 < spread < 0.044, "The weights end about 0.04 around zero."
+    assert 0.038 < spread < 0.044, "The standard deviation of the weights is about 0.04."
     misbelief("Parameters and optimizer state must be float32, or training is unstable.", r"""
-        What fails in a low-precision format is that small updates get lost. Random rounding saves
-        them, as the run above shows. And optimizers whose state takes one byte a number train well
-        [@dettmers2022].
+        The problem in a low-precision format is that small updates get lost. Random rounding saves
+        them, as the run above shows. Optimizers that keep each element of their state in one byte
+        train well, as a paper shows [@dettmers2022].
     """)
     question(r"""
         `1000` weights are exactly `4` in `bfloat16`, and the next number below is `1/64` away. An
@@ -848,11 +850,11 @@ def rounding_at_random_saves_them() -> None:
         check=round(1000 - 1000 * (torch.tensor([4 - 1e-3]).view(torch.int32).item() & 0xFFFF) / 2**16), unit="weights",  # type: ignore[operator]
         wrong={
             "Rounded to the nearest, none would; at random some do.": 0,
-            "Not all: a weight moves with the share of the gap that the update is.": 1000,
+            "Not all: the probability that a weight moves is the update divided by the gap.": 1000,
         },
         why=r"""
-            The update is `0.001 / (1/64) = 0.064` of the gap, so a weight moves with the
-            probability `0.064`, and of `1000` weights `64` move.
+            The update is `0.001 / (1/64) = 0.064` of the gap, so a weight moves with probability
+            `0.064`, and `64` of `1000` weights move.
         """)
 
 
@@ -872,10 +874,10 @@ def scaling_the_loss_saves_small_gradients() -> None:
     assert w.grad.item() == 0.0, "The gradient of w is zero."  # @zero: it underflows
     note(r"""
         The fix is *loss scaling* [@micikevicius2018]. Multiply the loss by a large number before
-        the backward pass. Then each gradient is that many times as large, because it is
-        proportional to the loss, and survives: `65536 * 1e-8 = 6.6e-4`. Afterwards divide the
-        gradients by the same number, in `float32`. PyTorch's `GradScaler` does both: `scale`
-        multiplies the loss, at first by $2^{16}=65536$, and `unscale_` divides the gradients:
+        the backward pass. Each gradient is proportional to the loss, so it grows by the same factor
+        and survives: `65536 * 1e-8 = 6.6e-4`. Afterwards divide the gradients by the same number,
+        in `float32`. PyTorch's `GradScaler` does both: `scale` multiplies the loss, at first by
+        $2^{16}=65536$, and `unscale_` divides the gradients:
     """)
     scaler = torch.amp.GradScaler("cpu")
     optimizer = torch.optim.SGD([w], lr=0.1)  # @unnoticed: 0.1, lr= dropped: no step is taken
@@ -894,8 +896,8 @@ def scaling_the_loss_saves_small_gradients() -> None:
         [it holds `1e-8`](#bfloat16_is_the_top_half_of_float32).
     """)
     question(r"""
-        The largest `float16` is `65504`. About how large may a gradient be, so that it does not
-        overflow when it is multiplied by $2^{16}$?
+        The largest `float16` is `65504`. About how large can a gradient be without overflowing when
+        it is multiplied by $2^{16}$?
     """, answer=torch.finfo(torch.float16).max / scaler.get_scale(),
         check=65504 / 2**16,
         wrong={
@@ -907,16 +909,17 @@ def scaling_the_loss_saves_small_gradients() -> None:
 def autocast_chooses_for_each_operation() -> None:
     """Mixed precision chooses a format for each operation."""
     note(r"""
-        Which parts of a training step can be computed in `bfloat16`? It needs half the bytes of
-        `float32`, and a GPU multiplies it many times as fast. Matmuls lose little by it, because
-        their inputs are rounded once and the GPU adds up in `float32`. What adds up *in* `bfloat16`
-        loses much, because [long sums stall](#a_running_sum_stalls) and
+        Which parts of a training step can be computed in `bfloat16`? `bfloat16` needs half the
+        bytes of `float32`, and a GPU multiplies in it many times as fast. Matmuls lose little,
+        because their inputs are rounded once and the GPU adds up in `float32`. An operation that
+        adds up *in* `bfloat16` loses much, because [long sums stall](#a_running_sum_stalls) and
         [small updates are lost](#small_updates_are_lost) there.
 
-        So *mixed precision* chooses a format for each operation. In PyTorch `torch.autocast` does:
+        So *mixed precision* chooses a format for each operation. In PyTorch, `torch.autocast` does
+        this:
 
         - parameters stay in `float32`;
-        - matmuls have their inputs rounded to `bfloat16`;
+        - the inputs of matmuls are rounded to `bfloat16`;
         - a loss, which is a long sum, is computed in `float32`;
         - most other operations keep the format of their input.
 
@@ -934,7 +937,7 @@ def autocast_chooses_for_each_operation() -> None:
     assert attended.dtype == torch.bfloat16, "The products of attention are in bfloat16."  # @hide
     assert loss.dtype == torch.float32, "The loss is computed in float32."
     note(r"""
-        And what is stored for each weight, the parameter and its gradient? Both are in `float32`,
+        And in which format are the parameter and its gradient stored? Both are in `float32`,
         because the optimizer adds small updates to the parameter, and backward passes add up parts
         of the gradient:
     """)
@@ -948,8 +951,8 @@ def autocast_chooses_for_each_operation() -> None:
     assert torch.equal(gradient, digits), \
         "The gradient has only the digits of a bfloat16: its matmul was in bfloat16."  # @hide
     note(r"""
-        So the rule of thumb: run matmuls in `bfloat16`. Keep in `float32` what adds up many values:
-        losses, long sums, and the weights that the optimizer updates.
+        So the rule of thumb: run matmuls in `bfloat16`. Keep in `float32` whatever adds up many
+        values: losses, long sums, and the weights that the optimizer updates.
     """)
     question(r"""
         A linear layer with `8` inputs and `32` outputs has `8 * 32` weights. `4` rows pass through
@@ -957,8 +960,8 @@ def autocast_chooses_for_each_operation() -> None:
         together?
     """, answer=4 * 32 * product.itemsize + 32 * 8 * gradient.itemsize,
         wrong={
-            "The gradient is stored in float32, 4 bytes a number.": 2 * (4 * 32) + 2 * (32 * 8),
-            "The output of a matmul is in bfloat16, 2 bytes a number.": 4 * (4 * 32) + 4 * (32 * 8),
+            "The gradient is stored in float32, 4 bytes per element.": 2 * (4 * 32) + 2 * (32 * 8),
+            "The output of a matmul is in bfloat16, 2 bytes per element.": 4 * (4 * 32) + 4 * (32 * 8),
         },
         hint="Which of the two is the output of a matmul, and which is stored?",
         check=2 * (4 * 32) + 4 * (32 * 8), unit="B", why=r"""

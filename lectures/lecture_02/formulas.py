@@ -15,8 +15,8 @@ from .measure import bill, decoder_flops, dense_peak, intensity, step_flops
 def summary() -> None:
     """Summary."""
     note(r"""
-        A chapter of counting ends with the formulas. Each was held against a measurement in the
-        section named beside it, and is held against one more here.
+        This lecture ends with its formulas. Each was compared with a measurement in the section
+        that the table names, and is compared with one more here.
     """)
     the_formulas_and_where_they_were_shown()
     the_four_kinds_of_memory_are_a_list_not_a_total()
@@ -25,17 +25,17 @@ def summary() -> None:
 def the_formulas_and_where_they_were_shown() -> None:
     """The formulas of this lecture, each with an example."""
     note(r"""
-        Which formulas are worth remembering? They are listed in the table below. Most examples are
-        for one small model: two hidden layers of width `64` and a head of `64` weights, trained
-        with AdamW in `float32` on a batch of `8` rows.
+        Which formulas are worth remembering? The table below lists them. Most examples are for one
+        small model: two hidden layers of width `64` and a head of `64` weights, trained with AdamW
+        in `float32` on a batch of `8` rows.
 
         Three are checked here once more:
 
         - Autograd keeps the inputs of all three layers, `8 * 64` elements each, and `8` predictions
-          and `8` targets, at `4` bytes.
+          and `8` targets, at `4` bytes per element.
         - Weights, gradients and AdamW's two moments need `16` bytes per parameter.
         - A step costs `6` FLOPs per parameter and row. The first layer computes no gradient of its
-          input, which saves `2` for each of its `64 * 64` weights and row:
+          input, which saves `2` FLOPs for each of its `64 * 64` weights and each row:
           `6 * 8 * 8256 - 2 * 8 * 64**2`.
 
         `bill` takes a training step and measures its bytes by kind, and `step_flops` counts its
@@ -51,13 +51,13 @@ def the_formulas_and_where_they_were_shown() -> None:
     state = 16 * parameters  # @inspect state as B
     held = sum(measured.values()) - kept  # @hide
     assert state == held, \
-        "16 bytes per parameter are what bill measures besides activations."  # @hide
+        "16 bytes per parameter are what bill measures in addition to activations."  # @hide
     work = 6 * batch * parameters - 2 * batch * width**2  # @inspect work as FLOP
     assert work == step_flops(batch, width, layers), \
         "The formula for a step gives the FLOPs that are counted."
     note(r"""
-        What share of the peak does a matmul of this model reach at most, on an H100? It multiplies
-        `8` rows by a matrix of `64 * 64` weights. That is `2 * 8 * 64 * 64 = 65536` FLOPs for
+        What share of an H100's peak can a matmul of this model reach at most? It multiplies `8`
+        rows by a matrix of `64 * 64` weights. That is `2 * 8 * 64 * 64 = 65536` FLOPs for
         `4 * (8 * 64 + 64 * 64 + 8 * 64) = 20480` bytes. So its *intensity*, its FLOPs per byte, is
         only `65536 / 20480 = 3.2`, because each weight that is read is used only `8` times. The
         *ridge*, the FLOPs that the GPU can do while one byte arrives, is `67e12 / 3.35e12 = 20` in
@@ -91,7 +91,7 @@ def the_formulas_and_where_they_were_shown() -> None:
     note(rf"""
         The letters of the table:
 
-        | letters | of | are |
+        | letters | belong to | mean |
         |---|---|---|
         | $L$, $d$, $P$, $B$ | the small model | hidden layers, their width, all parameters, rows of a batch |
         | $m$, $k$, $n$ | a matmul | rows, inner axis, columns |
@@ -104,7 +104,7 @@ def the_formulas_and_where_they_were_shown() -> None:
         |---|---|---|---|
         | bytes of a tensor | elements × bytes of each | {w.nbytes:,} B for `64 * 64` weights | [a new tensor](#a_fresh_tensor_costs_count_times_width) |
         | FLOPs of a matmul | $2mkn$ | {product:,} | [@eq:product] |
-        | FLOPs per byte of it | $2mkn / (4(mk+kn+mn))$ | {per_byte:.1f} | [the roofline](#the_roofline_tells_waiting_from_working) |
+        | FLOPs per byte of a matmul | $2mkn / (4(mk+kn+mn))$ | {per_byte:.1f} | [the roofline](#the_roofline_tells_waiting_from_working) |
         | its share of the peak | $\min(1, \mathrm{{intensity}} / \mathrm{{ridge}})$ | {reached:.1%} on an H100 | [@eq:roof] |
         | parameters | $Ld^2+d$ | {parameters:,} | [@eq:weights] |
         | activations that are kept: inputs of layers, predictions, targets | $4(Bd(L+1)+2B)$ | {kept:,} B | [@eq:kept] |
@@ -114,8 +114,8 @@ def the_formulas_and_where_they_were_shown() -> None:
         | file of {trillions} trillion tokens | tokens × `2` bytes | {tokens} TB | [token files](#the_size_of_the_data_is_tokens_times_width) |
         | time of a run, `70e9` parameters on `15e12` tokens | $6ND / (G \times \mathrm{{peak}} \times \mathrm{{MFU}})$ | {days:.0f} days on `1024` H100s at an MFU of `0.5` | [@eq:time] |
 
-        And when the formulas are forgotten? Write down bytes and FLOPs before you run, then
-        measure. If the two do not agree, find out why.
+        And if you forget the formulas? Write down bytes and FLOPs before you run, then measure. If
+        they do not agree, find out why.
     """)
     question(r"""
         The model has $P=8256$ parameters, $L=2$ hidden layers and width $d=64$. From what batch
@@ -132,7 +132,7 @@ def the_formulas_and_where_they_were_shown() -> None:
 def temporaries(
     weights: list[Tensor], foreach: bool = False, fused: bool = False
 ) -> int:
-    """The most bytes that AdamW's step needs at once in addition to what it keeps."""
+    """The peak bytes that AdamW's step needs in addition to what it keeps."""
     optimizer = torch.optim.AdamW(weights, foreach=foreach, fused=fused)
     for w in weights:
         w.grad = torch.randn_like(w)
@@ -147,15 +147,17 @@ def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
     """A step needs more memory than the four kinds that it keeps."""
     note(r"""
         A training step keeps four kinds of memory: parameters, gradients, optimizer state and
-        activations. Is their sum the memory that it needs? No: on top of it come tensors that live
-        only for a moment, such as the *temporary* tensors in which the optimizer computes.
+        activations. Is their sum all the memory that the step needs? No: there are also tensors
+        that live only for a moment, such as the *temporary* tensors in which the optimizer
+        computes.
 
-        How many there are depends on how the update is written. PyTorch has three ways. A loop
-        changes one weight matrix after the other, so it needs temporaries for one matrix at a time.
-        `foreach`, the default on a GPU, changes all matrices together, so it needs a temporary for
-        each. `fused` does all in one *kernel*, a program on the device, and needs none. Measure it
-        for a model of `16` equal matrices. `temporaries` returns the bytes of temporary tensors at
-        the fullest moment of an update, here divided by those of one matrix:
+        The number of temporary tensors depends on how the update is implemented. PyTorch has three
+        ways. A loop updates the weight matrices one after another, so it needs temporaries for one
+        matrix at a time. `foreach`, the default on a GPU, updates all matrices together, so it
+        needs a temporary for each. `fused` does the whole update in one *kernel*, a program on the
+        device, and needs none. Measure it for a model of `16` equal matrices. `temporaries` returns
+        the peak bytes of temporary tensors during an update. Divide them by the bytes of one
+        matrix:
     """)
     weights = [torch.randn(1000, requires_grad=True) for _ in range(16)]  # @unnoticed: 1000: tensors of any size
     most = [
@@ -171,7 +173,7 @@ def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
     """, answer=10**9 * most[1] // sum(w.numel() for w in weights),
         check=4 * 10**9, unit="B",
         wrong={
-            "Those are numbers; each has four bytes.": 10**9,
+            "Those are elements; each has four bytes.": 10**9,
             "The loop has three temporaries, for one matrix at a time; foreach has one for each.": 12 * 10**9,
         },
         hint="`foreach` has one temporary for each matrix. How large are all matrices together?",

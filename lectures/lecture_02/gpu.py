@@ -17,9 +17,10 @@ from .measure import E4M3, E5M2, cool_down, default_allocator, dense_peak, float
 def tensors_on_a_gpu() -> None:
     """Tensors on a GPU."""
     note(r"""
-        A GPU has memory of its own, and nothing moves there unless it is told to. Its allocator
-        then hands out memory in blocks and keeps what you give back, so the figures that PyTorch
-        reports match neither the sum of your tensors nor what `nvidia-smi` shows.
+        A GPU has its own memory, and nothing moves there unless the program moves it. PyTorch's
+        allocator hands out that memory in blocks and keeps the blocks that you give back, so the
+        figures that PyTorch reports match neither the sum of your tensors nor what `nvidia-smi`
+        shows.
     """)
     a_matmul_must_be_large_to_pay_for_its_copy()
     blocks_are_multiples_of_a_smallest_one()
@@ -33,9 +34,9 @@ def tensors_on_a_gpu() -> None:
 def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
     """Copying matrices to a GPU takes longer than multiplying them there, unless they are very large."""
     note(r"""
-        A program makes two matrices and wants the GPU to multiply them. A GPU computes with its own
-        memory, and a new tensor is in the memory of the CPU, so the matrices have to be copied
-        first. Which takes longer, the copies or the matmul?
+        A program makes two matrices, and the GPU should multiply them. A GPU computes with what is
+        in its own memory, and a new tensor is in the memory of the CPU, so the matrices have to be
+        copied first. Which takes longer, the copies or the matmul?
 
         First by hand, with $1000 \times 1000$ matrices. The matmul does `2` FLOPs, a multiplication
         and an addition, for each of `1000**3` terms: `2 * 1000**3 = 2e9` FLOPs. Three matrices
@@ -62,7 +63,7 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
 
     by_hand = arithmetic(1000), copies(1000)  # @inspect by_hand as s
     assert [round(t * 1e6) for t in by_hand] == [2, 94], \
-        "With 1000 rows and columns, 2 µs of arithmetic wait for 94 µs of copies."
+        "With 1000 rows and columns, the arithmetic takes 2 µs and the copies take 94 µs."
     note(r"""
         With $n$ rows and columns, the arithmetic grows with $n^3$ and the copies only with $n^2$,
         because each copied element is used $n$ times. When does arithmetic take as long as the
@@ -88,9 +89,9 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
     """)
     note(rf"""
         A matrix of that size has `46400**2 * 2` bytes, {2 * even**2 / 1e9:.1f} GB, and no layer has
-        one. So a training program copies the weights *once*, and leaves everything on the GPU that
-        is computed from them: activations, gradients, the optimizer's state. In each step only the
-        tokens are copied, a few bytes for each.
+        a matrix of this size. So a training program copies the weights *once*, and leaves on the
+        GPU everything that is computed from them: activations, gradients, the optimizer's state. In
+        each step only the tokens are copied, a few bytes for each.
     """)
     question(r"""
         A step uses `8` sequences of `8192` token ids, `8` bytes each, and a model of `8` billion
@@ -103,7 +104,7 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
             "A weight has 2 bytes.": 1 + 8e9 / 2**19,
             "A token id has 8 bytes.": 1 + 16e9 / 2**16,
         },
-        hint="How many bytes do the token ids of a step have, and how many the weights?",
+        hint="How many bytes do the token ids of a step have, and how many do the weights have?",
         why=r"""
             The token ids have `8 * 8192 * 8` bytes, half a MiB. The weights have `16` GB, about
             `30,500` times as many: a quarter of a second over this link in each step.
@@ -114,8 +115,8 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
 def blocks_are_multiples_of_a_smallest_one() -> None:
     """On a GPU a tensor takes whole blocks of 512 bytes."""
     note(r"""
-        Why does a GPU report more memory than your tensors have bytes? Because PyTorch hands out
-        the memory of a GPU in blocks of `512` bytes, and a tensor takes whole blocks
+        Why is more GPU memory in use than your tensors have bytes? Because PyTorch hands out the
+        memory of a GPU in blocks of `512` bytes, and a tensor takes whole blocks
         [@pytorch-allocator]. In `float32`, a matrix of `10 * 10` elements has `10 * 10 * 4 = 400`
         bytes and takes a block of `512`; one of `33 * 33` has `33 * 33 * 4 = 4356` and takes `9`
         blocks, `9 * 512 = 4608`. The code computes that for square matrices of four sizes:
@@ -135,16 +136,16 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
         for n, a, t in zip(sides, asked, taken)
     )
     figure(plot_blocks({f"{n} × {n}": size for n, size in zip(sides, asked)}, block),
-           caption="The blocks that four matrices take: their bytes, and what stays empty of the last block.",
+           caption="The blocks that four matrices take: their bytes, and the part of the last block that stays empty.",
            alt=f"A row of blocks for each matrix, filled from the left. {rows}")
     misbelief("Allocated memory grows by exactly the bytes of the tensor.", rf"""
-        It grows by whole blocks: a `10` × `10` matrix of {asked[1]} bytes takes {taken[1]}. Only
-        where the bytes are a multiple of {block}, as for `32` × `32`, is nothing added.
+        It grows by whole blocks: a `10` × `10` matrix of {asked[1]} bytes takes {taken[1]}. If the
+        bytes are already a multiple of {block}, as for `32` × `32`, nothing is added.
     """)
     question("A vector has `300` elements in `bfloat16`, `2` bytes each. How many bytes does it need on the GPU?",
              answer=-(-300 * torch.bfloat16.itemsize // block) * block,
         wrong={
-            "Those are its bytes, not yet rounded up to blocks.": 600,
+            "That is its size before it is rounded up to blocks.": 600,
             "That is for float32: a bfloat16 has two bytes.": 1536,
             "600 bytes do not fit into one block.": 512,
         },
@@ -160,12 +161,12 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
 def moving_allocates_on_the_gpu() -> None:
     """`memory_allocated` counts the blocks of tensors, not their bytes."""
     note(r"""
-        How much memory of a GPU do your tensors take? `torch.cuda.memory_allocated` tells. It
-        counts the [blocks of `512` bytes](#blocks_are_multiples_of_a_smallest_one) in which PyTorch
-        hands out memory. Move `x`, a matrix of `32 * 32` elements of `4` bytes, to the GPU, and
-        make a second one there. Each has `32 * 32 * 4` bytes, which fill whole blocks. (If the
-        environment variable `PYTORCH_CUDA_ALLOC_CONF` is set, PyTorch may round otherwise, and
-        exact numbers are not claimed.)
+        How much GPU memory do your tensors take? `torch.cuda.memory_allocated` says so. It counts
+        the [blocks of `512` bytes](#blocks_are_multiples_of_a_smallest_one) in which PyTorch hands
+        out memory. Move `x`, a matrix of `32 * 32` elements of `4` bytes, to the GPU, and make a
+        second one there. Each has `32 * 32 * 4` bytes, which fill whole blocks. (If the environment
+        variable `PYTORCH_CUDA_ALLOC_CONF` is set, PyTorch may round differently, and exact numbers
+        are not checked.)
     """)
     x = torch.zeros(32, 32)
     before = torch.cuda.memory_allocated()  # @measure before as B
@@ -181,9 +182,9 @@ def moving_allocates_on_the_gpu() -> None:
         assert grown == 2 * (32 * 32 * 4), \
             "The two matrices take exactly their bytes."
     note(r"""
-        Where the bytes are no multiple of `512`, the tensor takes more. A matrix of `10 * 10`
+        If its bytes are not a multiple of `512`, a tensor takes more. A matrix of `10 * 10`
         elements has `10 * 10 * 4` bytes and takes a whole block, and the `33 * 33 * 4` bytes of a
-        larger one begin a ninth block. Make two of each:
+        larger one reach into a ninth block. Make two of each:
     """)
     before = torch.cuda.memory_allocated()
     small = [torch.zeros(10, 10, device="cuda:0") for _ in range(2)]
@@ -218,9 +219,9 @@ def deleting_returns_blocks_to_a_cache() -> None:
         You delete a large tensor, and `nvidia-smi` shows that the memory is still in use. Why?
         Asking the driver for memory takes long, so PyTorch does not return it: it keeps the memory
         in a *cache*, for the next tensor. So there are two numbers. *Allocated* memory is what
-        tensors use. *Reserved* memory is what PyTorch has, the cache included, and no other program
-        can use it. (If PyTorch's allocator has other settings than usual, exact numbers are not
-        claimed.)
+        tensors use. *Reserved* memory is what PyTorch holds, including the cache, and no other
+        program can use it. (If PyTorch's allocator does not have its usual settings, exact numbers
+        are not checked.)
     """)
     count = scaled(64 * MiB, lambda n: 8 * n)  # @measure count
     start = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
@@ -228,7 +229,7 @@ def deleting_returns_blocks_to_a_cache() -> None:
     held = torch.cuda.memory_allocated() - start[0]  # @measure held as B
     exact = default_allocator()  # @measure exact
     if exact:
-        assert held == 4 * count, "The tensor uses 4 bytes for each number."
+        assert held == 4 * count, "The tensor uses 4 bytes for each element."
     del x
     after = torch.cuda.memory_allocated()
     assert after == start[0], "After del, no tensor uses these bytes."
@@ -237,23 +238,23 @@ def deleting_returns_blocks_to_a_cache() -> None:
         assert kept == 4 * count, "PyTorch still has all of these bytes."
     assert kept >= held >= 4 * count, "With any allocator, PyTorch has at least these bytes."  # @hide
     note(r"""
-        `empty_cache` returns them to the driver. That makes room for other programs, but not for
-        yours, which could use the cache anyway. So it is seldom useful in a training loop, and
-        costs time:
+        `empty_cache` returns the cached bytes to the driver. That makes room for other programs,
+        but not for yours, which could use the cache anyway. So it is seldom useful in a training
+        loop, and costs time:
     """)
     torch.cuda.empty_cache()
     reserved = torch.cuda.memory_reserved()
     if exact:
-        assert reserved == start[1], "PyTorch has as much as at first."
+        assert reserved == start[1], "PyTorch has as much memory as at the start."
     x = torch.empty(count, device="cuda")
     del x
     half = torch.empty(count // 2, device="cuda")
     cached = torch.cuda.memory_reserved() - start[1]
     taken = torch.cuda.memory_allocated() - start[0]
     question(r"""
-        After `del x`, and without `empty_cache`, a tensor of half the number of floats is made. It
-        is put into the memory that `x` had. How many bytes of that memory does PyTorch then have
-        for no tensor?
+        After `del x`, and without `empty_cache`, a tensor with half the number of floats is made.
+        PyTorch puts it into the memory that `x` had. How many bytes of that memory are then in the
+        cache, used by no tensor?
     """, answer=cached - taken,
         check=4 * count // 2, unit="B",
         why="`x` had `4 * count` bytes, and the new tensor uses half of them. The other half stays in the cache.")
@@ -262,13 +263,13 @@ def deleting_returns_blocks_to_a_cache() -> None:
 @aside
 @requires("cuda")
 def the_driver_knows_how_much_memory_there_is() -> None:
-    """A program gets less memory of a GPU than the driver reports, and that is not the number on the box."""
+    """A program gets less GPU memory than the driver reports, and the driver's number is not the datasheet's."""
     note(r"""
         How much memory does a GPU have? There are three answers. The datasheet names one number,
         `card.memory`. The driver reports another one, `total`. What a program can get, `free`, is
         less than that, because CUDA itself and other programs take some. Ask for all three. The GPU
-        in use is number `0`; `find` looks its name up in this book's table of datasheets, which
-        also has what others saw the driver report:
+        in use is number `0`. `find` looks its name up in this book's table of datasheets, which
+        also lists the memory that others saw the driver report:
     """)
     used = torch.cuda.current_device()  # @measure used
     assert used == 0, "The first visible GPU is used."
@@ -293,8 +294,8 @@ def the_driver_knows_how_much_memory_there_is() -> None:
     """)
     question(rf"""
         An L4 is sold with `24` GB [@nvidia-l4] and reports {(CARDS['L4'].reported or 0) // MiB:,}
-        MiB [@seen-modal]. A GB is `1000**3` bytes, and a GiB `1024**3`. How many GiB are the first,
-        and how many the second?
+        MiB [@seen-modal]. A GB is `1000**3` bytes, and a GiB `1024**3`. How many GiB is the first
+        number, and how many is the second?
     """, answer=[CARDS["L4"].memory / GiB, (CARDS["L4"].reported or 0) / GiB],
         check=[24 * 1000**3 / 1024**3, 23034 / 1024], unit="GiB",
         why="The first is `24 * 1000**3` bytes, divided by `1024**3`. The second is the MiB divided by `1024`.")
@@ -303,14 +304,14 @@ def the_driver_knows_how_much_memory_there_is() -> None:
 @aside
 @requires("cuda")
 def a_narrow_product_is_timed_here() -> None:
-    """How much faster a low-precision format is has to be measured on the GPU."""
+    """The speedup of a low-precision format has to be measured on the GPU."""
     note(r"""
         By its datasheet an A100 does `16` times as many FLOP/s in `bfloat16` as in `float32`
-        [@nvidia-a100]. Does a program get that? It has to be measured. The matmul must be large,
-        because a GPU has many arithmetic units, and small matmuls leave most of them idle. So time
-        the matmul of a large square matrix with itself in both formats. `time_call` gives the
-        seconds of a call, `cool_down` waits a second in between, and `peak` looks up the peak of
-        the GPU:
+        [@nvidia-a100]. Does a program reach that? Only a measurement can tell. The matmul must be
+        large, because a GPU has many arithmetic units, and small matmuls leave most of them idle.
+        So time the matmul of a large square matrix with itself in both formats. `time_call` gives
+        the seconds of a call, `cool_down` waits a second in between, and `peak` looks up the peak
+        of the GPU:
     """)
     n = scaled(8192, lambda n: 20 * n * n)  # @measure n
     a = torch.randn(n, n, device="cuda")
@@ -329,7 +330,7 @@ def a_narrow_product_is_timed_here() -> None:
         assert 1 < speedup, "In bfloat16, the matmul is faster."
     work = flops(lambda: b @ b)  # @measure work as FLOP
     assert work == flops(lambda: a @ a) == 2 * n**3, \
-        "In both formats, the matmul takes 2 * n**3 FLOPs."
+        "In both formats, the matmul costs 2 * n**3 FLOPs."
     question(r"""
         An A100 has a peak of `19.5` TFLOP/s in `float32` and `312` in `bfloat16` [@nvidia-a100]. A
         matmul in `float32` takes `80` ms there. How long does it take in `bfloat16`, if both reach
@@ -364,13 +365,13 @@ def both_one_byte_formats_multiply() -> None:
             "E4M3 times E4M3 gives 32 in each entry as well."
     question(r"""
         A `(16, 64)` matrix in `E5M2` is multiplied by a `(64, 32)` matrix in `E4M3`. The result is
-        in `bfloat16`, `2` bytes a number. How many bytes do the three matrices take together?
+        in `bfloat16`, `2` bytes per element. How many bytes do the three matrices take together?
     """,
         answer=16 * 64 * E5M2.itemsize + 64 * 32 * E4M3.itemsize
             + 16 * 32 * torch.bfloat16.itemsize,
         check=1024 + 2048 + 2 * 512,
         unit="B",
         wrong={
-            "The result has two bytes a number.": 16 * 64 + 64 * 32 + 16 * 32,
+            "The result has two bytes per element.": 16 * 64 + 64 * 32 + 16 * 32,
         },
         why="The first needs `16 * 64` bytes, the second `64 * 32`, and the result `16 * 32 * 2`.")

@@ -26,8 +26,8 @@ def gradients() -> None:
     """Gradients."""
     note(r"""
         How much does a backward pass cost? The rule says twice the forward pass. This part derives
-        the rule from the matmuls that a backward pass is made of. Then one knows when it holds,
-        what it leaves out, and what is saved when a layer is not trained.
+        the rule from the matmuls that a backward pass is made of. The derivation shows when the
+        rule holds, what it leaves out, and what is saved when a layer is not trained.
     """)
     backward_fills_the_leaves()
     a_gradient_is_two_more_products()
@@ -41,11 +41,11 @@ def gradients() -> None:
 def backward_fills_the_leaves() -> None:
     """`backward()` leaves gradients in the tensors that asked for them, the weights."""
     note(r"""
-        A backward pass computes the gradient of the loss by each weight: how the loss changes when
-        the weight changes a little. Where does PyTorch leave these gradients? Take three inputs `x`
-        times three weights `w`, added up. The target is `5`. The *error* is the prediction minus
-        the target, and the loss is half of its square. Only the weights ask for a gradient, by
-        `requires_grad=True`:
+        A backward pass computes the gradient of the loss with respect to each weight: how the loss
+        changes when the weight changes a little. Where does PyTorch leave these gradients? Multiply
+        three inputs `x` by three weights `w`, and add up the products: that is the prediction. The
+        target is `5`. The *error* is the prediction minus the target, and the loss is half of its
+        square. Only the weights ask for a gradient, by `requires_grad=True`:
     """)
     x: Float[Tensor, "inner"] = torch.tensor([1.0, 2.0, 3.0])
     w: Float[Tensor, "inner"] = torch.ones(3, requires_grad=True)
@@ -59,14 +59,14 @@ def backward_fills_the_leaves() -> None:
         "The gradient of each weight is the error, 1, times its input."
     note(r"""
         The weights now have a gradient in `.grad`: the error times the input, `1 * (1, 2, 3)`.
-        Check the last: let the third weight grow by `1 / 100`. Its input is `3`, so the prediction
-        and the error grow by `3 / 100`, and the loss from `1**2 / 2 = 0.5` to `1.03**2 / 2 = 0.53`.
-        That is about `3 / 100` more, `3` times the growth of the weight.
+        Check the last one: let the third weight grow by `1 / 100`. Its input is `3`, so the
+        prediction and the error grow by `3 / 100`, and the loss grows from `1**2 / 2 = 0.5` to
+        `1.03**2 / 2 = 0.53`. That is about `3 / 100` more, `3` times the growth of the weight.
 
         The other tensors have no gradient. A tensor that was not computed from others is a *leaf*:
         here `x` and `w`. PyTorch keeps a gradient only for a leaf that asked for one, because only
         such a gradient is needed after the backward pass. `x` did not ask. Prediction and loss are
-        no leaves: their gradients were used to compute that of `w`, and dropped.
+        not leaves: their gradients were used to compute the gradient of `w`, and then dropped.
     """)
     leaf = x.is_leaf, x.requires_grad, x.grad  # @hide
     assert leaf == (True, False, None), \
@@ -110,10 +110,10 @@ def backward_fills_the_leaves() -> None:
     assert both == (1.0, 1.0), "The gradient of the prediction is the error, that of the loss is one."  # @hide
     question(r"""
         The target is `8` instead of `5`. The inputs are `1`, `2`, `3` and the weights one, as
-        before. Which gradient do the three weights get?
+        before. What gradients do the three weights get?
     """, answer=torch.autograd.grad(0.5 * (x @ w - 8) ** 2, w)[0].tolist(),
         check=[(1 + 2 + 3 - 8) * value for value in x.tolist()],
-        hint="How large is the error now, and by what is it multiplied?",
+        hint="How large is the error now, and what is it multiplied by?",
         why=r"""
             The error is now `6 - 8 = -2`, and the gradient of each weight is the error times its
             input: `-2 * (1, 2, 3)`.
@@ -124,14 +124,15 @@ def a_gradient_is_two_more_products() -> None:
     """Each matmul of the forward pass takes two matmuls in the backward pass."""
     note(r"""
         Why does a backward pass cost twice as much as a forward pass? Because each matmul of the
-        forward pass takes two in the backward pass: one for the gradient of the weights, and one
+        forward pass needs two in the backward pass: one for the gradient of the weights, and one
         for the gradient of the input, which the layer below needs.
 
-        By hand, with numbers: a layer has the input $h$, the weight $w$ and the output $y = hw$.
-        From the layer above it receives $g$, the gradient of the loss by $y$. Take $h = 2$, $w = 3$
-        and $g = 5$. If $w$ grows by a little, $y$ grows by $h$ times that, and the loss by $g$
-        times that: the gradient of $w$ is `2 * 5 = 10`. In the same way the gradient of $h$ is
-        `3 * 5 = 15`. One multiplication forward, two backward.
+        First by hand: a layer has the input $h$, the weight $w$ and the output $y = hw$. From the
+        layer above it receives $g$, the gradient of the loss with respect to $y$. Take $h = 2$,
+        $w = 3$ and $g = 5$. If $w$ grows a little, $y$ grows $h$ times as much, and the loss grows
+        $g$ times as much as $y$. So the gradient of $w$ is `2 * 5 = 10`. In the same way the
+        gradient of $h$ is `3 * 5 = 15`. The forward pass does one multiplication, and the backward
+        pass does two.
 
         Now $h$, $w$, $y$ and $g$ are matrices. `y.backward(g)` starts from $g$, so no loss is
         needed. (`whole_numbers` draws small whole numbers, so that sums are exact.)
@@ -146,10 +147,10 @@ def a_gradient_is_two_more_products() -> None:
     assert sizes == (64, 32, 16), \
         "The layer has 64 rows, 32 inputs and 16 outputs."  # @hide
     note(r"""
-        Which gradients must come out? An entry of $y$ is $y_{ik} = \sum_j h_{ij}\, w_{jk}$. The
-        weight $w_{jk}$ is used in every row $i$, and in each its gradient is $h_{ij}\, g_{ik}$, as
-        above. Add that up over all rows. An input $h_{ij}$ is used in every column $k$, so there
-        one adds up over the columns:
+        What must the gradients be? An entry of $y$ is $y_{ik} = \sum_j h_{ij}\, w_{jk}$. The weight
+        $w_{jk}$ is used in every row $i$, and from each row it gets the gradient $h_{ij}\, g_{ik}$,
+        as above. Its gradient is the sum over all rows. An input $h_{ij}$ is used in every column
+        $k$, so its gradient is a sum over the columns:
 
         $$\frac{\partial L}{\partial w_{jk}} = \sum_i h_{ij}\, g_{ik} \qquad \frac{\partial L}{\partial h_{ij}} = \sum_k w_{jk}\, g_{ik}$$
 
@@ -172,8 +173,8 @@ def a_gradient_is_two_more_products() -> None:
     assert torch.equal(for_h, g @ w.t()), \
         "The gradient of the input is the matmul g @ w.T."
     note(r"""
-        So there are three matmuls: `h @ w` forward, `h.T @ g` and `g @ w.T` backward. Each runs
-        over the same three lengths, `64` rows, `32` inputs and `16` outputs, so each costs
+        So there are three matmuls: `h @ w` forward, `h.T @ g` and `g @ w.T` backward. Each has the
+        same three dimensions, `64` rows, `32` inputs and `16` outputs, so each costs
         `2 * 64 * 32 * 16` FLOPs:
     """)
     forward = flops(lambda: h @ w)  # @inspect forward as FLOP
@@ -194,7 +195,7 @@ def a_gradient_is_two_more_products() -> None:
     got = torch.autograd.grad(row @ column, (row, column), arriving)  # @hide
     question(r"""
         A row $h = (1, 2)$ is multiplied by a column $w = (3, 4)$, and the gradient of their product
-        is $g = 5$. Which gradients do row and column get?
+        is $g = 5$. What gradients do the row and the column get?
     """, answer=[t.flatten().tolist() for t in got],
         check=[[5 * 3.0, 5 * 4.0], [5 * 1.0, 5 * 2.0]],
         hint="The gradient of each factor is $g$ times the other factor.",
@@ -208,7 +209,7 @@ def two_layers(
     b: int, d: int, k: int,
     first: bool = True, second: bool = True, data: bool = False,
 ) -> tuple[int, int]:
-    """Forward and backward FLOPs of two layers on `b` rows; flags say which tensors want gradients."""
+    """Forward and backward FLOPs of two layers on `b` rows; flags say which tensors need gradients."""
     with torch.device("meta"):
         x = torch.empty(b, d, requires_grad=data)
         w1 = torch.empty(d, d, requires_grad=first)
@@ -226,8 +227,8 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
         [two matmuls in the backward pass](#a_gradient_is_two_more_products): one for the gradient
         of the weights, and one for the gradient of the input, which the layer *below* needs. Does
         every layer need both? The first layer does not, because its input is data, and nobody uses
-        the gradient of data. So two trained layers have two matmuls forward, and backward three:
-        two for weights, and one for the input of the second.
+        the gradient of data. So two trained layers have two matmuls in the forward pass and three
+        in the backward pass: two for the weights, and one for the input of the second layer.
 
         Count it for two layers from CS336 [@cs336]: $B = 16384$ rows, a first layer of $d \times d$
         weights with $d = 32768$, and a second of $d \times K$ with $K = 8192$. `two_layers` counts
@@ -236,10 +237,10 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
     b, d, k = 16384, 32768, 8192
     forward, backward = two_layers(b, d, k)  # @inspect forward as FLOP, backward as FLOP
     assert forward == 2 * b * d * d + 2 * b * d * k, \
-        "Forward, there are two matmuls."
+        "The forward pass has two matmuls."
     assert forward == 43_980_465_111_040, "They take 44 TFLOP."  # @hide
     assert backward == 2 * b * d * d + 4 * b * d * k, \
-        "Backward, there are three, not four."
+        "The backward pass has three, not four."
     assert backward == 52_776_558_133_248, \
         "The three backward matmuls take 53 TFLOP; four would take 88."  # @hide
     small_one = two_layers(64, 32, 16)[1] - 4 * 64 * 32 * 16  # @hide
@@ -250,24 +251,24 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
     assert 0.66 < too_high < 0.67, \
         "With four matmuls, the count would be two thirds too high."  # @hide
     assert two_layers(b, d, k, data=True)[1] == claimed, \
-        "Only if the data ask for a gradient, there are four."
+        "If the data ask for a gradient as well, there are four."
     misbelief("The backward pass of these two layers costs $4Bd^2 + 4BdK$ FLOPs, twice the forward pass.", rf"""
-        It costs $2Bd^2 + 4BdK$, because autograd skips the gradient of the data. The other count is
-        {too_high:.0%} too high here.
+        It costs $2Bd^2 + 4BdK$, because autograd skips the gradient of the data. A count of four
+        matmuls is {too_high:.0%} too high here.
     """)
     costs = [2 * b * d * d, 2 * b * d * k]  # @hide
     assert sum(costs) == forward, "The forward pass has each matmul once."  # @hide
     assert 2 * sum(costs) - costs[0] == backward, \
         "The backward pass has each twice, less one."  # @hide
     figure(plot_products(costs),
-        caption="The matmuls of a training step of two layers. Dashed: the one that nobody needs.",
+        caption="The matmuls of a training step of two layers. Dashed: the matmul that nobody needs.",
         alt=r"""
             Bars for two layers. The wide first layer has a forward matmul and a weight gradient of
             equal length, and its input gradient is a dashed outline. The narrower second layer has
             three short bars: forward, weight gradient, input gradient.
         """)
     note(r"""
-        So a training step of a stack with $P$ weights, of which $d^2$ are in its first matrix, on
+        So take a stack of $P$ weights, with $d^2$ of them in its first matrix. A training step on
         $B$ rows costs
 
         [@eq:step-flops]: $$
@@ -276,8 +277,8 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
 
         FLOPs. The same rule says what *freezing* a layer (not training it) saves. With the first
         layer frozen, nobody needs the gradient of the hidden values, so only the gradient of the
-        second layer's weights is left. A frozen second layer still has to hand the gradient on to
-        the first, and saves only the gradient of its own weights:
+        second layer's weights is left. A frozen second layer still has to pass the gradient on to
+        the first, so freezing it saves only the gradient of its own weights:
     """)
     own = 2 * b * d * k
     first_frozen = two_layers(b, d, k, first=False)[1]  # @inspect first_frozen as FLOP
@@ -299,8 +300,8 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
     misbelief(r"""
         In `x @ w1 @ w2` the gradient of the hidden values, `h1.grad`, must be known before
         `w2.grad` can be computed.
-    """, "With `w1` frozen, the gradient of `h1` is never computed, and that of `w2` is the same.")
-    misbelief(r"In the backward pass the last layer, $d \times K$ weights and a batch of $B$, costs $4BdK$.",
+    """, "With `w1` frozen, the gradient of `h1` is never computed, and the gradient of `w2` is still the same.")
+    misbelief(r"The backward pass of the last layer, with $d \times K$ weights and a batch of $B$, costs $4BdK$.",
         r"""
             The gradient of its weights costs half of that, $2BdK$. The other half is the gradient
             of its input, which is computed only if the layer below is trained.
@@ -311,10 +312,10 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
         FLOPs does the backward pass cost, before and after?
     """, answer=[two_layers(100, 10, 1, first=False)[1], two_layers(100, 10, 1, second=False)[1]],
         check=[2 * 100 * 10, 2 * 100 * 10 + 2 * 100 * 10 * 10], unit="FLOP",
-        hint="Which gradients are needed in each case, and which have to be handed on?",
+        hint="Which gradients are needed in each case, and which have to be passed on?",
         why=r"""
             Before, only the gradient of the second layer's weights is needed, `2 * 100 * 10 * 1`.
-            After, the frozen second layer hands the gradient on, which costs the same, and the
+            After, the frozen second layer passes the gradient on, which costs the same, and the
             first computes the gradient of its weights, `2 * 100 * 10 * 10`.
         """)
 
@@ -333,10 +334,10 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
         That is `2 + 2 + 2 = 6` FLOPs for each row of data, and a row is a token.
 
         For the first layer of a model the rule is too high, because nobody uses the gradient of the
-        data: the third line is missing there, which leaves `4`. Count a model of two layers on `b`
-        rows of data. Its first layer has `d * d` weights and its second `d * k`. Since `k` is a
-        quarter of `d`, four of five weights are in the first. `two_layers` returns the FLOPs of its
-        forward and of its backward pass:
+        data: the third line is missing there, which leaves `4`. Count the FLOPs of a model of two
+        layers on `b` rows of data. Its first layer has `d * d` weights, and its second has `d * k`.
+        Since `k` is a quarter of `d`, four of five weights are in the first. `two_layers` returns
+        the FLOPs of its forward and of its backward pass:
     """)
     b, d, k = 16384, 32768, 8192  # @unnoticed: 16384: any batch
     forward, backward = two_layers(b, d, k)
@@ -352,7 +353,7 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
     """)
     coefficient = (forward + backward) / (b * params)  # @inspect coefficient
     assert coefficient == 4.4, \
-        "A step takes 4.4 FLOPs per parameter and row."
+        "A step costs 4.4 FLOPs per parameter and row."
     misbelief("A training step costs `6` FLOPs per parameter and token.", rf"""
         Not here: it costs {coefficient}. Four fifths of the weights are in the first layer, at `4`
         FLOPs, and one fifth in the second, at `6`: `4/5 * 4 + 1/5 * 6 = 4.4`.
@@ -366,18 +367,18 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
         gradient, so the first layer lacks a matmul.
     """, alt="Two stacked bars, of two equal parts and of three.")
     question(r"""
-        A model has two layers with equally many weights, and the data need no gradient. How many
-        FLOPs per parameter and row does a training step take, on average over all parameters?
+        A model has two layers with the same number of weights, and the data need no gradient. How
+        many FLOPs per parameter and row does a training step take, on average over all parameters?
     """, answer=sum(two_layers(8, 64, 64)) / (8 * 2 * 64**2),
         wrong={
             "The first layer lacks the gradient of its input.": 6,
-            "There the second layer had a quarter of the weights of the first.": 4.4,
+            "That is for a second layer with a quarter of the weights of the first.": 4.4,
         },
         check=(4 + 6) / 2,
-        hint="How many matmuls does each of the two layers take part in, forward and backward?", unit="FLOPs per parameter and row",
+        hint="How many matmuls does each of the two layers need, forward and backward?", unit="FLOPs per parameter and row",
         why=r"""
             The first layer has two matmuls, `4` FLOPs per weight and row. The second has three,
-            `6`. Both have equally many weights, so the average is `5`.
+            `6`. Both have the same number of weights, so the average is `5`.
         """)
 
 
@@ -386,15 +387,16 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     """In a language model the backward pass costs twice the forward pass, if attention is unfused."""
     note(r"""
         In a language model, does a backward pass cost twice the forward pass? Yes, because no
-        matmul is missing: the first one starts from rows of an *embedding table*, one row for each
-        token of the vocabulary, and this table is trained, so it needs a gradient. The smallest
-        GPT-2 has `12` layers of width `768`, a vocabulary of `50257` and a *context* of `1024`
-        tokens [@gpt2]. `decoder_flops` counts a model of that shape:
+        matmul is left out: even the first layer's input needs a gradient. This input consists of
+        rows of an *embedding table*, which has one row for each token of the vocabulary, and the
+        table is trained. The smallest GPT-2 has `12` layers with a model dimension of `768`, a
+        vocabulary of `50257` and a *context* of `1024` tokens [@gpt2]. `decoder_flops` counts a
+        model of that shape:
     """)
     vocab, d, heads, layers, context = 50257, 768, 12, 12, 1024
     forward, backward = decoder_flops(vocab, d, heads, layers, context)
     assert backward == 2 * forward, \
-        "Backward is twice forward, to the last FLOP."
+        "The backward pass costs twice the forward pass, to the last FLOP."
     with torch.device("meta"):  # @hide
         q = torch.empty(1, heads, context, d // heads).bfloat16()
         q.requires_grad_()
@@ -408,22 +410,23 @@ def in_a_transformer_backward_is_twice_forward() -> None:
         "Forward, it costs the same number of FLOPs as unfused."  # @hide
     note(r"""
         Yet a training step costs more than `6` FLOPs per parameter and token, because a layer of
-        such a model also multiplies without weights. In its *attention*, the *query* of each token
-        meets the *keys* of all tokens of the context; that is one matmul, and gives *scores*. The
-        scores, turned into shares, weigh the *values* of all tokens; that is another.
+        such a model also has two matmuls without weights, in its *attention*. The first multiplies
+        the *query* of each token by the *keys* of all tokens of the context, which gives *scores*.
+        The scores are turned into shares. The second matmul adds up the *values* of all tokens,
+        each multiplied by its share.
 
-        With a context of $T$ tokens and a width of $d$, each of the two costs $2dT$ FLOPs forward,
-        for each token and layer, and twice that backward: `2 * (2 + 4) = 12` times $dT$. So in $L$
-        layers a token costs in addition
+        With a context of $T$ tokens and a model dimension of $d$, each of the two costs $2dT$ FLOPs
+        in the forward pass, for each token and layer, and twice that in the backward pass:
+        `2 * (2 + 4) = 12` times $dT$. So in $L$ layers attention adds, for each token,
 
         [@eq:attention]: $$
         12\,L\,d\,T
         $$
 
-        FLOPs. Check it. In each layer one matrix makes queries, keys and values ($3d^2$ weights),
-        one joins the results of attention ($d^2$), and two are the feed-forward part ($8d^2$). The
-        head, which predicts the next token, has $d$ weights for each token of the vocabulary.
-        Subtract `6` FLOPs for each of these weights and each token from the count:
+        FLOPs. Check that. In each layer one matrix computes queries, keys and values ($3d^2$
+        weights), one combines the results of attention ($d^2$), and two form the feed-forward
+        network ($8d^2$). The head, which predicts the next token, has $d$ weights for each token of
+        the vocabulary. Subtract `6` FLOPs for each of these weights and each token from the count:
     """)
     matrices = layers * (3 + 1 + 8) * d * d + d * vocab  # @inspect matrices
     assert matrices == 123_532_032, "The matrices have 124 million weights."  # @hide
@@ -434,7 +437,7 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     assert left_over == attention, \
         "What is left over is attention, and nothing else."
     note(r"""
-        The longer the context, the larger the share of attention. How many times as much as by the
+        The longer the context, the larger the share of attention. How many times the FLOPs of the
         rule of `6` does a step cost?
     """)
     ratios = {}
@@ -443,14 +446,14 @@ def in_a_transformer_backward_is_twice_forward() -> None:
         step = sum(decoder_flops(vocab, d, heads, layers, t))
         ratios[t] = round(step / by_rule, 3)  # @inspect ratios
     assert ratios == {128: 1.019, 1024: 1.153, 8192: 2.222}, \
-        "A step takes 1.019, 1.153 and 2.222 times what the rule says."
+        "A step costs 1.019, 1.153 and 2.222 times what the rule says."
     four = decoder_flops(vocab, d, heads, layers, context, batch=4)  # @hide
     assert four == (4 * forward, 4 * backward), \
         "Four sequences take four times the FLOPs."  # @hide
     question(r"""
-        A model like GPT-2 has `2` layers of width `10`, with $12d^2$ weights in the matrices of
-        each, and a vocabulary of `100`. How many FLOPs does a training step on one sequence of `5`
-        tokens take, attention included?
+        A model like GPT-2 has `2` layers with a model dimension $d$ of `10`, with $12d^2$ weights
+        in the matrices of each, and a vocabulary of `100`. How many FLOPs does a training step on
+        one sequence of `5` tokens cost, including attention?
     """, answer=sum(decoder_flops(100, 10, 2, 2, 5)),
         wrong={
             "Attention is missing.": 6 * (2 * 12 * 10**2 + 10 * 100) * 5,
@@ -459,12 +462,12 @@ def in_a_transformer_backward_is_twice_forward() -> None:
         },
         check=6 * (2 * 12 * 10**2 + 10 * 100) * 5 + 12 * 2 * 10 * 5 * 5,
         hint=r"""
-            Six for each weight of a matrix and each token, and the term of attention. A layer has
-            $12d^2$ weights.
+            Six FLOPs for each weight of a matrix and each token, plus the term of attention. A
+            layer has $12d^2$ weights.
         """,
         why=r"""
             The matrices have $2 \cdot 12 \cdot 10^2$ weights in the layers and $10 \cdot 100$ in
-            the head, and each costs `6` FLOPs a token. Attention adds $12LdT$ a token. The
+            the head, and each costs `6` FLOPs per token. Attention adds $12LdT$ per token. The
             embedding table is only read, so its weights cost nothing.
         """, unit="FLOP")
 
@@ -552,11 +555,11 @@ def moment_of(layers: int, segment: int, moment: int) -> dict[str, Any]:  # @ste
 def checkpointing_trades_flops_for_memory() -> None:
     """Activation checkpointing keeps fewer activations and computes the forward pass twice."""
     note(r"""
-        The activations of a training step do not fit into memory. Must the batch become smaller?
-        Not if you can pay a third more FLOPs. Usually autograd keeps the output of every layer
-        until the backward pass has used it. *Activation checkpointing* cuts the layers into
-        segments and keeps only the input of each segment. When the backward pass comes to a
-        segment, it computes the outputs inside again [@chen2016].
+        The activations of a training step do not fit into memory. Does the batch have to become
+        smaller? Not if you can pay for a third more FLOPs. Usually autograd keeps the output of
+        every layer until the backward pass has used it. *Activation checkpointing* cuts the layers
+        into segments and keeps only the input of each segment. When the backward pass comes to a
+        segment, it recomputes the outputs of its layers [@chen2016].
 
         Try it with `16` layers, each a matmul and a tanh, on `8` rows of `32` elements.
         `train_in_segments` takes a step, and returns the bytes kept when the backward pass begins,
@@ -569,11 +572,11 @@ def checkpointing_trades_flops_for_memory() -> None:
     assert plain == (layers + 1) * one == 17408, \
         "Without segments, the input and all 16 outputs are kept."
     assert saved == layers // 4 * one == 4096, \
-        "In segments of 4, the 4 inputs of segments are kept."
+        "With segments of 4 layers, only the inputs of the 4 segments are kept."
     note(r"""
         How long should a segment be? While the backward pass works on a segment, the outputs of its
         layers are in memory as well. With $L$ layers in segments of $s$ layers, there are $L/s$
-        inputs of segments and $s$ outputs, in all
+        segment inputs and $s$ outputs in memory, in all
 
         [@eq:segments]: $$
         \frac{L}{s} + s
@@ -581,7 +584,7 @@ def checkpointing_trades_flops_for_memory() -> None:
 
         Long segments make the second term large, and short ones the first. For `16` layers the sum
         is `16 / 2 + 2 = 10` with segments of `2`, `16 / 4 + 4 = 8` with `4`, and `16 / 8 + 8 = 10`
-        with `8`: it is smallest where $s$ is the square root of $L$. See it in the picture:
+        with `8`: it is smallest where $s$ is the square root of $L$. The picture shows it:
     """)
     lengths = (1, 2, 4, 8, 16)  # @hide
     peaks = {n: most_alive(layers, n) for n in lengths}  # @hide
@@ -601,13 +604,13 @@ def checkpointing_trades_flops_for_memory() -> None:
         still=plot_kept(filled[4], 23),
         do="Move the time through a step. Then try segments of `1`, of `16` and of `4`: which has the lowest peak?",
         see=r"""
-            With segments of `1` all inputs are kept, with `16` all outputs of the one segment are
-            computed again and kept at once. Segments of `4` have `8` outputs in memory at most, and
-            each layer is computed again once in any case.
+            With segments of `1` the inputs of all layers are kept. With `16` there is one segment,
+            and all of its outputs are recomputed and in memory at once. With segments of `4` at
+            most `8` outputs are in memory. In every case each layer is recomputed once.
         """, caption=r"""
             Outputs of `16` layers that are in memory at one moment of a step, as filled dots, and
             how many there are at each moment. Kept inputs of segments and the forward pass are
-            blue, what is computed again gold.
+            blue, recomputed outputs gold.
         """, alt=r"""
             A row of dots, of which four inputs of segments and two outputs of the last segment are
             filled. Below it, bars that rise by steps in the forward pass and then go up and down
@@ -619,9 +622,9 @@ def checkpointing_trades_flops_for_memory() -> None:
     """)
     params = layers * width * width
     assert once == 6 * rows * params == 786_432, \
-        "Without segments, a step takes 6 FLOPs per weight and row."
+        "Without segments, a step costs 6 FLOPs per weight and row."
     assert work == 8 * rows * params == 1_048_576, \
-        "With segments, a step takes 8 FLOPs per weight and row."
+        "With segments, a step costs 8 FLOPs per weight and row."
     assert torch.equal(gradient, exact), \
         "The gradient is the same, bit for bit."
     useful = once / work  # @hide
@@ -630,16 +633,16 @@ def checkpointing_trades_flops_for_memory() -> None:
     question(r"""
         `16` layers are cut into segments of `2` layers instead of `4`. The input of a segment needs
         `1024` bytes. How many bytes are kept when the backward pass begins, and how many more FLOPs
-        does a step take than with segments of `4`?
+        does a step cost than with segments of `4`?
     """, answer=[kept, again - work],
         check=[layers // 2 * one, 0],
         hint=r"""
-            How many segments are there? And how often is each layer computed again, with segments
-            of `2` and of `4`?
+            How many segments are there? And how often is each layer recomputed, with segments of
+            `2` and of `4`?
         """,
         why=r"""
             There are `16 / 2 = 8` segments, and the input of each is kept: `8 * 1024` bytes. Each
-            layer is computed again once, however the layers are cut, so the FLOPs stay the same.
+            layer is recomputed once, however the layers are cut, so the FLOPs stay the same.
         """)
 
 
@@ -658,9 +661,9 @@ def deep_gradient(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:  # 
 def checkpointing_is_measured_here() -> None:
     """On a GPU, activation checkpointing takes less memory and more time."""
     note(r"""
-        [Activation checkpointing](#checkpointing_trades_flops_for_memory) keeps the inputs of
-        segments of layers, and computes the other activations a second time. How much memory does
-        it save on a GPU, and how much time does it cost?
+        [Activation checkpointing](#checkpointing_trades_flops_for_memory) keeps only the input of
+        each segment of layers, and computes the other activations a second time. How much memory
+        does it save on a GPU, and how much time does it cost?
     """)
     width = scaled(4096, lambda w: 400 * w * w)  # @measure width
     note(rf"""
@@ -697,4 +700,4 @@ def checkpointing_is_measured_here() -> None:
             "The forward pass is a third of the step, not half.": 135,
         },
         hint="Which part of the `90` ms is the forward pass?",
-        why="The forward pass is `2` of `6` FLOPs, a third of the time. It is done once more: `90 + 30`.")
+        why="The forward pass is `2` of `6` FLOPs, a third of the time. It is computed once more: `90 + 30`.")

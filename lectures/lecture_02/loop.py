@@ -17,8 +17,9 @@ def training() -> None:
     note(r"""
         The training loop of CS336, in its edition of 2025, takes a learning rate and a number of
         layers as arguments and uses neither [@cs336]. So its two runs, the second meant as tuning,
-        are one experiment. Nothing about the loop looks wrong; it could have happened to anyone.
-        What finds it is to change each argument once and ask whether anything happened.
+        are the same experiment. Nothing about the loop looks wrong; this could have happened to
+        anyone. To find such a mistake, change each argument once and see whether the result
+        changes.
     """)
     the_task_has_a_known_answer()
     the_loop_finds_it()
@@ -55,7 +56,7 @@ def the_task_has_a_known_answer() -> None:
     assert solved.round().tolist() == list(range(16)), \
         "Solved as equations, 16 examples give the weights."  # @hide
     question(r"""
-        With `4` inputs the weights are `0`, `1`, `2` and `3`. Which loss do you expect before the
+        With `4` inputs the weights are `0`, `1`, `2` and `3`. What loss do you expect before the
         first step, from a model that predicts zero?
     """, answer=sum(i**2 for i in range(4)),
         wrong={
@@ -63,7 +64,7 @@ def the_task_has_a_known_answer() -> None:
             "Add up the squares of the weights, not the weights.": 6,
         },
         check=0 + 1 + 4 + 9,
-        hint="Which mean square has each of the four terms?",
+        hint="What is the mean square of each of the four terms?",
         why=r"""
             The error is the whole target. Its four terms have mean squares `0`, `1`, `4` and `9`,
             and these add up.
@@ -115,8 +116,8 @@ def the_loop_finds_it() -> None:
 
         Does the loop find the weights that made its data? In the data of `linear_batch` each target
         is a sum of `16` inputs, multiplied by the weights `0`, `1`, `2` and so on. The model is
-        `Stack(16, 0)`: `16` inputs, no hidden layer, so a single row of `16` weights, which begin
-        at random numbers. The loop takes `200` steps, each with a new batch of `4` examples:
+        `Stack(16, 0)`: `16` inputs, no hidden layer, so a single row of `16` weights, which start
+        at random values. The loop takes `200` steps, each with a new batch of `4` examples:
     """)
     model = Stack(16, 0, torch.Generator().manual_seed(0))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
@@ -130,8 +131,8 @@ def the_loop_finds_it() -> None:
     note(r"""
         Has it found them? The losses above cannot be compared, because each is from a different
         batch. `train` runs the same loop, and after each step measures the loss on a batch that
-        stays the same. It can come to zero, because the data have no noise: the right weights
-        predict every target exactly.
+        stays the same. This loss can fall to zero, because the data have no noise: the right
+        weights predict every target exactly.
     """)
     run = train(lr=0.05, steps=200)
     learned = run.model.weights[0]
@@ -165,9 +166,9 @@ def the_loop_finds_it() -> None:
 
 @aside
 def a_rate_is_too_small_right_or_too_large() -> None:
-    """Rates differing by a small factor learn slowly, learn well, bounce or diverge."""
+    """Learning rates that differ by a small factor make a run learn slowly, learn well, bounce or diverge."""
     note(r"""
-        Which learning rate should a run have? Try several, and keep everything else equal: the
+        What learning rate should a run have? Try several, and keep everything else equal: the
         random start, the data, and the batch on which the loss is measured. `train` trains `16`
         weights for `200` steps at a learning rate `lr`, and returns the loss on a fixed batch after
         each step. Here is the last loss for five rates:
@@ -176,7 +177,7 @@ def a_rate_is_too_small_right_or_too_large() -> None:
     runs = {lr: train(lr=lr, steps=200).losses for lr in rates}
     ends = {lr: losses[-1] for lr, losses in runs.items()}  # @measure ends
     assert round(ends[0.01], 1) == 0.4, \
-        "At 0.01 the loss is 0.4, and still on its way down."
+        "At 0.01 the loss is 0.4, and still falling."
     good = round(ends[0.05], 6), round(ends[0.1], 6)
     assert good == (0.0, 0.0), \
         "At 0.05 and at 0.1 the loss is zero, to six digits."
@@ -184,10 +185,10 @@ def a_rate_is_too_small_right_or_too_large() -> None:
     assert math.isfinite(ends[0.5]) is False, \
         "At 0.5 the loss is no longer a finite number."
     note(r"""
-        With a rate that is too small, the weights get near their goal slowly. With one that is too
-        large, the loss *diverges*, because a step leads past the goal, to a point farther away than
-        before. There the gradient is larger, and so is the next step. In between, at `0.2`, the
-        weights jump around the goal and get no nearer.
+        With a rate that is too small, the weights approach their goal slowly. With a rate that is
+        too large, the loss *diverges*, because a step overshoots the goal and ends farther away
+        than before. There the gradient is larger, and so is the next step. In between, at `0.2`,
+        the weights jump around the goal and get no nearer.
     """)
     figure(plot_losses(runs), caption=r"""
         Loss on the fixed batch after each step, for five learning rates. The axis of losses is
@@ -233,9 +234,9 @@ def deeper_needs_a_smaller_rate() -> None:
     """The deeper the model, the smaller the largest rate that it survives."""
     note(r"""
         Does a learning rate that works for one model work for a deeper one? `train` trains a
-        `Stack`, a model of square matrices in turn, and a head. At a rate of `0.01` the head alone
-        [learns](#a_rate_is_too_small_right_or_too_large). Add two hidden layers, and train at the
-        same rate, then at a tenth of it:
+        `Stack`, a model of square matrices, applied one after another, and a head. At a rate of
+        `0.01` the head alone [learns](#a_rate_is_too_small_right_or_too_large). Add two hidden
+        layers, and train at the same rate, then at a tenth of it:
     """)
     rate, tenth = 0.01, 0.001
     assert rate / tenth == 10.0, "The first rate is ten times the second."  # @hide
@@ -263,10 +264,10 @@ def deeper_needs_a_smaller_rate() -> None:
     assert survived == [0.1, 0.003, 0.001, 0.0003], \
         "The more hidden layers, the smaller the largest rate."
     note(r"""
-        The cause: the output is a product of all matrices, so the gradient of one contains all the
-        others. For a product of three numbers `2 * 2 * 2`, the gradient of the first is
-        `2 * 2 = 4`; with a fourth `2` it is `8`. So in a deeper model a step at the same rate leads
-        farther.
+        The cause: the output is a product of all matrices, so the gradient of one matrix contains
+        all the others. For a product of three numbers `2 * 2 * 2`, the gradient of the first number
+        is `2 * 2 = 4`; with a fourth `2` it is `8`. So in a deeper model a step at the same rate
+        goes farther.
     """)
     misbelief("Pass `num_layers` and `lr` through, and the loop is repaired.", r"""
         A loop that [ignored both](#a_rate_is_too_small_right_or_too_large) and now uses them trains

@@ -29,7 +29,7 @@ def matmul_and_named_axes() -> None:
     note(r"""
         Forget to transpose a square matrix and PyTorch raises no error: the matmul has the right
         shape and the wrong values. Axes that are known only by position make such slips easy to
-        write and hard to see. This part counts what matmuls cost, and then gives the axes names.
+        make and hard to see. This part counts what matmuls cost, and then gives the axes names.
     """)
     a_product_contracts_one_axis()
     a_batched_product_is_one_folded_product()
@@ -43,13 +43,14 @@ def matmul_and_named_axes() -> None:
 
 
 def a_product_contracts_one_axis() -> None:
-    """A matmul sums over the axis its sides share."""
+    """A matmul sums over the axis that its two matrices share."""
     note(r"""
-        Nearly all that a language model computes are matmuls. What happens in one? Take a row of
-        the left matrix and a column of the right one, multiply them number by number, and add up.
-        That is one entry of the result. There is an entry for each row of the left matrix, here a
-        token, and each column of the right one, here an output. The axis that is summed over,
-        `hidden`, is in both matrices, and not in the result: it is *contracted*.
+        Nearly everything that a language model computes is a matmul. What happens in one? Take a
+        row of the left matrix and a column of the right one, multiply them element by element, and
+        add up the products. The sum is one entry of the result. There is an entry for each row of
+        the left matrix, here a token, and each column of the right one, here an output. The axis
+        that is summed over, `hidden`, is in both matrices, and not in the result: it is
+        *contracted*.
 
         Here `16` tokens of `32` elements are multiplied by a matrix for `2` outputs. All elements
         are one, so each entry adds up `32` ones:
@@ -66,17 +67,19 @@ def a_product_contracts_one_axis() -> None:
     shapes = {"x": (m, k), "w": (k, n), "y": (m, n)}  # @hide
     figure(rectangles([shapes], {"x": BLUE, "w": GREEN, "y": GOLD}), caption=r"""
         The two matrices and their product to scale. The width of `x` is the height of `w`, the axis
-        that both share; `y` has the height of one and the width of the other.
+        that both share; `y` has the height of `x` and the width of `w`.
     """, alt="A wide rectangle, a narrow one twice as high, and a third as high as the first and as narrow as the second.")
     question(r"""
         A matrix of ones has `100` rows and `64` columns, and another one has `64` rows and `8`
-        columns. How many entries has their product, and what is each of them? Give two numbers.
+        columns. How many entries does their product have, and what is the value of each? Give two
+        numbers.
     """, answer=[(torch.ones(100, 64) @ torch.ones(64, 8)).numel(), (torch.ones(1, 64) @ torch.ones(64, 1)).item()],
         check=[100 * 8, 64.0],
         hint="Which axis is in both matrices, and which axes are left?",
         why=r"""
-            An entry belongs to one of `100` rows and one of `8` columns, which makes `800`. Each
-            adds up `64` products of `1 * 1`, since the axis of `64` is the one that both share.
+            There is an entry for each of `100` rows and each of `8` columns, which makes `800`.
+            Each adds up `64` products of `1 * 1`, since the axis of `64` is the one that both
+            share.
         """)
 
 
@@ -105,9 +108,9 @@ def a_batched_product_is_one_folded_product() -> None:
 
     note(r"""
         But PyTorch does not run a loop. It stacks the rows of all sheets into one tall matrix of
-        `4 * 8 * 16 = 512` rows, and multiplies it once. That gives the same, because each row of
-        the result needs only its own row of `x`, and the same `w`. (Only the last axis is
-        *contracted*, which means summed over.)
+        `4 * 8 * 16 = 512` rows, and multiplies it once. The result is the same, because each row of
+        it needs only its own row of `x`, and the same `w`. (Only the last axis is *contracted*,
+        which means summed over.)
 
         The tall result has `512 * 2` entries, each a sum of `32` terms, with a multiplication and
         an addition for each term: `2 * 512 * 32 * 2` FLOPs. `flops_by_operation` lists each
@@ -153,9 +156,9 @@ def a_batched_product_is_one_folded_product() -> None:
 def a_forgotten_transpose_is_silent_on_squares() -> None:
     """A forgotten transpose raises an error, except on square matrices."""
     note(r"""
-        Does PyTorch notice a forgotten transpose? Take a matmul that needs one. To compare a token
-        with another, each a row of elements, multiply their rows number by number, and add up. All
-        tokens of a sequence are compared by one matmul, of the sequence with its own transpose.
+        Does PyTorch notice a forgotten transpose? Take a matmul that needs one. Each token is a row
+        of elements. To compare two tokens, multiply their rows element by element, and add up. One
+        matmul, of the sequence with its own transpose, compares all tokens of a sequence.
         `transpose(-2, -1)` swaps the last two axes. Here `2` sequences have `2` tokens of `3`
         elements each, all ones:
     """)
@@ -175,8 +178,8 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
         "The matmul without the transpose is refused."
 
     note(r"""
-        Now let each sequence have `3` tokens of `3` elements. Its matrix is a square. A square can
-        be multiplied by itself as well as by its transpose, so PyTorch raises no error, and the
+        Now let each sequence have `3` tokens of `3` elements. Its matrix is square. A square matrix
+        can be multiplied by itself as well as by its transpose, so PyTorch raises no error, and the
         values are wrong:
     """)
     square = torch.arange(27.0).view(3, 3, 3)
@@ -185,9 +188,9 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
     assert right.shape == wrong.shape, \
         "With and without the transpose, the shape is the same."
     assert not torch.equal(right, wrong), \
-        "With and without the transpose, the numbers differ."
+        "With and without the transpose, the values differ."
     note(r"""
-        So in a test, give each axis a size of its own. Then a forgotten transpose raises an error.
+        So in a test, give each axis a different size. Then a forgotten transpose raises an error.
     """)
     shapes = (2, 4, 4), (4, 4, 2), (2, 4, 8), (1, 8, 4), (3, 8, 8)  # @unnoticed: 8, 2, 4, 1, 3: squares stay square, and what is none stays none
     tried = [torch.ones(shape) for shape in shapes]
@@ -198,7 +201,7 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
     """, answer=errors.count(""),
         check=sum(rows == cols for rows, cols in ((4, 4), (4, 2), (4, 8), (8, 4), (8, 8))),
         wrong={
-            "(4, 4, 2) holds matrices of 4 * 2 numbers; the first size counts the matrices.": 3,
+            "(4, 4, 2) holds matrices of 4 * 2 elements; the first size counts the matrices.": 3,
         },
         why=r"""
             The last two sizes are those of the matrices. They are squares in `(2, 4, 4)` and in
@@ -212,7 +215,7 @@ def an_annotation_names_axes_and_a_checker_holds_it() -> None:
     note(r"""
         How can code say which axes a tensor has? By an annotation of the package jaxtyping
         [@jaxtyping]: `Float[Tensor, "batch seq heads hidden"]` describes a tensor of floats with
-        one axis for each name. A name stands for any size, but for one size wherever it occurs.
+        one axis for each name. A name stands for any size, but for the same size wherever it occurs.
         `isinstance` tells whether a tensor fits:
     """)
     names: Any = Float[Tensor, "batch seq heads hidden"]
@@ -226,7 +229,7 @@ def an_annotation_names_axes_and_a_checker_holds_it() -> None:
     note(r"""
         Python itself does not look at annotations when a function is called. A *decorator* makes
         every call check them: a *checker* compares each argument with its annotation, and
-        `jaxtyped` sees to it that a name stands for one size in the whole call
+        `jaxtyped` makes sure that a name stands for one size in the whole call
         [@jaxtyping_checking]. `bare` and `checked` are the same function, without and with the
         decorator. The first argument should have two axes; give it three:
     """)
@@ -245,7 +248,7 @@ def an_annotation_names_axes_and_a_checker_holds_it() -> None:
     assert "checking parameter 'x'" in refused, \
         "With the checker, the call is refused at x."
     assert "checking parameter 'w'" in size, \
-        "So is a w whose d differs from that of x."
+        "With the checker, a w whose d differs from the d of x is refused as well."
     assert torch.equal(checked(x[0], w), x[0] @ w), "A call that fits the annotations runs as before."  # @hide
     misbelief("Such annotations are documentation only; nothing is ever enforced.", r"""
         Without a checker that is so. With one, dtype, number of axes and sizes are enforced. When a
@@ -300,9 +303,10 @@ def einsum_sums_the_axes_left_out() -> None:
     note(r"""
         `x @ y.transpose(-2, -1)` multiplies each row of `x` by each row of `y`, but it does not say
         which axes these are. `einsum` of einops says it with names. Its pattern lists the axes of
-        the two tensors left of the arrow, and those of the result right of it. The rule: multiply
-        the tensors, and sum over each axis that the result does not name. It is an old one: by
-        Einstein's convention of `1916`, an index that appears twice is summed over [@einstein1916].
+        the two tensors left of the arrow, and the axes of the result right of it. The rule:
+        multiply the tensors, and sum over each axis that the result does not name. The rule is old:
+        by Einstein's convention of `1916`, an index that appears twice is summed over
+        [@einstein1916].
 
         Here `x` has `2` batches of `3` rows, called `query`, and `y` has `2` batches of `5` rows,
         called `key`. A row has `4` elements, called `hidden`. The result does not name `hidden`, so
@@ -364,7 +368,7 @@ def einsum_sums_the_axes_left_out() -> None:
 def reduce_names_the_axis_it_removes() -> None:
     """reduce() removes the axis that its pattern names on the left only."""
     note(r"""
-        To *reduce* an axis is to make one value of all that lie along it, such as their mean.
+        To *reduce* an axis is to combine all values along it into one, such as their mean.
         `x.mean(dim=-1)` reduces the last axis, and does not say which one that is. `reduce` of
         einops names it: the pattern has the axis left of the arrow, and not right of it. `...`
         stands for all other axes. Here each token has `4` elements, called `hidden`, and their mean
@@ -393,7 +397,7 @@ def reduce_names_the_axis_it_removes() -> None:
     assert torch.equal(doubled, 11 * table), "A list of two tensors is added up over the new axis copy."  # @hide
     misbelief('`reduce(x, "... hidden -> ...", "sum")` is the einops form of `x.mean(-1)`.',
         r"""
-            It is the form of `x.sum(-1)`: of four ones it makes `4`, and their mean is `1`. CS336
+            It is the form of `x.sum(-1)`: for four ones it gives `4`, and their mean is `1`. CS336
             shows the two side by side, as the new way and the old one [@cs336].
         """)
     misbelief("`reduce` works on one tensor only.", r"""
@@ -411,8 +415,8 @@ def reduce_names_the_axis_it_removes() -> None:
         "PyTorch's pooling gives the same means."  # @hide
     box, pattern = torch.ones(4, 5, 7), "batch seq hidden -> hidden"  # @unnoticed: 7, arguments swapped: axes that are not reduced
     question(r"""
-        A tensor of shape `(4, 5, 7)` is reduced by `batch seq hidden -> hidden`. How many times the
-        mean is the sum?
+        A tensor of shape `(4, 5, 7)` is reduced by `batch seq hidden -> hidden`. The sum is how
+        many times the mean?
     """, answer=(reduce(box, pattern, "sum") / reduce(box, pattern, "mean")).unique().item(),
         check=4.0 * 5, unit="times",
         wrong={
@@ -429,12 +433,13 @@ def the_order_in_the_parentheses_matters() -> None:
     """In `(heads hidden)` a head is a run of neighbours; in `(hidden heads)` the heads take turns."""
     note(r"""
         A row of `8` elements is to be split into `2` *heads*, which are equal pieces. Which
-        elements belong to the first head? `rearrange` of einops splits axes: its pattern lists them
-        as they are left of the arrow, and as they should be right of it [@rogozhnikov2022].
+        elements belong to the first head? `rearrange` of einops splits axes: its pattern lists the
+        old axes left of the arrow, and the new axes right of it [@rogozhnikov2022].
         `(heads hidden)` is one axis, to be read as two. The order of the names matters, because the
-        last name counts neighbours. In `(heads hidden)` that is `hidden`, so neighbours belong to
-        one head. In `(hidden heads)` neighbours belong to different heads. Split rows both ways;
-        the first row has the values from `0` to `7`:
+        index of the last name changes fastest: it goes up by one from each element to the next. In
+        `(heads hidden)` the last name is `hidden`, so neighbours belong to one head. In
+        `(hidden heads)` neighbours belong to different heads. Split rows both ways; the first row
+        has the values from `0` to `7`:
     """)
     x: Float[Tensor, "batch seq joint"] = torch.arange(48.0).view(2, 3, 8)
     split = "... (heads hidden) -> ... heads hidden"
@@ -443,13 +448,13 @@ def the_order_in_the_parentheses_matters() -> None:
     turns = rearrange(x, deal, heads=2)  # @inspect turns[0, 0]
     runs, strided = halves[0, 0].tolist(), turns[0, 0].tolist()
     assert tuple(halves.shape) == (2, 3, 2, 4), \
-        "The first pattern makes two heads of four numbers."
+        "The first pattern makes two heads of four elements."
     assert turns.shape == halves.shape, \
         "The second pattern makes a tensor of the same shape."
     assert runs == [[0, 1, 2, 3], [4, 5, 6, 7]], \
-        "With (heads hidden), the first head has the numbers 0 to 3."
+        "With (heads hidden), the first head has the values 0 to 3."
     assert strided == [[0, 2, 4, 6], [1, 3, 5, 7]], \
-        "With (hidden heads), it has every other number."
+        "With (hidden heads), the first head has every other value."
     assert same_storage(x, halves), "Splitting copies no number."  # @hide
     note("So the shape does not show which of the two was meant; only the values do.")
     uneven = message_of(lambda: rearrange(torch.ones(2, 3, 9), split, heads=2))  # @hide
@@ -474,8 +479,8 @@ def the_order_in_the_parentheses_matters() -> None:
             "That is for (a b), where neighbours lie along b.": 9,
         },
         why=r"""
-            The last name, `a`, counts neighbours: `a` goes up by one with each element, and `b`
-            with every third. `b = 1` begins at `3`, and `a = 2` is two further on.
+            The last name, `a`, changes fastest: `a` goes up by one with each element, and `b` with
+            every third. `b = 1` begins at `3`, and `a = 2` is two elements further on.
         """)
 
 
@@ -499,12 +504,12 @@ def heads_share_a_small_matrix() -> None:
     mixed = einsum(heads, w, "... hidden1, hidden1 hidden2 -> ... hidden2")
     joined = rearrange(mixed, "... heads hidden2 -> ... (heads hidden2)")  # @inspect joined.shape
     assert tuple(heads.shape) == (2, 3, 2, 4), \
-        "There are 2 heads of 4 numbers for each token."
+        "There are 2 heads of 4 elements for each token."
     assert joined.shape == x.shape, "After joining, the tensor has its old shape."  # @hide
 
     note(r"""
         One matrix of `8 * 8` elements gives the same result. `block_diag` makes it: `w` is on its
-        diagonal, once for each head, and everything else is zero, because a head uses no number of
+        diagonal, once for each head, and everything else is zero, because a head uses no element of
         another head. But the large matmul multiplies by these zeros as well. At `2` FLOPs for each
         weight, a token costs `2 * (4 * 4)` in each of `2` heads, together `64`, and
         `2 * (8 * 8) = 128` with the large matrix:
@@ -517,8 +522,8 @@ def heads_share_a_small_matrix() -> None:
     assert dense_cost == 2 * split_cost, \
         "The large matrix takes twice the FLOPs of two heads."
     question(r"""
-        A row of `512` elements is cut into `8` heads of `64`. How many times the FLOPs of the heads
-        does one matrix of `512 * 512` take?
+        A row of `512` elements is cut into `8` heads of `64`. One matrix of `512 * 512` costs how
+        many times the FLOPs of the heads?
     """, answer=flops(lambda: torch.ones(1, 512) @ torch.eye(512))
         // flops(lambda: torch.ones(8, 64) @ torch.eye(64)),
         check=(512 * 512) // (8 * 64 * 64), unit="times",
@@ -527,8 +532,8 @@ def heads_share_a_small_matrix() -> None:
         },
         hint="How many multiplications does a row take with heads, and how many without?",
         why=r"""
-            The heads take `8 * 64 * 64` multiplications a row, the large matrix `512 * 512`, which
-            is `8` times as many. All but one eighth of its elements are zeros.
+            The heads take `8 * 64 * 64` multiplications per row. The large matrix takes
+            `512 * 512`, which is `8` times as many. All but one eighth of its elements are zeros.
         """)
 
 
@@ -540,7 +545,7 @@ def repeat_copies_nothing() -> None:
         `repeat` repeats the tensor along it. Here a picture of `9 * 9` elements is repeated `3`
         times. Does that take `3` times the memory? No. The new axis has the
         [stride](#a_tensor_is_memory_and_a_way_to_read_it) `0`: the step in memory from one copy to
-        the next is zero, so all three copies are the same values.
+        the next is zero, so all three copies are the same elements in memory.
     """)
     picture: Float[Tensor, "h w"] = torch.zeros(9, 9)
     copies: Float[Tensor, "c h w"] = repeat(picture, "h w -> c h w", c=3)
