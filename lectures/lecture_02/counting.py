@@ -21,8 +21,8 @@ def counting_flops() -> None:
     note(r"""
         How much work is a matmul of two matrices, or the forward pass of a whole model? The measure
         is FLOPs. This part says what counts as a FLOP, gives two formulas that are enough for most
-        estimates, and shows where few FLOPs take much time. Each count is made twice: by a formula,
-        and by a program that does not know the formula.
+        estimates, and shows which operations take much time for few FLOPs. Each count is made
+        twice: by a formula, and by a program that does not know the formula.
     """)
     only_arithmetic_counts()
     a_product_costs_two_m_k_n()

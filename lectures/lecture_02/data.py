@@ -395,15 +395,16 @@ def tokens_are_few_bytes_for_much_arithmetic() -> None:
     """A GPU that trains a large model needs only kilobytes of tokens per second."""
     half = 0.5 * dense_peak("H100 SXM", "bfloat16")  # @hide
     note(rf"""
-        How fast must a program read its training data, so that the GPU never waits for it? By hand
-        for a model of `1` billion parameters. A token costs `6` FLOPs per parameter, `2` in the
-        forward pass and `4` in the backward pass, so `6 * 10**9`. The peak of an H100 is `989.5e12`
-        FLOP/s [@nvidia-h100]; at half of it, it trains on `989.5e12 / 2 / (6 * 10**9)` tokens per
-        second. That is {half / 6e9:,.0f}. A token is an integer of `4` bytes, which makes
-        {4 * half / 6e9 / 1000:.0f} kB per second. A solid-state disk reads gigabytes per second.
+        How fast must a program read its training data, so that the GPU never waits for it? First by
+        hand, for a model of `1` billion parameters. A token costs `6` FLOPs per parameter, `2` in
+        the forward pass and `4` in the backward pass, so `6 * 10**9`. The peak of an H100 is
+        `989.5e12` FLOP/s [@nvidia-h100]; at half of this peak, the GPU trains on
+        `989.5e12 / 2 / (6 * 10**9)` tokens per second. That is {half / 6e9:,.0f}. A token is an
+        integer of `4` bytes, which makes {4 * half / 6e9 / 1000:.0f} kB per second. A solid-state
+        disk reads gigabytes per second.
 
-        So little is enough because each token passes through *all* weights, forward and backward:
-        its few bytes bring billions of FLOPs. The larger the model, the more FLOPs per token, and
+        Kilobytes are enough because each token passes through *all* weights, forward and backward:
+        its few bytes need billions of FLOPs. The larger the model, the more FLOPs per token, and
         the fewer bytes per second:
     """)
     rate = 0.5 * dense_peak("H100 SXM", "bfloat16")
@@ -423,7 +424,7 @@ def tokens_are_few_bytes_for_much_arithmetic() -> None:
                   """, alt="On logarithmic axes a straight line falls from megabytes per second for small models to about a kilobyte for the largest.")
     note(r"""
         So loading data seldom limits the training of a large language model. It can limit training
-        on pictures, which bring few FLOPs per byte.
+        on pictures, which need few FLOPs per byte.
     """)
     picture = 100e3 * rate / 24e9  # @hide
     question(r"""
@@ -435,8 +436,8 @@ def tokens_are_few_bytes_for_much_arithmetic() -> None:
         hint="How many bytes come with each FLOP in the two cases?",
         why=r"""
             A picture brings `100e3` bytes for `24e9` FLOPs, a token `4` bytes for `48e9`. It has
-            `100e3 / 4 = 25000` times the bytes and half of the FLOPs, so the pictures need twice
-            `25,000` times as many bytes per second.
+            `100e3 / 4 = 25000` times as many bytes and half as many FLOPs, so the pictures need
+            twice `25,000` times as many bytes per second.
         """, within=0.01)
 
 

@@ -384,7 +384,7 @@ def a_master_copy_eats_what_it_saves() -> None:
     note("| recipe | parameter | gradient | master | moments | sum |\n|---|---|---|---|---|---|\n"
          + "\n".join(rows))
     note(r"""
-        What mixed precision gains is speed, because matmuls in `bfloat16` are faster. A recipe
+        Mixed precision brings speed instead, because matmuls in `bfloat16` are faster. A recipe
         without a master copy needs less memory, but loses small updates.
     """)
     question(r"""
@@ -559,7 +559,7 @@ def the_roofline_tells_waiting_from_working() -> None:
     """The roofline: an operation that does few FLOPs per byte waits for memory."""
     note(r"""
         Why can a GPU be busy and yet reach only a fraction of its peak? Because its arithmetic
-        units wait for data: every element has to *move* from the GPU's memory to the units first.
+        units wait for data: every element first has to *move* from the GPU's memory to the units.
 
         First by hand. To generate one token, a model multiplies a single vector by each of its
         matrices. In `bfloat16` a weight has `2` bytes, and is used for `2` FLOPs, a multiplication

@@ -110,9 +110,9 @@ def a_float_is_three_fields() -> None:
     note(r"""
         What do the bits of a floating-point number mean? They form three *fields*: a sign $s$, an
         *exponent* $e$ and a *fraction* $f$. The exponent says between which two powers of two the
-        number lies, and the fraction says how far it is on the way from the lower one to the higher
-        one. The bits of the fraction stand for a half, a quarter, an eighth of the way, and so on.
-        The value is
+        number lies, and the fraction says where it lies between the two. The bits of the fraction
+        stand for a half, a quarter, an eighth of the way from the lower one to the higher one, and
+        so on. The value is
 
         $$
         (-1)^s \cdot 2^{e-\mathrm{bias}} \cdot (1+f)
@@ -459,7 +459,7 @@ def bfloat16_is_much_coarser() -> None:
     question("The fraction of a `bfloat16` has `7` bits: there are $2^7$ equal steps from one power of two to the next. Which `bfloat16` comes right after `1000`?",
                           answer=1000 + (1024 - 512) / 2**bits_of_fraction,
         wrong={
-            "Only up to 256 is there every integer; here each step is four.": 1001,
+            "bfloat16 has every integer only up to 256; here each step is four.": 1001,
             "The step between numbers of this size is twice as large.": 1002,
         },
         check=(torch.tensor(1000.0, dtype=torch.bfloat16).view(torch.int16) + 1).view(torch.bfloat16).item(), within=0.001,
@@ -605,7 +605,7 @@ def one_byte_comes_in_two_formats() -> None:
     """)
     note(r"""
         The fifth exponent bit gives E5M2 range, and the third fraction bit gives E4M3 resolution.
-        Compare the largest values, and the gap between one and the next number, `eps`:
+        Compare the largest values, and `eps`, the gap between `1` and the next number:
     """)
     first, second = torch.finfo(E4M3), torch.finfo(E5M2)
     assert (first.min, first.max) == (-448, 448), \

@@ -34,8 +34,8 @@ def tensors_on_a_gpu() -> None:
 def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
     """Copying matrices to a GPU takes longer than multiplying them there, unless they are very large."""
     note(r"""
-        A program makes two matrices, and the GPU should multiply them. A GPU computes with what is
-        in its own memory, and a new tensor is in the memory of the CPU, so the matrices have to be
+        A program makes two matrices and multiplies them on a GPU. A GPU computes with what is in
+        its own memory, and a new tensor is in the memory of the CPU, so the matrices have to be
         copied first. Which takes longer, the copies or the matmul?
 
         First by hand, with $1000 \times 1000$ matrices. The matmul does `2` FLOPs, a multiplication

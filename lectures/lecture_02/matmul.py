@@ -204,8 +204,8 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
             "(4, 4, 2) holds matrices of 4 * 2 elements; the first size counts the matrices.": 3,
         },
         why=r"""
-            The last two sizes are those of the matrices. They are squares in `(2, 4, 4)` and in
-            `(3, 8, 8)`, so these two can be multiplied by themselves.
+            The last two sizes are the sizes of the matrices. The matrices are square in `(2, 4, 4)`
+            and in `(3, 8, 8)`, so only they can be multiplied by themselves.
         """)
 
 

@@ -44,9 +44,9 @@ def a_matmul_in_tiles_loads_less() -> None:
         once.
 
         Now compute the result in squares of `4 * 4` entries, called *tiles*. Load a tile of `x` and
-        a tile of `w`, and multiply them. Each loaded element is used for `4` entries, because all
-        `4` rows of one tile meet all `4` columns of the other. So a quarter of the loads is enough.
-        `in_tiles` is the whole algorithm:
+        a tile of `w`, and multiply them. Each loaded element is used for `4` entries, because each
+        of the `4` rows of one tile is multiplied by each of the `4` columns of the other. So a
+        quarter of the loads is enough. `in_tiles` is the whole algorithm:
     """)
     n = 8
     x: Float[Tensor, "8 8"] = torch.randint(-9, 10, (n, n)).float()
