@@ -32,14 +32,14 @@ def data_parallel() -> None:
 def a_rank_has_the_gradient_of_its_own_rows() -> None:
     """Each rank has the gradient of its own rows; the mean of all is the gradient of the batch."""
     note(r"""
-        Four ranks train one model together. Each has a copy of it and two of the eight rows of a
-        batch. Which gradient does a rank compute, and how do all get the gradient of the whole
-        batch?
+        Four ranks train one model together. Each has a copy of the model and two of the eight rows
+        of a batch. Which gradient does a rank compute, and how do all ranks get the gradient of the
+        whole batch?
 
         Take a model of four weights. Its output for a row is the sum of the row's elements, each
-        times its weight, and its loss is the mean of the outputs. A weight multiplies one element
-        of each row. If the weight grows by `1`, the loss grows by the mean of these elements, so
-        this mean is the gradient of the weight.
+        multiplied by its weight. The loss is the mean of the outputs. A weight multiplies one
+        element of each row. If the weight grows by `1`, the loss grows by the mean of these
+        elements, so this mean is the gradient of the weight.
 
         Rank 0 has the rows `[0, 1, 2, 3]` and `[2, 3, 4, 5]`. So its gradient of the first weight
         is `(0 + 2) / 2 = 1`, and its gradient of all four is the mean of both rows, `[1, 2, 3, 4]`.
@@ -60,8 +60,8 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
         If each rank updated its weights with its own gradient, the four copies of the model would
         drift apart. So the ranks [all-reduce](#an_all_reduce_leaves_the_sum_everywhere) their
         gradients and divide the sum by the number of ranks. That is the gradient of the whole
-        batch, because all ranks have the same number of rows, and the mean of means of equal size
-        is the mean of all. For the first weight it is `1111 / 4 = 277.75`:
+        batch, because all ranks have the same number of rows, and the mean of the means of equally
+        large groups is the mean of all rows. For the first weight it is `1111 / 4 = 277.75`:
     """)
     dist.all_reduce(gradient)  # adds up over ranks, in place
     summed = from_all_ranks(gradient.long().tolist())
@@ -87,7 +87,7 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
         hint="Which weight does each rank have after its own update?",
         why=r"""
             One rank has `1 - 1.5 = -0.5`, the other `1 - 2.5 = -1.5`. From now on they train two
-            different models, and no error says so.
+            different models, and no error message says so.
         """)
 
 
@@ -110,7 +110,7 @@ def three_ways_to_the_same_gradient() -> None:
     note(r"""
         Does a real network get the same gradient
         [from four ranks](#a_rank_has_the_gradient_of_its_own_rows) as from a single process? And
-        what do the ranks have to send for it?
+        what do the ranks have to send to get it?
 
         The gradient is the same, because the loss is a mean over rows. If four ranks have eight
         rows each, the mean of their four means is the mean over all `32` rows. So the mean of their
@@ -118,19 +118,19 @@ def three_ways_to_the_same_gradient() -> None:
 
         For the traffic, take a gradient of twelve elements on four ranks. In an
         [all-reduce](#a_ring_sends_less_than_twice_the_tensor) each rank has four parts of three
-        elements. It sends three parts while the sums are formed, and three to hand the sums out:
-        `2 * 3 = 6` parts, `6 * 3 = 18` elements. That is one and a half times the gradient. On many
-        ranks it is nearly twice. How many rows a rank has does not matter, because the gradient has
-        the size of the weights and not of the batch.
+        elements. It sends three parts while the sums are formed, and three while the sums are
+        distributed: `2 * 3 = 6` parts, `6 * 3 = 18` elements. That is one and a half times the
+        gradient. On many ranks it is nearly twice the gradient. The number of rows on a rank does
+        not matter, because the size of the gradient depends on the weights and not on the batch.
 
-        `network` makes a model of eight layers, with the same weights each time. A batch of `32`
-        rows goes through it in three ways:
+        `network` makes a model of eight layers, with the same weights each time. We compute the
+        gradient for a batch of `32` rows in three ways:
 
-        - *In one process*, which takes all rows.
+        - *In one process*, with all rows.
         - *By hand* on four ranks, with eight rows each. They all-reduce the gradient of each layer
           and divide it by four.
         - *By PyTorch's* `DistributedDataParallel`, DDP for short, on four ranks. It wraps a model,
-          and all-reduces the gradients by itself during `backward()` [@ddp].
+          and all-reduces the gradients automatically during `backward()` [@ddp].
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     # Equal on all ranks:
@@ -158,32 +158,33 @@ def three_ways_to_the_same_gradient() -> None:
     assert not torch.allclose(first.flatten(), expected[: first.numel()]), \
         "Before the all-reduce, a rank's gradient differs from a single process's."  # @hide
     assert torch.allclose(nn.utils.parameters_to_vector(gradients), expected), \
-        "By hand, the gradient is that of one process, up to rounding."
+        "By hand, the gradient equals that of one process, up to rounding."
     assert torch.allclose(gradients_of(by_ddp), expected), \
-        "By DDP, the gradient is that of one process as well, up to rounding."
+        "With DDP, the gradient also equals that of one process, up to rounding."
     formula = 2 * (ranks - 1) * expected.nbytes // ranks  # @inspect formula as B
     assert formula == 1.5 * 8 * 64 * 64 * 8, \
         "Eight layers of 64 * 64 weights of 8 bytes have 262144 bytes of gradients; the formula is one and a half times that."
     ratios = hand_wire.sent / formula, ddp_wire.sent / formula  # @inspect ratios
     assert 1 < min(ratios) <= max(ratios) < 1.04, \
-        "By hand and by DDP, a rank sends one and a half times the bytes of all gradients, and a few headers."
+        "By hand and with DDP, a rank sends one and a half times the bytes of all gradients, plus a few headers."
     question(r"""
-        Data parallelism on `16` ranks is waiting for its all-reduces. Which of these make the share
-        of waiting smaller? Give `1` or `0` for each: twice as many rows on each rank; twice as many
-        ranks, with the same rows on each; gradients of `2` bytes in place of `4`.
+        A data-parallel run on `16` ranks waits for its all-reduces. Which of these reduce the share
+        of the time in which it waits? Give `1` or `0` for each: twice as many rows on each rank;
+        twice as many ranks, with the same number of rows on each; gradients of `2` bytes instead of
+        `4`.
     """, answer=[1, 0, 1], check=[int(2 > 1), int(31 / 32 < 15 / 16), int(2 < 4)],
         hint="What is computed in a step, and what is sent?",
         why=r"""
-            More rows on each rank are more to compute, and the gradients stay the same. More ranks
-            send `2 * 31/32` in place of `2 * 15/16` times the gradients, a little more. Gradients
-            of half the size are half the traffic.
+            With more rows on each rank there is more to compute, and the gradients keep their size.
+            With more ranks, each sends `2 * 31/32` instead of `2 * 15/16` times the gradients, a
+            little more. Gradients of half the size halve the traffic.
         """)
 
 
 def watched_ddp(
     model: nn.Module, size: int
 ) -> tuple[DistributedDataParallel, list[list[int]]]:
-    """Wraps `model` in DDP; returns it, and a list in which it notes the events of a backward pass.
+    """Wraps `model` in DDP; returns it, and a list in which it records the events of a backward pass.
 
     An event is `[layer]` when that layer's gradient is ready, and the list of a bucket's layers when the bucket is
     sent. A bucket is a group of gradients that are sent together, of `size` bytes.
@@ -193,7 +194,7 @@ def watched_ddp(
     layer: dict[Tensor, int] = {p: i for i, p in enumerate(model.parameters())}
 
     def send(bucket: Any) -> Any:
-        """Notes the layers of a bucket, and all-reduces it as DDP does."""
+        """Records the layers of a bucket, and all-reduces it as DDP does."""
         events.append([layer[p] for p in bucket.parameters()])
         return allreduce_hook(world, bucket)
 
@@ -209,20 +210,20 @@ def watched_ddp(
 @aside
 @requires("ranks=4")
 def buckets_leave_during_the_backward_pass() -> None:
-    """DDP sends gradients in buckets, the last layers first, while the backward pass goes on."""
+    """DDP sends gradients in buckets, the last layers first, while the backward pass continues."""
     note(r"""
         In [data parallelism](#a_rank_has_the_gradient_of_its_own_rows) the ranks all-reduce their
         gradients in each step. Do the GPUs have to wait for that?
 
         Not for most of it, because the backward pass computes the gradient of the last layer first.
-        That gradient can be sent while the pass goes on with the layers before. PyTorch's
+        That gradient can be sent while the pass continues with the earlier layers. PyTorch's
         `DistributedDataParallel`, DDP, collects gradients in *buckets*, and all-reduces a bucket as
         soon as it is full.
 
-        Here is a network of eight layers, `0` to `7`, and a bucket holds the gradients of two
-        layers, `64 * 64` elements of `8` bytes each. `watched_ddp` wraps the network in DDP and
-        records what happens: `[7]` when the gradient of layer `7` is ready, and `[7, 6]` when the
-        bucket of layers `7` and `6` leaves. `order` has the events of the third step:
+        Here a network has eight layers, `0` to `7`, and a bucket holds the gradients of two layers,
+        `64 * 64` elements of `8` bytes each. `watched_ddp` wraps the network in DDP and records
+        what happens: `[7]` when the gradient of layer `7` is ready, and `[7, 6]` when the bucket of
+        layers `7` and `6` leaves. `order` lists the events of the third step:
     """)
     model = network()
     ddp, events = watched_ddp(model, size=2 * 64 * 64 * 8)
@@ -240,13 +241,13 @@ def buckets_leave_during_the_backward_pass() -> None:
     assert buckets == [[7, 6], [5, 4], [3, 2], [1, 0]], \
         "Each of the eight layers is in one of four buckets."
     note(r"""
-        So three of four buckets leave while the backward pass goes on. Only the last one leaves
-        when nothing is left to compute.
+        So three of the four buckets leave while the backward pass is still running. Only the last
+        one leaves when nothing is left to compute.
     """)
     figure(plot_backward(order), caption="The events of one backward pass of DDP, in the order in which they happened.",
         alt=r"""
             Two rows from left to right. In the upper one the layers finish, from the last to the
-            first. In the lower one a bucket leaves after each second layer.
+            first. In the lower one a bucket leaves after every other layer.
         """)
     question(r"""
         A bucket now holds the gradients of four of the eight layers. What share of all gradients is
@@ -266,9 +267,9 @@ def unequal_shares_give_a_wrong_mean() -> None:
     """If ranks have unequal shares, the mean of their gradients is not the gradient of the batch."""
     note(r"""
         Sequences differ in length, so two ranks may get different numbers of tokens. In
-        [data parallelism](#a_rank_has_the_gradient_of_its_own_rows) each rank takes the gradient of
-        the mean loss of its own share, and then the ranks take the mean of these gradients. Is that
-        still correct?
+        [data parallelism](#a_rank_has_the_gradient_of_its_own_rows) each rank computes the gradient
+        of the mean loss of its own share, and then the ranks take the mean of these gradients. Is
+        the result still correct?
 
         Take ten inputs on four ranks: rank 0 has `[1]`, rank 1 has `[2, 2]`, rank 2 has
         `[3, 3, 3]`, and rank 3 has `[4, 4, 4, 4]`. The model is one weight times the input, and the
@@ -287,14 +288,14 @@ def unequal_shares_give_a_wrong_mean() -> None:
     assert correct == (1 + 4 + 9 + 16) / 10 == 3.0, \
         "The mean of all ten inputs, which is the correct gradient, is 3."
     misbelief("Data parallelism always gives the gradient of the batch.", rf"""
-        It does so only if all ranks have the same number of inputs. Here it gave {averaged} instead
-        of {correct:.0f}, because the single input of rank 0 counted as much as the four of rank 3
-        together.
+        It does so only if all ranks have the same number of inputs, because each rank has the same
+        weight in the mean. Here it gave {averaged} instead of {correct:.0f}, because the single
+        input of rank 0 counted as much as the four of rank 3 together.
     """)
     note(r"""
-        The fix is to divide by the number of all inputs, here ten. The ranks find it by an
-        all-reduce of their numbers of inputs. Each rank takes the *sum* over its own inputs and
-        divides it by the number of all. Then the sum over ranks is the gradient of the batch:
+        The fix is to divide by the total number of inputs, here ten. The ranks compute this total
+        with an all-reduce of their numbers of inputs. Each rank takes the *sum* over its own inputs
+        and divides it by the total. Then the sum over ranks is the gradient of the batch:
     """)
     count = torch.tensor(float(len(inputs)))
     dist.all_reduce(count)
@@ -303,7 +304,7 @@ def unequal_shares_give_a_wrong_mean() -> None:
     gradient, = torch.autograd.grad((weight * inputs).sum() / count, weight)
     dist.all_reduce(gradient)
     assert gradient.item() == correct, \
-        "Divided by the number of all inputs, the sum over ranks is the correct gradient."
+        "Divided by the total number of inputs, the sum over ranks is the correct gradient."
     question(r"""
         Rank 0 has `100` tokens with a mean loss of `2`, and rank 1 has `300` tokens with a mean
         loss of `4`. Somebody logs the mean of the two means. By how much is the mean loss of all

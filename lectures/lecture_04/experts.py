@@ -18,9 +18,9 @@ from .tensor_parallel import FeedForward
 def expert_parallelism() -> None:
     """Expert parallelism."""
     note(r"""
-        A model of experts has many feed-forward parts, the *experts*, in each layer, and a router
-        that picks a few of them for each token. Let each rank keep some of the experts, whole. Then
-        it is not the weights that travel, but the tokens: to the experts that were picked, and
+        In each layer, a mixture-of-experts model has many feed-forward parts, the *experts*, and a
+        router that picks a few of them for each token. Let each rank keep some experts, each of
+        them whole. Then the tokens travel, not the weights: to the experts that were picked, and
         back.
     """)
     the_router_decides_the_bytes()
@@ -31,7 +31,7 @@ TOP = 2  # experts for each token
 
 
 class Router(nn.Module):  # @show
-    """For each token, picks the two experts with the highest scores, and the share that each has in the result.
+    """For each token, picks the two experts with the highest scores, and computes the share that each has in the result.
 
     The two shares of a token add up to one. `favor` is added to the first expert's score.
     """
@@ -126,21 +126,21 @@ def the_router_decides_the_bytes() -> None:
         two of them. A small matrix, the *router*, picks these two. Each of four ranks keeps two of
         the experts. How many bytes does a rank send for its tokens?
 
-        Follow one token on rank 0 whose experts are on ranks 0 and 2. The rank makes two copies of
-        it. One stays, the other goes to rank 2. There the expert computes a result of the same
-        size, and the result comes back. So this token costs two messages of its size.
+        Follow one token on rank 0 whose experts are on ranks 0 and 2. Rank 0 makes two copies of
+        the token. One copy stays, and the other goes to rank 2. There the expert computes a result
+        of the same size, and the result comes back. So this token costs two messages of its size.
 
-        Rank 0 sends the copy, and rank 2 sends the result. In turn, rank 0 sends results for the
+        Rank 0 sends the copy, and rank 2 sends the result. Rank 0 also sends results, for the
         copies that it receives from other ranks.
 
-        So the traffic follows the tokens and the number of experts for each. The size of the
-        experts does not matter, because weights stay where they are.
+        So the traffic depends on the number of tokens and on the number of experts per token. The
+        size of the experts does not matter, because weights stay where they are.
 
         Each rank has `512` tokens of its own, and so `2 * 512` copies. The copies go out in one
         [all-to-all](#an_all_to_all_transposes), and the results come back in another: in an
-        all-to-all, each rank sends something different to each rank. `Dispatch` does both. Its
-        `to_ranks` counts the copies that this rank sends to each rank, and `from_ranks` those that
-        it receives from each. `table` has the `to_ranks` of all ranks:
+        all-to-all, each rank sends different data to each rank. `Dispatch` does both. Its
+        `to_ranks` counts the copies that this rank sends to each rank, and `from_ranks` counts the
+        copies that it receives from each. `table` has the `to_ranks` of all ranks:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     experts, router = all_experts(), Router(64, 8)
@@ -155,14 +155,14 @@ def the_router_decides_the_bytes() -> None:
             y = dispatch.send_back(results, shares)  # @inspect y
         expected = run_in_one_process(x, shares, chosen, experts)
     assert torch.allclose(y, expected), \
-        "The results are those of one process with all experts, up to rounding."
+        "The results equal those of one process with all experts, up to rounding."
     table = from_all_ranks(dispatch.to_ranks)  # @inspect table
     assert sum(map(sum, table)) == 2 * 512 * ranks, \
         "There are two copies of each of the 4 * 512 tokens."  # @hide
     figure(plot_traffic({"copies of tokens": table}),
         caption=r"""
             How many copies of each rank's tokens (row) went to the experts of each rank (column).
-            On the diagonal are those that stayed.
+            The diagonal shows the copies that stayed.
         """,
         alt="A table of four by four cells with a number in each, all of nearly the same shade.")
     copies_sent = sum(dispatch.to_ranks) - dispatch.to_ranks[rank]  # @inspect copies_sent
@@ -176,8 +176,8 @@ def the_router_decides_the_bytes() -> None:
         "About three quarters of all copies leave their rank, within 3 %."
     note(r"""
         Three of four copies leave, because three of four ranks are other ranks. On $G$ ranks with
-        experts that are picked evenly, the share is $(G-1)/G$. With $k$ experts for each of $T$
-        tokens of its own, of $d$ elements of $w$ bytes, a rank sends
+        experts that are picked evenly, the share is $(G-1)/G$. A rank with $T$ tokens of $d$
+        elements of $w$ bytes, and with $k$ experts for each token, sends
 
         [@eq:experts]: $$
         \underbrace{2}_{\text{there, back}} \cdot \underbrace{\frac{G - 1}{G}}_{\text{leave}} \cdot
@@ -199,29 +199,28 @@ def the_router_decides_the_bytes() -> None:
     """, answer=[64 / 8, 1.0], check=[64 * FeedForward(4, 8).up.weight.numel() / (8 * 4 * 8), round(still / leaving, 1)],
         hint="Is the number of experts in the formula?",
         why=r"""
-            Each expert has weights of its own, so memory grows by `8`. A token still has two
-            copies, and the same share of them leaves.
+            Each expert has its own weights, so the memory grows by a factor of `8`. A token still
+            has two copies, and the same share of them leaves.
         """)
 
 
 @requires("ranks=4")
 def the_step_waits_for_the_fullest_rank() -> None:
-    """If a router has a favorite, one rank gets more tokens than others, and all wait for it."""
+    """If a router has a favorite, one rank gets more tokens than the others, and all wait for it."""
     note(r"""
         Each of four ranks keeps two of eight experts, and
         [copies of tokens travel to them](#the_router_decides_the_bytes). What happens if the router
-        has a favorite?
-
-        Say that there are $400$ copies. With an even router, each rank gets $100$. Now rank 0 gets
-        $200$ of them, and the others share the rest. No rank can go on before all results are back,
-        because each has tokens that went to rank 0. So the layer takes as long as $200$ copies
-        take, twice as long as before, though the total work is the same.
+        has a favorite expert? Suppose that there are $400$ copies. With an even router, each rank
+        gets $100$. Now rank 0 gets $200$ of them, and the others share the rest. No rank can
+        continue before all results are back, because each has tokens that went to rank 0. So the
+        layer takes as long as rank 0 needs for its $200$ copies, twice as long as before, although
+        the total work is the same.
 
         Four ranks with `512` tokens each run the layer twice: with an even router, and with one
         that adds `1` to all scores of the first expert, which is on rank 0. `flops` counts the
         `work` of a rank's experts. All experts have the same size, so one of them can stand for
-        both, and the values of the copies do not matter. `fullest` compares the rank that has the
-        most with the mean:
+        both, and the values of the copies do not matter. `fullest` is the work of the rank that has
+        the most, divided by the mean work of all ranks:
     """)
     ranks = dist.get_world_size()
     own_expert = all_experts()[0]
@@ -241,9 +240,9 @@ def the_step_waits_for_the_fullest_rank() -> None:
     fullest = {name: max(each) * ranks / sum(each)
                for name, each in work.items()}  # @inspect fullest["even"] as times, fullest["a favorite"] as times
     assert 1.04 < fullest["even"] < 1.06, \
-        "With the even router, the fullest rank does 1.05 times the mean of all ranks, by chance."
+        "With the even router, the fullest rank does 1.05 times the mean work of all ranks, by chance."
     assert 1.9 < fullest["a favorite"] < 2.1, \
-        "With a favorite, the fullest rank does about twice the mean."
+        "With a favorite, the fullest rank does about twice the mean work."
     figure(plot_traffic(tables),
         caption=r"""
             How many copies of each rank's tokens (row) went to the experts of each rank (column),
@@ -251,8 +250,8 @@ def the_step_waits_for_the_fullest_rank() -> None:
         """,
         alt="Two tables of four by four cells. The first is even; in the second all four cells of the first column are dark.")
     note(r"""
-        This is why routers are trained to be even. DeepSeek-V3 adds a number to each expert's
-        score, and lowers this number for experts that get too many tokens [@deepseek-v3].
+        This is why routers are trained to pick experts evenly. DeepSeek-V3 adds a number to each
+        expert's score, and lowers this number for experts that get too many tokens [@deepseek-v3].
     """)
     question(r"""
         Each token uses two experts, and one of them is always the same favorite. So half of all

@@ -24,9 +24,9 @@ def pipelines() -> None:
     """Pipelines."""
     note(r"""
         A model can also be cut between its layers. Each rank has a *stage*, a few consecutive
-        layers, and sends their outputs to the next rank. That is little traffic, so a pipeline may
-        run between GPUs that are far from each other. But a stage has nothing to do until its input
-        has arrived. This part counts how long it waits.
+        layers, and sends their outputs to the next rank. This causes little traffic, so the GPUs of
+        a pipeline may be far from each other. But a stage has nothing to do until its input has
+        arrived. This part counts how long the stages wait.
     """)
     stages_hand_on_activations()
     ranks_wait_for_each_other()
@@ -155,24 +155,24 @@ def idle_share(steps: Sequence[Sequence[Step]]) -> Fraction:
 
 @requires("linux, ranks=4")
 def stages_hand_on_activations() -> None:
-    """A pipeline sends what passes between two layers, and no weights."""
+    """A pipeline sends activations and their gradients between stages, and no weights."""
     note(r"""
         A model has too many layers for one GPU. So each of four ranks keeps some of them, a
-        *stage*, and sends what it computes to the rank with the next stage. This is a *pipeline*.
-        If the whole batch went through at once, only one rank would work at a time. So the batch is
-        cut into *microbatches*: as soon as a rank has sent one on, it takes the next. In the
+        *stage*, and sends its outputs to the rank with the next stage. This is a *pipeline*. If the
+        whole batch went through at once, only one rank would work at a time. So the batch is cut
+        into *microbatches*: as soon as a rank has sent on one microbatch, it takes the next. In the
         simplest schedule, all microbatches go forward first, and then all go backward [@gpipe].
 
-        What does a rank send? Take two stages, and $3$ tokens of $2$ elements each. Forward, rank 0
-        sends its outputs for these tokens, `3 * 2` values. Backward, rank 1 sends the gradient of
-        each of these values, again `3 * 2`. The weights stay where they are, because each layer
-        runs on one rank only. How many layers a stage has does not matter, because what passes
-        between its own layers stays on the rank.
+        What does a rank send? Take two stages, and $3$ tokens of $2$ elements each. In the forward
+        pass, rank 0 sends its outputs for these tokens, `3 * 2` values. In the backward pass, rank
+        1 sends the gradient of each of these values, again `3 * 2`. The weights stay where they
+        are, because each layer runs on one rank only. The number of layers in a stage does not
+        matter, because what passes between these layers stays on the rank.
 
         Four stages of one layer each get a batch of `256` tokens in `4` microbatches. The first and
-        the last rank have one neighbor, the others two. To the next rank a rank sends outputs, and
-        to the rank before it sends gradients, in four messages each. Together, the four messages
-        have the bytes of the whole batch. `batches_sent` is all that a rank sends, divided by the
+        the last rank have one neighbor, the others two. A rank sends outputs to the next rank and
+        gradients to the previous rank, in four messages each. Four messages together have the bytes
+        of the whole batch. `batches_sent` is the number of bytes that a rank sends, divided by the
         bytes of the batch:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
@@ -183,22 +183,22 @@ def stages_hand_on_activations() -> None:
     neighbors = (rank > 0) + (rank < ranks - 1)  # @inspect neighbors
     batches_sent = wire.sent / x.nbytes  # @inspect batches_sent
     assert round(batches_sent, 1) == neighbors, \
-        "To each neighbor, a rank sends the bytes of one batch, and a few headers."
+        "To each neighbor, a rank sends the bytes of one batch, plus a few headers."
     expected = gradients_alone(ranks, x, target)
     assert is_gradient(stage.gradient, expected[rank]), \
         "Each stage has the gradient that one process with all four layers computes, up to rounding."
     question(r"""
-        Somebody moves layers from rank to rank, so that a stage in the middle has `10` layers in
-        place of `5`. It still gets `16` microbatches of `8192` tokens, with `16384` elements of `2`
-        bytes per token. How many bytes does its rank send in a training step, forward and backward
-        together?
+        Somebody moves layers from rank to rank, so that a stage in the middle has `10` layers
+        instead of `5`. It still gets `16` microbatches of `8192` tokens, with `16384` elements of
+        `2` bytes per token. How many bytes does its rank send in a training step, forward and
+        backward together?
     """, answer=2 * 16 * 8192 * 16384 * 2, check=(1 + 1) * (16 * 8192) * (2 * 16384), unit="B", within=0.05,
         wrong={"Gradients go back as well.": 16 * 8192 * 16384 * 2, "What passes inside a stage is not sent.": 2 * 2 * 16 * 8192 * 16384 * 2},
-        hint="What goes to the next rank, and what to the rank before?",
+        hint="What does a rank send to the next rank, and what to the previous one?",
         why=r"""
             It sends the outputs for all `16 * 8192` tokens forward, and the same number of
-            gradients backward: `16384` values of `2` bytes for each token, twice. How many layers
-            the stage has does not matter.
+            gradients backward: `16384` values of `2` bytes for each token, twice. The number of
+            layers in the stage does not matter.
         """)
 
 
@@ -206,23 +206,23 @@ def stages_hand_on_activations() -> None:
 def ranks_wait_for_each_other() -> None:
     """A pipeline of four ranks is not four times as fast, because ranks wait."""
     note(rf"""
-        Four ranks have a [stage](#stages_hand_on_activations) each, and a batch passes through in
-        four microbatches. How much faster is that than a single rank with all stages?
+        Four ranks have one [stage](#stages_hand_on_activations) each, and a batch passes through
+        them in four microbatches. How much faster are they than a single rank with all stages?
 
-        Say that a stage needs one *step* for a microbatch, forward or backward. (Here a step is a
-        slot of time, not a training step.) Follow rank 3, the last one:
+        Suppose that a stage needs one *step* for a microbatch, forward or backward. (Here a step is
+        a time slot, not a training step.) Follow rank 3, the last one:
 
         - It waits `3` steps, because the first microbatch has to pass ranks 0, 1 and 2 first.
         - It runs the four microbatches forward and then backward, which takes `4 + 4` steps.
         - The last of them still has to go back through ranks 2, 1 and 0, which takes `3` steps.
 
-        So everything takes `3 + 4 + 4 + 3 = 14` steps. Each rank works in `8` of them and waits in
-        `6`. One rank alone would do the passes of all four stages in turn, `4 * 8 = 32` steps. So
-        the pipeline is only `32 / 14`, about {32 / 14:.1f} times as fast.
+        So the whole batch takes `3 + 4 + 4 + 3 = 14` steps. Each rank works in `8` of them and
+        waits in `6`. One rank alone would run the passes of all four stages one after another, in
+        `4 * 8 = 32` steps. So the pipeline is only `32 / 14`, about {32 / 14:.1f} times as fast.
 
-        `log` has this rank's passes in the order in which they ran. `timetable` lets each of them
-        begin as soon as its rank is free and its input is there, and `idle_share` counts the steps
-        in which ranks wait:
+        `log` lists this rank's passes in the order in which they ran. `timetable` lets each pass
+        begin as soon as its rank is free and its input has arrived, and `idle_share` returns the
+        share of steps in which ranks wait:
     """)
     rank = dist.get_rank()
     x, target = torch.randn(2, 256, 32).double()  # @unnoticed: 256: any number of tokens
@@ -245,8 +245,8 @@ def ranks_wait_for_each_other() -> None:
             in the middle.
         """)
     question(r"""
-        Two ranks with a stage each get a single microbatch. A stage needs one step forward and one
-        backward. In what share of the steps does a rank wait?
+        Two ranks with one stage each get a single microbatch. A stage needs one step forward and
+        one backward. In what share of the steps does a rank wait?
     """, answer=1 / 2, check=float(bubble(2, 1)), unit="%", within=0.02,
         hint="Write down the four steps: forward on rank 0, then …",
         why=r"""
@@ -281,22 +281,23 @@ def bubble(stages: int, batches: int) -> Fraction:
 def microbatches_fill_the_pipeline() -> None:
     """The bubble shrinks as the number of microbatches grows."""
     note(r"""
-        In a [pipeline](#ranks_wait_for_each_other) a rank waits for its first input, and again
-        before the first gradient comes back. The share of all steps in which ranks wait is called
-        the *bubble*. Can it be made small?
+        In a [pipeline](#ranks_wait_for_each_other) a rank waits for its first input, and again for
+        the first gradient. The share of all steps in which ranks wait is called the *bubble*. Can
+        the bubble be made small?
 
-        Take four stages, and say that a stage needs one step for one microbatch. With `8`
+        Take four stages, and suppose that a stage needs one step for one microbatch. With `8`
         microbatches, each rank works in `8` forward steps. The last rank begins three steps after
         the first, so the forward passes take `8 + 3 = 11` steps, and each rank waits in `3` of
-        them. Backward it is the same, so the bubble is `(3 + 3) / (11 + 11) = 3/11`. With $G$
-        stages and $\mu$ microbatches it is
+        them. The backward pass takes the same number of steps, so the bubble is
+        `(3 + 3) / (11 + 11) = 3/11`. With $G$ stages and $\mu$ microbatches it is
 
         [@eq:bubble]: $$
         \frac{\text{steps of waiting}}{\text{all steps}} = \frac{G - 1}{\mu + G - 1} .
         $$
 
         With more microbatches the bubble shrinks, because in each direction a rank still waits in
-        $G-1$ steps and works in more. Pipelines on four ranks, with `1` to `16` microbatches:
+        $G-1$ steps, but works in more. Here are pipelines on four ranks, with `1` to `16`
+        microbatches:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x, target = torch.randn(2, 64, 32).double()  # @unnoticed: 64: at least as many as microbatches
@@ -307,7 +308,7 @@ def microbatches_fill_the_pipeline() -> None:
         steps = timetable(from_all_ranks(stage.log))
         counted[batches] = idle_share(steps)  # @inspect counted[batches]
     assert counted == {b: bubble(ranks, b) for b in counted}, \
-        "For each number of microbatches, the counted bubble is that of the formula."
+        "For each number of microbatches, the counted bubble equals that of the formula."
     assert [*counted.values()] == [Fraction(3, n) for n in (4, 5, 7, 11, 19)], \
         "With 1, 2, 4, 8 and 16 microbatches, ranks wait in 3 of 4, 5, 7, 11 and 19 steps."  # @hide
     assert stage.log == schedule_passes(ALL_FORWARD, rank, ranks, 16), \
@@ -323,16 +324,16 @@ def microbatches_fill_the_pipeline() -> None:
         "time": range(1, 47),
     }, at={"stages": 4, "microbatches": 8, "schedule": ALTERNATING, "time": 12}, module="pictures/schedule.js",
         still=plot_schedules({ALL_FORWARD: steps}),
-        do="Lose less than a fifth of the time with four stages. Then change the schedule: which number changes, and which does not?",
+        do="With four stages, find a way to lose less than a fifth of the time. Then change the schedule: which number changes, and which does not?",
         see=rf"""
             With `16` microbatches, {float(100 * bubble(4, 16)):.1f} % of the time is lost, in both
             schedules. But if all forward passes come first, rank 0 keeps all `16` microbatches. If
             forward and backward passes alternate, it keeps `4`.
         """, caption=r"""
-            What each rank does in each step, with the numbers of the microbatches. The numbers at
-            the right count the microbatches for which the rank has run forward and not yet backward
-            at the red line. It keeps their activations. In the schedule "one forward, one backward"
-            a rank alternates as soon as it has a gradient.
+            What each rank does in each step, with the numbers of the microbatches. The numbers on
+            the right count the microbatches that, at the red line, the rank has run forward but not
+            yet backward. The rank keeps their activations. In the schedule "one forward, one
+            backward" a rank alternates as soon as it has a gradient.
         """, alt=r"""
             A row for each rank over the steps, with a box for each forward and each backward pass,
             and gaps where the rank waits.
@@ -345,16 +346,16 @@ def microbatches_fill_the_pipeline() -> None:
         "Rank 0 then keeps 16 microbatches if all forward passes come first, and 4 if the passes alternate."  # @hide
     question(r"""
         A batch has `16` sequences, and each is one microbatch. A pipeline of `16` stages is made
-        twice as long, with `32` GPUs and `32` stages of half as many layers. How many times as fast
-        is a training step then?
+        twice as long, with `32` GPUs and `32` stages of half as many layers each. How many times as
+        fast is a training step then?
     """, answer=(16 + 15) / ((16 + 31) / 2), check=float((1 - bubble(32, 16)) * 32 / ((1 - bubble(16, 16)) * 16)),
         unit="times", within=0.02,
         wrong={"Ranks wait for a larger share of the time.": 2},
-        hint="How many slots of time does a direction take before and after, and how long is a slot?",
+        hint="How many time slots does a direction take before and after the change, and how long is a slot?",
         why=r"""
             Before, a direction takes `16 + 15 = 31` slots. Afterwards it takes `16 + 31 = 47`
-            slots, each half as long: as long as `23.5` before. Twice as many GPUs are only
-            `31 / 23.5`, about `1.3` times as fast, because most of the time is waiting.
+            slots, each half as long. These take as long as `23.5` slots before. Twice as many GPUs
+            are only `31 / 23.5`, about `1.3` times as fast, because most of the time is waiting.
         """)
 
 
@@ -362,7 +363,7 @@ def run_schedule(
     kind: Any, numbers: Iterable[int], stages: int,
     x: Tensor, target: Tensor, batches: int,
 ) -> list[Stage]:  # @stepover
-    """Runs one training step with a schedule of PyTorch's; returns this rank's stages, with their gradients and a common log."""
+    """Runs one training step with a schedule of PyTorch's; returns this rank's stages, with their gradients and a shared log."""
     log: list[Pass] = []
     own = [Stage(number, log) for number in numbers]
     # What comes and goes, and that gradients go back.
@@ -396,11 +397,11 @@ def early_backward_passes_keep_less() -> None:
         microbatches go forward first [@gpipe]. So with `8` microbatches, each rank keeps the
         activations of `8`. Is that necessary?
 
-        No, because the last rank can go backward with the first microbatch at once. The schedule
-        `1F1B` does that: as soon as a microbatch comes back, a rank goes on with one forward, one
-        backward, one forward, and so on [@narayanan2021]. Rank 3 then keeps a single microbatch.
-        Rank 2 sends a second one forward while it waits for the first to come back, and keeps two.
-        Rank 0 keeps `4`, one for each stage that a microbatch passes.
+        No, because the last rank can run the first microbatch backward at once. The schedule `1F1B`
+        does that: as soon as a microbatch comes back, a rank alternates between one forward and one
+        backward pass [@narayanan2021]. Rank 3 then keeps a single microbatch. Rank 2 sends a second
+        one forward while it waits for the first to come back, and keeps two. Rank 0 keeps `4`, one
+        for each stage that a microbatch passes.
 
         PyTorch has both schedules. `run_schedule` runs one of them on eight microbatches, and
         `timetable` says in which [step](#ranks_wait_for_each_other) each pass ends:
@@ -433,20 +434,20 @@ def early_backward_passes_keep_less() -> None:
         """)
     misbelief("`1F1B` is faster than GPipe.", rf"""
         With the same number of microbatches it is not: both need
-        {max(s.number for row in steps['1F1B'] for s in row)} steps for eight of them. But it keeps
-        less, and however many microbatches there are, it keeps no more. So one can take more of
-        them, and these make the bubble, the share of idle time, smaller.
+        {max(s.number for row in steps['1F1B'] for s in row)} steps for eight of them. But each rank
+        keeps fewer microbatches, and keeps no more of them if a batch has more. So a batch can be
+        cut into more microbatches, and this makes the bubble, the share of idle time, smaller.
     """)
     question(r"""
-        A pipeline of `16` stages with `1F1B` gets `64` microbatches in place of `32`. By what
-        factor does the number of microbatches change that the first rank has to keep?
+        A pipeline of `16` stages with `1F1B` gets `64` microbatches instead of `32`. By what factor
+        does the number of microbatches that the first rank has to keep change?
     """, answer=min(16, 64) / min(16, 32), check=1.0, unit="times",
         wrong={"That is GPipe.": 2},
-        hint="What decides how many microbatches are under way before the first one comes back?",
+        hint="What determines how many microbatches are in flight before the first one comes back?",
         why=r"""
             The first rank sends one microbatch forward for each stage, `16`, before the first one
             comes back. From then on, one microbatch comes back for each one that is sent. More
-            microbatches keep no more memory, and that is the point of `1F1B`.
+            microbatches need no more memory, and that is the point of `1F1B`.
         """)
 
 
@@ -457,16 +458,16 @@ def more_pieces_wait_less() -> None:
     note(r"""
         In a [pipeline](#ranks_wait_for_each_other) of four ranks, the last one waits until the
         first microbatch has passed the three ranks before it. If their stages were half as long, it
-        would wait half as long. Can a rank have short stages and still all of its layers?
+        would wait half as long. Can a rank have short stages and still have all of its layers?
 
         Yes: cut the model into eight pieces, and give each rank two of them. Rank 0 gets the first
         and the fifth, rank 1 the second and the sixth, and so on. That is *interleaving*
         [@narayanan2021].
 
-        Count in steps of one piece and one microbatch, with `8` microbatches. Forward, a rank works
-        in `2 * 8 = 16` steps, because each microbatch passes it twice. It waits in `3` steps, as
-        without interleaving, but these steps are half as long. So the bubble is `3 / (16 + 3)`.
-        With one piece on each rank it is `3 / (8 + 3)`.
+        In one step, a rank now runs one microbatch through one piece. Take `8` microbatches. In the
+        forward pass, a rank works in `2 * 8 = 16` steps, because each microbatch passes it twice.
+        It waits in `3` steps, as without interleaving, but these steps are half as long. So the
+        bubble is `3 / (16 + 3)`. With one piece on each rank it is `3 / (8 + 3)`.
 
         PyTorch has this schedule as well. `run_schedule` runs it, with two pieces on each rank:
     """)
@@ -487,18 +488,18 @@ def more_pieces_wait_less() -> None:
         "With two pieces on each rank, ranks wait in 3 of 19 steps."
     note(r"""
         The price is traffic and memory. Between four stages there are three cuts that activations
-        and gradients have to cross, and between eight pieces there are seven. And a rank keeps the
+        and gradients have to cross, and between eight pieces there are seven. A rank also keeps the
         activations of more passes at a time:
     """)
     cuts = sum(from_all_ranks(wire.sent)) / (2 * x.nbytes)  # @inspect cuts
     assert 7 < cuts < 7.2, \
-        "All tokens cross 7 cuts, forward and backward; headers and set-up add a little."
+        "All tokens cross 7 cuts, forward and backward; headers and setup add a little."
     kept = [most_kept(row) for row in steps]  # @inspect kept
     assert kept == [11, 9, 7, 5], \
         "The first rank keeps the activations of 11 passes through a piece at a time, the last one 5."
     note(rf"""
         A piece is half a stage. So {kept[0]} passes of a piece keep as much as {kept[0] / 2}
-        microbatches, where `1F1B` without interleaving
+        microbatches, while `1F1B` without interleaving
         [keeps four](#early_backward_passes_keep_less).
     """)
     question(r"""

@@ -29,7 +29,7 @@ def sharded_state() -> None:
     note(r"""
         In data parallelism every rank keeps all parameters, gradients and moments of the optimizer.
         With many ranks, the same state is stored many times. This part cuts it into shards, first
-        by hand and then with PyTorch. For each way we count what a rank keeps and what it sends.
+        by hand and then with PyTorch. For each stage we count what a rank keeps and what it sends.
     """)
     every_rank_keeps_sixteen_bytes()
     each_rank_updates_a_shard()
@@ -144,12 +144,13 @@ def every_rank_keeps_sixteen_bytes() -> None:
         The simplest way to use both is
         [data parallelism](#a_rank_has_the_gradient_of_its_own_rows): each rank has a copy of the
         model and trains on its own rows of the batch. Count what a rank keeps for one parameter in
-        `float32`. (Activations come on top. They depend on the rows, and are left out here.)
+        `float32`. (Activations are extra. They depend on the number of rows, and are left out
+        here.)
 
         - The parameter itself has `4` bytes.
         - Its gradient has `4` bytes.
         - The optimizer AdamW keeps two *moments* of `4` bytes: running means of the gradient and of
-          its square. They have to be stored, because the gradients of earlier steps are gone.
+          its square. It has to store them, because the gradients of earlier steps are gone.
 
         That is `4 + 4 + 2 * 4 = 16` bytes. A tiny model of `3` parameters needs `48` bytes on one
         GPU. On two GPUs it needs `48` bytes on each.
@@ -158,9 +159,9 @@ def every_rank_keeps_sixteen_bytes() -> None:
         all weights. So each rank keeps all weights, and also the gradients and moments that update
         them.
 
-        Four ranks check it with a model of `P` = {P:,} parameters in four layers. `weights` has a
-        vector for each layer. `loss` runs the model on this rank's rows, and `bytes_by_kind` adds
-        up the bytes of parameters, gradients and moments:
+        We check this on four ranks, with a model of `P` = {P:,} parameters in four layers.
+        `weights` has a vector for each layer. `loss` runs the model on this rank's rows, and
+        `bytes_by_kind` adds up the bytes of parameters, gradients and moments:
     """)
     ranks = dist.get_world_size()
     weights = initial_weights()
@@ -181,15 +182,15 @@ def every_rank_keeps_sixteen_bytes() -> None:
         "Every rank has the moments of one process with all rows, up to rounding."  # @hide
     figure(plot_fit([part / P for part in held]),
         caption=rf"""
-            At {sum(held) // P} bytes per parameter, `3` billion parameters need `48` GB, all that a
-            GPU of this example has (dashed). They fill each of two such GPUs as well. `6` billion
-            need `96` GB on each.
+            At {sum(held) // P} bytes per parameter, `3` billion parameters need `48` GB, the whole
+            memory of a GPU in this example (dashed). They also fill each of two such GPUs. `6`
+            billion parameters need `96` GB on each.
         """,
         alt=r"""
             Three bars and a limit. The model fills one GPU up to the limit, and each of two GPUs as
             well. A larger model would need more than the limit on each of two.
         """)
-    note("So the answer is no: a second GPU shares the work, but it makes no room.")
+    note("So the answer is no: a second GPU shares the work, but makes no room for a larger model.")
     question(r"""
         `64` GPUs of `80` GB train a model with data parallelism and AdamW in `float32`. How many
         billion parameters can the model have, if activations needed no memory?
@@ -204,7 +205,7 @@ def every_rank_keeps_sixteen_bytes() -> None:
 
 @requires("linux, ranks=4")
 def each_rank_updates_a_shard() -> None:
-    """ZeRO's first stage shards the moments, and sends no more than before."""
+    """ZeRO's first stage shards the moments, and needs no extra traffic."""
     note(r"""
         In data parallelism all ranks have the same gradients after the all-reduce. So all of them
         compute the same update, and each
@@ -214,11 +215,11 @@ def each_rank_updates_a_shard() -> None:
         Take two ranks and a tiny model with the parameters $a$ and $b$. Rank 0 updates $a$, and
         rank 1 updates $b$. Then rank 0 needs only the moments of $a$, and rank 1 only those of $b$.
         The part that a rank is responsible for is its *shard*. This is the first of three stages of
-        *ZeRO*, a way to divide the state among ranks [@zero]. The backward pass is as before, so a
-        rank still has all gradients. Then:
+        *ZeRO*, a way to divide the state among ranks [@zero]. The backward pass does not change, so
+        a rank still has all gradients. Then:
 
-        1. A [reduce-scatter](#an_all_reduce_has_two_halves) leaves each rank the sum of all ranks'
-           gradients for its shard.
+        1. A [reduce-scatter](#an_all_reduce_has_two_halves) leaves each rank with the sum of all
+           ranks' gradients for its shard.
         2. Each rank updates its shard.
         3. An all-gather brings the updated shards to all ranks.
 
@@ -226,10 +227,11 @@ def each_rank_updates_a_shard() -> None:
         of the all-reduce that they replace. The update now happens between the two.
 
         To count, call what one all-gather of all parameters sends one *unit* of traffic. A
-        reduce-scatter of all gradients sends one unit as well, so the two halves together are two.
+        reduce-scatter of all gradients sends one unit as well, so the two halves together send two
+        units.
 
-        `my_part` is this rank's quarter of a vector, as a *view*: a change of the shard changes the
-        vector. `ring_reduce_scatter` and `ring_all_gather` are
+        `my_part` returns this rank's quarter of a vector, as a *view*: changing the shard changes
+        the vector. `ring_reduce_scatter` and `ring_all_gather` are
         [our own rings](#a_ring_sends_less_than_twice_the_tensor). The second writes the other
         ranks' shards into `weight`:
     """)
@@ -248,7 +250,7 @@ def each_rank_updates_a_shard() -> None:
                 ring_all_gather(weight.detach().chunk(ranks))
     units = traffic_units(wire.sent)  # @inspect units as .2f
     assert round(units, 1) == 2.0, \
-        "A rank sends two units, as for an all-reduce of the gradients, up to headers."
+        "A rank sends two units plus headers, the same as in an all-reduce of the gradients."
     # Shards are views of the weights, so they add no bytes.
     held = [bytes_of([*weights, *shards]), bytes_of(gradients),
             bytes_of(moments_of(optimizer))]  # @inspect held as B
@@ -258,7 +260,7 @@ def each_rank_updates_a_shard() -> None:
     assert agree(weights, expected_weights), \
         "After two steps, every rank has the weights of one process with all rows, up to rounding."  # @hide
     assert agree(moments_of(optimizer), map(my_part, expected_moments)), \
-        "Its moments are its shard of those of one process, up to rounding."  # @hide
+        "Its moments equal its shard of the moments of one process, up to rounding."  # @hide
     figure(plot_state({"stage one": from_all_ranks(held)}, P), caption=r"""
         What each rank keeps in the first stage: all parameters, all gradients, and the moments of
         its own shard.
@@ -273,8 +275,8 @@ def each_rank_updates_a_shard() -> None:
         hint="Which parameters has a rank updated itself?",
         why=r"""
             A rank has updated only its own quarter. The other three quarters were updated on other
-            ranks, and without the all-gather it goes on with their old values. Then the four copies
-            of the model differ, and no error says so.
+            ranks, and without the all-gather the rank continues with their old values. Then the
+            four copies of the model differ, and no error message says so.
         """)
 
 
@@ -316,19 +318,20 @@ def weights_come_when_they_are_needed() -> None:
         No, because a layer needs its weights only while it runs. Take a model of four layers with
         `1` GB of weights each, on four ranks. In the *third stage* a rank keeps a quarter of every
         layer, `1` GB in all. When a layer runs, its other three quarters arrive, and then they are
-        dropped. So at any time a rank needs its own `1` GB, and `3/4` GB of the layer that runs.
+        dropped. So at any time a rank needs its own `1` GB, and another `3/4` GB for the layer that
+        runs.
 
-        - Forward, an [all-gather](#an_all_reduce_has_two_halves) collects the weights of a layer
-          from all ranks. The layer runs, and the rank drops the weights.
-        - Backward, a second all-gather collects them again, because they were dropped. A
-          reduce-scatter then leaves each rank the summed gradient of its shard.
+        - In the forward pass, an [all-gather](#an_all_reduce_has_two_halves) collects the weights
+          of a layer from all ranks. The layer runs, and the rank drops the weights.
+        - In the backward pass, a second all-gather collects them again, because they were dropped.
+          A reduce-scatter then leaves each rank with the summed gradient of its shard.
 
-        `run_and_drop` does this for one layer, and all exchanges are in it. It gathers the weights,
+        `run_and_drop` does this for one layer, including all exchanges. It gathers the weights,
         runs the layer, and keeps only the layer's input. So in the backward pass it gathers the
         weights again and
         [runs the layer once more](#lecture_03.checkpointing_keeps_the_input_alone). `partial` makes
-        a function of `x` alone, with the shard already given. Traffic is counted in *units*: one is
-        what an all-gather of all parameters sends.
+        a function of `x` alone, with the shard already given. Traffic is counted in *units*: one
+        unit is what an all-gather of all parameters sends.
     """)
     ranks = dist.get_world_size()
     shards = [nn.Parameter(my_part(w).clone()) for w in initial_weights()]
@@ -344,12 +347,12 @@ def weights_come_when_they_are_needed() -> None:
         "A rank keeps a fourth of the state: the 4 + 4 + 8 = 16 bytes of a fourth of the parameters."
     units = traffic_units(wire.sent)  # @inspect units as .2f
     assert round(units, 1) == 3.0, \
-        "A rank sends three units, up to headers: two all-gathers and a reduce-scatter."
+        "A rank sends three units plus headers, for two all-gathers and a reduce-scatter."
     expected_weights, expected_moments = trained_alone()  # @hide
     assert agree(shards, map(my_part, expected_weights)), \
-        "After two steps, each shard is that of one process, up to rounding."  # @hide
+        "After two steps, each shard equals that of one process, up to rounding."  # @hide
     assert agree(moments_of(optimizer), map(my_part, expected_moments)), \
-        "So are its moments."  # @hide
+        "The moments of each shard also equal those of one process, up to rounding."  # @hide
     gathered = Gather.apply(shards[0])  # @hide
     assert gathered.nbytes == 4 * P // LAYERS, \
         "A gathered layer has all of its weights, however many ranks there are."  # @hide
@@ -363,21 +366,21 @@ def weights_come_when_they_are_needed() -> None:
     figure(plot_state({"stage three": from_all_ranks(held)}, P), caption="What each rank keeps in the third stage: one shard of parameters, gradients and moments.",
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
     note(r"""
-        Data parallelism sends two units in a step. In return for the third, the whole state, `16`
-        bytes for each parameter, is divided by the number of ranks. So with enough ranks, the state
+        Data parallelism sends two units in a step. In return for the third unit, the whole state,
+        `16` bytes per parameter, is divided by the number of ranks. So with enough ranks, the state
         of any model fits.
     """)
     question(r"""
-        Each of `100` layers of a model has `1` GB of weights, on `50` ranks in the third stage. How
+        A model has `100` layers with `1` GB of weights each, on `50` ranks in the third stage. How
         many GB of weights does a rank need while it runs a layer? Count its shards of all layers,
-        and what it lacks of this layer.
+        and the part of this layer that it lacks.
     """, answer=100 / 50 + (1 - 1 / 50), check=2 + 49 / 50, unit="GB",
         wrong={"The layer that runs has to be there as a whole.": 2, "That is the whole model.": 100},
         hint="What does a rank keep of every layer, and what arrives for the one that runs?",
         why=r"""
             A rank keeps a fiftieth of each layer, `100 / 50 = 2` GB. Of the layer that runs, the
             other `49 / 50` GB arrive. With more ranks, the first number shrinks, and the second
-            comes near to `1` GB.
+            approaches `1` GB.
         """)
 
 
@@ -410,22 +413,22 @@ class Collectives(Watching):
 def fsdp_does_the_same() -> None:
     """PyTorch's FSDP keeps and computes the same as the third stage by hand."""
     note(rf"""
-        Nobody has to shard a model by hand. PyTorch does it for any model, and calls it *FSDP*,
-        fully sharded data parallelism [@fsdp]. It is the
+        You do not have to shard a model by hand. PyTorch does it for any model, and calls the
+        method *FSDP*, fully sharded data parallelism [@fsdp]. FSDP is the
         [third stage of ZeRO](#weights_come_when_they_are_needed): each rank keeps one shard of all
         parameters, gradients and moments.
 
         You call `fully_shard` for each layer. From then on, PyTorch all-gathers the layer's weights
         before the layer runs, in the forward pass and once more in the backward pass, and drops
-        them afterwards (`reshard_after_forward`). A reduce-scatter leaves each rank the summed
+        them afterwards (`reshard_after_forward`). A reduce-scatter leaves each rank with the summed
         gradients of its shard.
 
-        For two layers, these are `2 * 2` all-gathers and `2` reduce-scatters in a step. The model
+        For two layers, this makes `2 * 2` all-gathers and `2` reduce-scatters in a step. The model
         below has `P` = {P:,} parameters in four layers, on four ranks. So a rank keeps
         `{P} / 4 = {P // 4}` of them. `held` lists the bytes of its weights, gradients and moments.
 
-        `Collectives` counts the exchanges of a step by the names that PyTorch has for them,
-        `allgather_base` and `reduce_scatter_base`:
+        `Collectives` counts the exchanges of a step by PyTorch's names for them, `allgather_base`
+        and `reduce_scatter_base`:
     """)
     ranks = dist.get_world_size()
     layers = [Layer(w) for w in initial_weights()]
@@ -445,23 +448,23 @@ def fsdp_does_the_same() -> None:
     assert counts["allgather_base"] == 2 * LAYERS, \
         "For four layers, FSDP does eight all-gathers, two for each."
     assert counts["reduce_scatter_base"] == LAYERS, \
-        "It does four reduce-scatters, one for each layer."
+        "FSDP does four reduce-scatters, one for each layer."
     expected_weights, expected_moments = trained_alone()
     assert agree(weights, map(my_part, expected_weights)), \
         "After two steps, each rank has its shard of the weights that one process computes with all rows, up to rounding."
     assert agree(moments_of(optimizer), map(my_part, expected_moments)), \
-        "So are its moments."  # @hide
+        "Each rank also has its shard of the moments of one process."  # @hide
     note("So each layer needs three exchanges in a step, the same as in the third stage by hand.")
     question(r"""
         Somebody sets `reshard_after_forward` to `False`: gathered weights are kept until the
         backward pass. What share of the traffic of a step is saved, if all three exchanges send the
-        same?
+        same number of bytes?
     """, answer=1 / 3, check=(3 - 2) / 3, unit="%", within=0.02,
-        wrong={"The reduce-scatter of gradients stays.": 2 / 3, "One of the three exchanges is not needed then.": 0},
+        wrong={"The reduce-scatter of gradients is still needed.": 2 / 3, "One of the three exchanges is not needed then.": 0},
         hint="Why are weights gathered a second time?",
         why=r"""
-            Weights that are still there need not be gathered again, so one of three exchanges is
-            saved. The price is memory: after the forward pass, a rank holds all weights of the
+            Weights that are still there do not have to be gathered again, so one of three exchanges
+            is saved. The price is memory: after the forward pass, a rank holds all weights of the
             model.
         """)
 
@@ -472,14 +475,14 @@ def more_ranks_keep_less_each() -> None:
         A model of $13$ billion parameters is to be trained on H100 GPUs, with
         {CARDS["H100 SXM"].memory / 1e9:.0f} GB each. A tenth is
         [kept free](#lecture_03.checkpointing_lets_a_large_model_fit), so
-        {room(CARDS["H100 SXM"].memory, RESERVE, 0) / 1e9:.0f} GB may be planned for. How many GPUs
-        does it take? That depends on what is *sharded*, so that each rank keeps only one part. What
-        is not sharded, every rank keeps whole.
+        {room(CARDS["H100 SXM"].memory, RESERVE, 0) / 1e9:.0f} GB are available. How many GPUs are
+        needed? That depends on what is *sharded*, so that each rank keeps only one part. Every rank
+        keeps a full copy of what is not sharded.
 
         The usual recipe keeps `16` bytes for each parameter: `2` for the weight in `bfloat16`, `2`
         for its gradient, and `3 * 4 = 12` for the optimizer: two moments and a copy of the weight,
-        in `float32`. Each stage of [ZeRO](#each_rank_updates_a_shard) shards more than the one
-        before. With $P$ parameters on $G$ ranks:
+        in `float32`. Each stage of [ZeRO](#each_rank_updates_a_shard) shards more than the previous
+        one. With $P$ parameters on $G$ ranks:
 
         [@tab:stages]: What each rank keeps with this recipe, in bytes [@zero].
 
@@ -493,13 +496,14 @@ def more_ranks_keep_less_each() -> None:
         Stage two can shard gradients, because a gradient can be added up over the ranks as soon as
         the backward pass has left its layer, and then a rank drops all but its shard.
 
-        Take stage two on `8` ranks. All weights are `2 * 13 = 26` GB on every rank. An eighth of
-        gradients and optimizer is `14 * 13 / 8 = 22.75` GB. Together that is `26 + 22.75 = 48.75`
-        GB. Data parallelism keeps `16 * 13 = 208` GB on every rank, however many there are.
+        Take stage two on `8` ranks. Every rank keeps all weights, `2 * 13 = 26` GB, and an eighth
+        of the gradients and the optimizer, `14 * 13 / 8 = 22.75` GB. Together that is
+        `26 + 22.75 = 48.75` GB. With data parallelism, every rank keeps `16 * 13 = 208` GB, however
+        many ranks there are.
 
-        `keep` gives the bytes of each kind on one rank, and `sharded` says what each stage shards.
-        `memory` is what may be planned for, and `needed` lists what the three stages need on `8`,
-        `4` and `4` ranks:
+        `keep` returns the bytes of each kind on one rank, and `sharded` says what each stage
+        shards. `memory` is what is available on a GPU, and `needed` lists what the three stages
+        need on `8`, `4` and `4` ranks:
     """)
     recipe = {"weights": 2, "gradients": 2, "optimizer": 12}  # bytes
     assert sum(recipe.values()) == 16, "The state of a parameter has 16 bytes."  # @hide
@@ -511,7 +515,7 @@ def more_ranks_keep_less_each() -> None:
                 for kind, size in recipe.items()}
 
     assert sum(keep("stage two", 8).values()) == (26 + 22.75) * 1e9, \
-        "In stage two on 8 ranks, each keeps 48.75 GB."
+        "In stage two on 8 ranks, each rank keeps 48.75 GB."
     memory = room(CARDS["H100 SXM"].memory, RESERVE, 0)  # @inspect memory as B
     needed = [sum(keep(stage, ranks).values()) for stage, ranks in
               [("stage one", 8), ("stage two", 4), ("stage three", 4)]]  # @inspect needed as B
@@ -519,13 +523,13 @@ def more_ranks_keep_less_each() -> None:
         "Stage one on 8 ranks needs 52 + 156 / 8 = 71.5 GB, stage two on 4 needs 26 + 182 / 4 = 71.5 GB, and stage three on 4 needs 208 / 4 = 52 GB."
     grid = explore(keep, over={"stage": [*sharded], "ranks": [1, 2, 4, 6, 8, 16, 32, 64, 128, 1024]},
         at={"stage": "stage one", "ranks": 4}, kind="stack", unit="B", limit=("nine tenths of an H100's memory", memory),
-        do="From how many ranks on does each stage fit on an H100? Choose a stage, then move the ranks.",
+        do="How many ranks does each stage need to fit on an H100? Choose a stage, then change the number of ranks.",
         see=r"""
-            Data parallelism never fits. Among the numbers that the slider has, stage one fits first
-            at `8` ranks, and stages two and three at `4`.
+            Data parallelism never fits. Among the slider's values, stage one first fits at `8`
+            ranks, and stages two and three at `4`.
         """,
         caption="What each rank keeps of the state of a model of `13e9` parameters: weights and gradients in `bfloat16`, optimizer in `float32`.",
-        alt="A bar of weights, gradients and optimizer beside the memory of one GPU.")  # @hide
+        alt="A bar of weights, gradients and optimizer next to the memory of one GPU.")  # @hide
     fits = dict.fromkeys(sharded, 0)  # @hide
     for (stage, ranks), state in grid.items():  # @hide
         if not fits[stage] and sum(state.values()) <= memory:
@@ -534,15 +538,14 @@ def more_ranks_keep_less_each() -> None:
         "Tried with more and more ranks, data parallelism never fits (0), stage one first fits on 8, and stages two and three on 4."
     question(r"""
         How many times as many parameters fit on `1024` ranks with stage three as with stage two?
-        Both use the usual recipe, and only the state counts.
+        Both use the usual recipe. Count only the state.
     """, answer=(2 + 14 / 1024) / (16 / 1024), check=sum(grid["stage two", 1024].values()) / sum(grid["stage three", 1024].values()), unit="times",
         within=0.02,
         wrong={"Stage three shards the weights as well, and these are nearly all that is left.": 1},
-        hint="What is left on a rank of each stage, for one parameter?",
+        hint="In each stage, how many bytes per parameter are left on a rank?",
         why=r"""
-            In stage two, `2` bytes of each parameter stay on every rank, and the rest is
-            `14 / 1024`. In stage three everything is sharded: `16 / 1024`. The ratio is about
-            `129`.
+            In stage two, every rank keeps `2` bytes per parameter, and `14 / 1024` of the rest. In
+            stage three everything is sharded: `16 / 1024` bytes. The ratio is about `129`.
         """)
 
 

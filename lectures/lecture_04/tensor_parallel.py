@@ -21,9 +21,9 @@ from .drawings import plot_owners
 def tensor_parallelism() -> None:
     """Tensor parallelism."""
     note(r"""
-        Sharded state divides what a rank *keeps*. Each rank still runs every matmul in full, on
-        rows of its own. *Tensor parallelism* divides the matmuls themselves: all ranks work on the
-        same tokens, and each computes with its own slice of every matrix. This needs traffic inside
+        Sharded state divides what a rank *keeps*. Each rank still runs every matmul in full, on its
+        own rows. *Tensor parallelism* divides the matmuls themselves: all ranks work on the same
+        tokens, and each computes with its own slice of every matrix. This causes traffic within
         each block, so it is used among GPUs with fast links.
     """)
     a_matmul_can_be_cut_in_two_ways()
@@ -53,7 +53,7 @@ ROUNDING = 1e-12  # tolerance for another summation order in float64, relative t
 
 @requires("ranks=4")
 def a_matmul_can_be_cut_in_two_ways() -> None:
-    """Cut by columns, each rank has some of the results; cut by rows, a part of every result."""
+    """Cut by columns, a matrix gives each rank some of the results; cut by rows, a part of every result."""
     note(r"""
         A matrix may be too large for one GPU. How can four ranks share a matmul $xW$, each with a
         slice of $W$?
@@ -62,7 +62,7 @@ def a_matmul_can_be_cut_in_two_ways() -> None:
         first element of the result is `1 * 0 + 2 * 4 + 3 * 3 + 4 * 2 = 25`.
 
         - Cut $W$ by *columns*. Rank 0 keeps the first column. It computes the `25` alone, and needs
-          all of `x` for that. Each rank has one element of the result.
+          all of `x` for that. Each rank computes one element of the result.
         - Cut $W$ by *rows*. Rank 0 keeps the first row and needs only the first element of `x`. It
           computes `1 * 0`, rank 1 computes `2 * 4`, and so on. Each rank has one of the four terms
           of the `25`, and also one term of every other element. An
@@ -89,21 +89,21 @@ def a_matmul_can_be_cut_in_two_ways() -> None:
     assert torch.equal(total, x @ w), \
         "The all-reduce gives every rank the whole result."
     note(r"""
-        So columns need all of the input and no sum. Rows need only a part of the input, but then
-        the results have to be added up. PyTorch names the two ways `ColwiseParallel` and
-        `RowwiseParallel`.
+        So a cut by columns needs all of the input, but no sum. A cut by rows needs only a part of
+        the input, but then the results have to be added up. PyTorch calls the two ways
+        `ColwiseParallel` and `RowwiseParallel`.
     """)
     question(r"""
-        A matrix has `4096` rows (inputs) and `1024` columns (outputs), cut by *rows* among `8`
-        ranks. How many values does a rank have after its own matmul with one token, before the
+        A matrix has `4096` rows (inputs) and `1024` columns (outputs), and is cut by *rows* among
+        `8` ranks. How many values does a rank have after its own matmul for one token, before the
         all-reduce?
     """, answer=1024, check=(torch.empty(1, 4096 // 8) @ torch.empty(4096 // 8, 1024)).numel(), unit="values",
         wrong={"That is with a cut by columns: then a rank has only some of the results.": 128,
                "That is how much of the input it needs.": 512},
         hint="Does a rank have some of the results, or a part of each?",
         why=r"""
-            With rows, a rank has a part of every result: all `1024` values, and each of them is one
-            term of a sum of eight.
+            With a cut by rows, a rank has a part of every result: all `1024` values, and each of
+            them is one term of a sum of eight.
         """)
 
 
@@ -111,18 +111,18 @@ def a_matmul_can_be_cut_in_two_ways() -> None:
 def columns_then_rows_need_one_sum() -> None:
     """Cut the first matrices by columns and the last by rows, and one all-reduce is enough."""
     note(r"""
-        The feed-forward part of a Transformer block has three matrices. `gate` and `up` take a
-        token to a wider vector, and `down` takes it back:
+        The feed-forward part of a Transformer block has three matrices. `gate` and `up` map a token
+        to a longer vector, and `down` maps it back:
 
         $$\big(\mathrm{SiLU}(x\,G) \odot x\,U\big)\, D$$
 
-        How often do four ranks that share it have to communicate?
+        How often do four ranks that share these matrices have to communicate?
 
-        [Cut by columns](#a_matmul_can_be_cut_in_two_ways), a rank computes some columns of the
-        result, each of them complete. Cut by rows, a rank needs only some columns of the input, but
-        has only a part of each sum. The parts are added up by an all-reduce. So cut `gate` and `up`
-        by columns and `down` by rows: then each rank has computed exactly the columns that it needs
-        next.
+        If a matrix is [cut by columns](#a_matmul_can_be_cut_in_two_ways), a rank computes some
+        columns of the result, each of them complete. If it is cut by rows, a rank needs only some
+        columns of the input, but has only a part of each sum. An all-reduce adds up the parts. So
+        cut `gate` and `up` by columns and `down` by rows, because then each rank has computed
+        exactly the columns that it needs next.
 
         By hand, with two ranks: let there be two columns between the matrices. For some token, rank
         0 computes $3$ in the first column, and rank 1 computes $4$ in the second. The result has
@@ -131,7 +131,7 @@ def columns_then_rows_need_one_sum() -> None:
 
         SiLU and the multiplication $\odot$ need no exchange, because they work on each column by
         itself. So there is one all-reduce, at the very end. `draw` makes the matrices, and `own`
-        are the columns of this rank. `whole` is what one process computes with all columns:
+        selects the columns of this rank. `whole` is what one process computes with all columns:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     gate, up, down = draw((8, 16), (8, 16), (16, 8))
@@ -161,18 +161,18 @@ def columns_then_rows_need_one_sum() -> None:
         """)
     misbelief("It does not matter which matrix is cut by columns and which by rows.", r"""
         It does. If `gate` is cut by rows, each rank has only a part of each sum before SiLU. But
-        SiLU of the parts, added up, is not SiLU of the sum. So a second all-reduce is needed before
+        the sum of SiLU of the parts is not SiLU of the sum. So a second all-reduce is needed before
         SiLU.
     """)
     rows = slice(2 * rank, 2 * rank + 2)  # of 8 inputs  # @hide
     curved = F.silu(x[:, rows] @ gate[rows])  # @hide
     dist.all_reduce(curved)  # @hide
     assert not torch.allclose(curved, F.silu(x @ gate)), \
-        "SiLU of the four parts, added up, is not SiLU of the sum."  # @hide
+        "The sum of SiLU of the four parts is not SiLU of the sum."  # @hide
     squares = summed((x @ up[:, own]).square().sum(dim=1, keepdim=True))  # @hide
     normed = summed(F.silu(x @ up[:, own] / (squares / 16).sqrt()) @ down[own])  # @hide
     assert torch.allclose(normed, F.silu(norm(x @ up)) @ down), \
-        "A norm before SiLU takes one more all-reduce, of a sum of squares for each token."  # @hide
+        "A norm before SiLU needs one more all-reduce, of a sum of squares for each token."  # @hide
     question(r"""
         Another feed-forward part computes `down(SiLU(norm(up(x))))`. Its norm divides all columns
         of a token by their root mean square. `up` is cut by columns and `down` by rows, and weights
@@ -181,9 +181,9 @@ def columns_then_rows_need_one_sum() -> None:
         wrong={"The norm needs the squares of all columns, and a rank has only some.": 1},
         hint="Can a rank compute the norm, and then SiLU, from its own columns?",
         why=r"""
-            The mean square runs over all columns, so the ranks first add up their sums of squares:
-            one number for each token. This cannot wait until the end, because SiLU of a column
-            needs the norm. The second all-reduce is the one at the end.
+            The mean square is taken over all columns, so the ranks first add up their sums of
+            squares: one number for each token. This cannot wait until the end, because SiLU of a
+            column needs the norm. The second all-reduce is the one at the end.
         """)
 
 
@@ -198,14 +198,14 @@ def draw(*shapes: tuple[int, int]) -> list[Tensor]:
 def heads_are_columns() -> None:
     """Attention heads are independent, so ranks can share them and add up the results."""
     note(r"""
-        Can several GPUs share one attention layer? Attention consists of *heads*, which work side
-        by side on the same tokens. No head looks at another. So each rank can compute some of the
-        heads alone.
+        Can several GPUs share one attention layer? Attention consists of *heads*, which work in
+        parallel on the same tokens. No head needs the result of another. So each rank can compute
+        some of the heads alone.
 
-        Only the last matrix, the *output projection*, combines the heads. Do it by hand with two
-        ranks, one head on each. For some token, the head on rank 0 computes `[1, 2]`, and the head
-        on rank 1 computes `[3, 4]`. One element of the output is a sum of these four values with
-        the weights `1, 0, 2, 1`.
+        Only the last matrix, the *output projection*, combines the heads. By hand, take two ranks
+        with one head each. For some token, the head on rank 0 computes `[1, 2]`, and the head on
+        rank 1 computes `[3, 4]`. One element of the output is a sum of these four values with the
+        weights `1, 0, 2, 1`.
 
         - Rank 0 keeps the two weights for its own head, and computes `1 * 1 + 2 * 0 = 1`.
         - Rank 1 keeps the other two, and computes `3 * 2 + 4 * 1 = 10`.
@@ -218,8 +218,8 @@ def heads_are_columns() -> None:
         Now take PyTorch's own `layer` of dimension `64` with four heads, on four ranks. Each head
         has `64 / 4 = 16` columns of `query`, `key` and `value`, and `16` rows of the `projection`.
         So the number of heads has to be a multiple of the number of ranks. (PyTorch keeps the first
-        three matrices in one, `in_proj_weight`, with outputs as rows. We transpose it and cut it in
-        three.)
+        three matrices in one, `in_proj_weight`, with outputs as rows. We transpose it and cut it
+        into three.)
     """)
     rank = dist.get_rank()
     layer = nn.MultiheadAttention(64, 4, bias=False).double()
@@ -254,13 +254,13 @@ def heads_are_columns() -> None:
     question(r"""
         Four ranks have one head each. For one element of the output, they compute `10`, `-4`, `1`
         and `3`, in the order of ranks. Somebody removes the all-reduce. With what value does rank 2
-        go on, and what would be correct? Give two numbers.
+        continue, and what would be correct? Give two numbers.
     """, answer=[parts[2], sum(parts)], check=[1.0, 10.0],
         hint="What does rank 2 know without the all-reduce?",
         why=r"""
-            Without the all-reduce each rank knows only the part of its own head, `1` on rank 2. The
-            layer's output is the sum over all heads. So the ranks would go on with four different
-            wrong values, and no error would say so.
+            Without the all-reduce each rank knows only the contribution of its own head, `1` on
+            rank 2. The layer's output is the sum over all heads. So the ranks would continue with
+            four different wrong values, and no error message would say so.
         """)
 
 
@@ -378,22 +378,22 @@ def a_block_needs_four_all_reduces() -> None:
 
         In the forward pass, [attention](#heads_are_columns) leaves each rank with a part of a sum,
         and an all-reduce adds up the parts. The feed-forward part of the block ends in the same
-        way. That makes two.
+        way. That makes two all-reduces.
 
-        For the backward pass, do one value by hand. Two ranks have the same input $x$. Rank 0
+        For the backward pass, take one value by hand. Two ranks have the same input $x$. Rank 0
         computes $3x$, rank 1 computes $5x$, and the output is $3x + 5x$. So the gradient of $x$ is
         $8$. But rank 0 finds $3$, and rank 1 finds $5$.
 
-        Their gradients have to be added up, because each rank used $x$ for a different term of the
-        sum, and has only the gradient of its own term. A block has two such inputs, those of
-        attention and of the feed-forward part. That makes two more, four in all [@shoeybi2019].
-        (The residual connection is no such input: every rank computes all of it.)
+        The two gradients have to be added up, because each rank used $x$ for a different term of
+        the sum, and has only the gradient of its own term. A block has two such inputs: that of
+        attention and that of the feed-forward part. That makes two more all-reduces, four in all
+        [@shoeybi2019]. (The residual connection needs none, because every rank computes all of it.)
 
         Two helpers do this. `sum_forward` all-reduces in the forward pass, and passes the gradient
         on unchanged. `sum_backward` passes the tokens on unchanged, and all-reduces their gradient
         in the backward pass. `attention` and `feed_forward` compute with this rank's slices, and
-        `norm` normalizes. `gradient_of_tokens` runs the backward pass. `one_all_reduce` is what a
-        single all-reduce of the tokens `x` sends:
+        `norm` normalizes. `gradient_of_tokens` runs the backward pass. `one_all_reduce` is the
+        number of bytes that a single all-reduce of the tokens `x` sends:
     """)
     matrices = block_matrices()
     slices = own_slices(matrices)
@@ -428,22 +428,22 @@ def a_block_needs_four_all_reduces() -> None:
     """)
     whole = run_block(x, matrices, torch.clone, torch.clone)  # @hide
     assert torch.allclose(y, whole), \
-        "The output is that of the whole block on one rank, up to rounding."  # @hide
+        "The output equals that of the whole block on one rank, up to rounding."  # @hide
     assert torch.allclose(gradient, gradient_of_tokens(whole, x)), \
-        "So is the gradient of the tokens."  # @hide
+        "The gradient of the tokens also equals that of the whole block."  # @hide
     wide = slices_of(draw((64, 320), (64, 320), (320, 64)))  # @hide
     with Wire() as widened:  # @hide
         run_block(x, (slices[0], wide), sum_backward, sum_forward)
     question(r"""
-        The feed-forward matrices of a block get twice as many columns inside, so the block has far
-        more weights. The tokens and the model dimension stay the same. By what factor does the
-        traffic of each rank change?
+        The intermediate (FFN) size of a block is doubled, so the block has far more weights. The
+        tokens and the model dimension stay the same. By what factor does the traffic of each rank
+        change?
     """, answer=1.0, check=widened.sent / forward.sent, unit="times",
-        wrong={"The traffic does not follow the weights: look at what the ranks add up.": 2},
-        hint="Is the size of the feed-forward matrices in the formula?",
+        wrong={"The traffic does not grow with the weights: look at what the ranks add up.": 2},
+        hint="Is the intermediate size in the formula?",
         why=r"""
             The ranks add up the outputs of each part, one vector of the model dimension per token.
-            How many columns a rank used inside to compute its part does not matter.
+            The number of intermediate columns that a rank used to compute its part does not matter.
         """)
 
 
@@ -504,16 +504,16 @@ def a_sum_can_be_left_scattered() -> None:
     """Sequence parallelism sends the same number of bytes as tensor parallelism, and keeps less."""
     note(r"""
         In [tensor parallelism](#a_block_needs_four_all_reduces) ranks share the matrices of a
-        block, but not what lies between: after each part an all-reduce gives every rank all tokens.
-        Then all ranks compute the same norms of the same tokens, and keep the same values for the
-        backward pass. Can that be shared as well?
+        block, but not the operations between them: after each part, an all-reduce gives every rank
+        all tokens. Then all ranks compute the same norms of the same tokens, and keep the same
+        values for the backward pass. Can they share this work and memory as well?
 
         Take a token for each rank. A norm looks at one token at a time, so rank 0 could normalize
-        the first, rank 1 the second, and so on. For that, take the all-reduce apart into its
+        the first, rank 1 the second, and so on. For that, split the all-reduce into its
         [two halves](#an_all_reduce_has_two_halves). After a part, the reduce-scatter leaves each
-        rank the sums of its own tokens. The norm runs on these. Before the next matrices, the
-        all-gather collects the tokens of all ranks. This is *sequence parallelism*
-        [@korthikanti2022].
+        rank with the sums of its own tokens. The rank computes the norm of only these tokens.
+        Before the next matrices, the all-gather collects the tokens of all ranks. This is *sequence
+        parallelism* [@korthikanti2022].
 
         `gather` and `scatter` do the two halves. `run_block` calls them before and after each part
         of a block, and `x_own` is this rank's fourth of the tokens:
@@ -535,16 +535,16 @@ def a_sum_can_be_left_scattered() -> None:
         y_own = sequence_parallel(x_own)
         gradient_own = gradient_of_tokens(y_own, x_own)
     assert torch.allclose(y_own, y.chunk(ranks, dim=1)[rank]), \
-        "A rank has the result of its own tokens, up to rounding."
+        "A rank has the result for its own tokens, up to rounding."
     gradient = gradient_of_tokens(y, x)  # @hide
     assert torch.allclose(gradient_own, gradient.chunk(ranks, dim=1)[rank]), \
-        "A rank has the gradient of its own tokens, up to rounding."  # @hide
+        "A rank has the gradient for its own tokens, up to rounding."  # @hide
     ratio = wire.sent / (4 * all_reduce_bytes(x.nbytes, ranks))  # @inspect ratio
     assert 1 < ratio < 1.02, \
-        "A rank sends the bytes of the four all-reduces of tensor parallelism, and headers."
+        "A rank sends the bytes of the four all-reduces of tensor parallelism, plus headers."
     note(r"""
         The traffic is the same, because the two halves of an all-reduce together send what it
-        sends. What is gained is memory: a rank no longer keeps what norms need of other ranks'
+        sends. The gain is memory: a rank no longer keeps what the norms need for other ranks'
         tokens. For each token, a norm keeps its `64` elements and the one factor that it multiplied
         them by, of `8` bytes each. `saved_bytes_of` counts what autograd keeps on this rank for the
         backward pass, without the weights:
@@ -553,11 +553,11 @@ def a_sum_can_be_left_scattered() -> None:
     all_tokens = saved_bytes_of(partial(tensor_parallel, x), weights)  # @inspect all_tokens as B
     own_tokens = saved_bytes_of(partial(sequence_parallel, x_own), weights)  # @inspect own_tokens as B
     assert all_tokens - own_tokens == 2 * (64 + 1) * 8 * 2 * 128 * 3 / 4, \
-        "Each of two norms kept 64 + 1 values of 8 bytes for each of 2 * 128 tokens; three fourths are saved."
+        "Each of two norms kept 64 + 1 values of 8 bytes for each of 2 * 128 tokens; three quarters of these are saved."
     question(r"""
-        Ranks share a layer as they share the norms here: each computes it for its own tokens. For
-        which of these layers does that need no exchange? Give `1` or `0` for each: a norm over each
-        token's elements; dropout; softmax over the sequence.
+        Ranks share a layer in the same way as the norms here: each rank computes it for its own
+        tokens. Which of these layers need no exchange for that? Give `1` or `0` for each: a norm
+        over each token's elements; dropout; softmax over the sequence.
     """, answer=[1, 1, 0], check=[int(by_token) for by_token in (True, True, False)],
         hint="Does the result for one token depend on another token?",
         why=r"""
@@ -588,11 +588,11 @@ def a_loss_needs_three_numbers_per_token() -> None:
         number instead of two, and one instead of thousands if it has thousands of entries.
 
         So three all-reduces of one number per token are enough: of the `largest` logit, which is
-        subtracted first so that the exponentials do not overflow; of the sums; and of the logit of
-        the target, which is zero on all ranks but one. `own` are a rank's logits, `24` for each
+        subtracted first so that the exponentials do not overflow; of the sums; and of the target's
+        logit, which is set to zero on all ranks but one. `own` holds a rank's logits, `24` for each
         token, and `is_own` says for which tokens the target is among them. `gather` needs a valid
-        column for every token. So where the target is on another rank, we read any column, and
-        multiply by zero:
+        column for every token. So where the target is on another rank, we read an arbitrary column
+        and multiply it by zero:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     logits: Float[Tensor, "t 96"] = torch.randn(16384, 96).double()
@@ -610,7 +610,7 @@ def a_loss_needs_three_numbers_per_token() -> None:
         dist.all_reduce(target_logits)
     loss = (sums.log() + largest - target_logits).mean()  # @inspect loss
     assert difference(loss, F.cross_entropy(logits, targets)) < ROUNDING, \
-        "The loss is that of one process with all logits, up to rounding."
+        "The loss equals that of one process with all logits, up to rounding."
     parts = [torch.empty_like(own) for _ in range(ranks)]
     with Wire() as gathering:
         dist.all_gather(parts, own)
@@ -618,8 +618,8 @@ def a_loss_needs_three_numbers_per_token() -> None:
     assert math.isclose(ratio, 96 / (3 * 2), rel_tol=0.01), \
         "To gather all 96 logits on every rank, a rank sends 96 / (3 * 2) times as many bytes, within 1 % for headers."
     note(r"""
-        Why this ratio? For each token, an all-gather sends three fourths of `96` values, and an
-        all-reduce twice three fourths of one value.
+        Why this ratio? For each token, an all-gather sends three quarters of `96` values, and an
+        all-reduce sends twice three quarters of one value.
     """)
     question(r"""
         The vocabulary of `Llama-3` has `128256` entries. How many times as many bytes does an
@@ -627,7 +627,7 @@ def a_loss_needs_three_numbers_per_token() -> None:
     """, answer=128256 / (3 * 2), check=128256 * 7 / 8 / (3 * all_reduce_bytes(1, 8)), unit="times", within=0.05,
         wrong={"An all-reduce sends twice what an all-gather of the same tensor sends.": 128256 / 3},
         why=r"""
-            An all-gather sends the share $(G-1)/G$ of `128256` values. The three all-reduces send
-            twice that share of `3` values. So the ratio is `128256 / (3 * 2)`, on any number of
+            An all-gather sends a fraction $(G-1)/G$ of `128256` values. The three all-reduces send
+            twice this fraction of `3` values. So the ratio is `128256 / (3 * 2)`, on any number of
             ranks.
         """)
