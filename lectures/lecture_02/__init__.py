@@ -26,39 +26,39 @@ __beside__ = ("counters", "timing", "units")
 
 def main() -> None:
     note(r"""
-        Will it fit, and how long will it take? Both can be answered for the training of a language
-        model before anything is switched on, by counting two things: bytes of memory, and
-        arithmetic operations. This lecture counts them. Its numbers come out of the lines beside
-        them, or carry their source; a line with a tick is a claim, and would have stopped the build
-        had it failed.
+        Will a training run fit into memory, and how long will it take? For a language model, both
+        questions can be answered before anything is switched on, by counting two things: bytes of
+        memory, and arithmetic operations. This lecture counts them. Its numbers are computed by the
+        lines next to them, or cite their source. A line with a tick is a claim that was checked: if
+        it had failed, the build would have stopped.
     """)
     note(r"""
         The chapter follows, and checks, lecture 2 of Stanford's CS336, *Language Modeling from
         Scratch*, in its edition of 2025 [@cs336]. Its number, its order and many of its examples
-        are that lecture's. The course publishes its code together with what the code printed, and
-        only for that reason can a reader check it line by line.
+        come from that lecture. The course publishes its code together with what the code printed,
+        and only for that reason can a reader check it line by line.
     """)
     note(r"""
         You need Python, a little linear algebra, and an idea of what a neural network is; PyTorch
-        is explained where it is used. A section is a thesis, a few lines that test it, and a
-        question at the end. A name with a line of dots below it is a helper of the book; it leads
-        to the code.
+        is explained where it is used. A section states a thesis, tests it in a few lines, and ends
+        with a question. A name with a line of dots below it is a helper of the book; it leads to
+        the code.
     """)
     note(r"""
         Read the *core* in order; it carries the argument, and fits into two evenings. Between its
-        sections are *asides*, folded to their headings: a special case, one more format, what a
-        library does at its edges. The argument goes on without them. This page counts both, and
-        says above how long the core takes to read.
+        sections are *asides*, folded to their headings: a special case, another format, an edge
+        case of a library. The argument does not depend on them. This page counts both, and says
+        above how long the core takes to read.
     """)
     note("**The estimate.** How long will it take, and will it fit? First on a napkin.")
     napkin_math()
-    note("**Memory.** What a number costs, what it can hold, and when two tensors are one memory.")
+    note("**Memory.** What a number costs, what it can hold, and when two tensors share one memory.")
     tensors()
     number_formats()
     what_rounding_loses()
     tensors_on_a_gpu()
     storage_and_views()
-    note("**Compute.** What is done with tensors, what it costs, how much of a peak is reached.")
+    note("**Compute.** What is done with tensors, what that costs, and what share of the peak is reached.")
     elementwise()
     matmul_and_named_axes()
     counting_flops()

@@ -15,7 +15,7 @@ def elementwise() -> None:
     """Elementwise operations and the causal mask."""
     note(r"""
         Operations on single elements look too simple to go wrong. Yet they can turn integers into
-        floats, they cost time that the FLOP counter reports as nothing, and the triangle of zeros
+        floats, they cost time although the FLOP counter reports nothing, and the triangle of zeros
         that keeps a language model from reading ahead is easily put on the wrong side of the
         diagonal.
     """)
@@ -27,10 +27,10 @@ def elementwise() -> None:
 def elementwise_operations_make_a_new_tensor() -> None:
     """An elementwise operation allocates new memory, unless its name ends in an underscore."""
     note(r"""
-        An *elementwise* operation, such as `x + 1`, computes each number of its result from the
-        element at the same position of its input. The result is a new tensor in new memory, even
-        when no value changes. Here it needs `2 * 3 * 4 = 24` bytes more. (`same_storage` says
-        whether two tensors use the same memory.)
+        An *elementwise* operation, such as `x + 1`, computes each element of its result from the
+        element at the same position in its input. The result is a new tensor in new memory, even
+        when no value changes. Here the result needs another `2 * 3 * 4 = 24` bytes. (`same_storage`
+        says whether two tensors use the same memory.)
     """)
     x = torch.ones(2, 3)  # @unnoticed: 2: any number of rows
     same_values = x * 1  # @inspect same_values
@@ -103,13 +103,13 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
     assert leaking[future].count_nonzero() == 6, \
         "With triu, all 6 positions of later tokens have weight."
     assert leaking[-1].tolist() == [0, 0, 0, 1], \
-        "With triu, the last token looks at itself alone."
+        "With triu, the last token looks only at itself."
     misbelief("The causal attention mask is `triu`.", rf"""
         It is `tril`. With queries as rows, `triu` puts {int(leaking[future].count_nonzero())}
-        weights on later tokens, and the last token looks at itself alone.
+        weights on later tokens, and the last token looks only at itself.
     """)
     figure(plot_masks(causal, leaking), caption=r"""
-        Attention weights with either mask; the area of a square is its weight. Red squares are
+        Attention weights with each mask; the area of a square shows its weight. Red squares are
         weights on later tokens.
     """, alt=r"""
         Grids of squares with queries down and keys across. Under tril all squares lie on or below
@@ -130,7 +130,7 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
         hint="How many positions of the matrix are above the diagonal?",
         why=r"""
             Without the diagonal there are `100 * 100 - 100 = 9900` positions. Half of these are
-            above it, and belong to later tokens.
+            above the diagonal, and belong to later tokens.
         """)
 
 
@@ -139,10 +139,10 @@ def a_leak_shows_when_the_future_changes() -> None:
     """To find a wrong mask, change the last token and see which outputs change."""
     note(r"""
         A wrong [causal mask](#the_causal_mask_keeps_the_lower_triangle) lets tokens look ahead. How
-        does one notice it? Shapes are right all the same, and the loss even looks better, because
-        the model sees the answers. But there is a test. Change the last token. No token before it
-        may look at it, so no output but the last may change. `moved` returns for each of `4` tokens
-        whether its output of attention changes, under a given mask:
+        do you notice that? The shapes are still right, and the loss even looks better, because the
+        model sees the answers. But there is a test: change the last token. No earlier token may
+        look at it, so only the last output may change. For each of `4` tokens, `moved` returns
+        whether its attention output changes under a given mask:
     """)
     n = 4
     x = torch.rand(n, 8)

@@ -18,7 +18,7 @@ def storage_and_views() -> None:
     note(r"""
         Transposing a matrix moves none of its elements. Nor does taking a column, or cutting a
         block out of the middle. A tensor is a short record that says how to read a line of memory,
-        and most of what looks like rearranging data only writes another record.
+        and most operations that seem to rearrange data only write another record.
     """)
     a_tensor_is_memory_and_a_way_to_read_it()
     strides_turn_an_index_into_an_address()
@@ -31,40 +31,40 @@ def storage_and_views() -> None:
 def a_tensor_is_memory_and_a_way_to_read_it() -> None:
     """A tensor is a line of memory and a record of how to read it."""
     note(r"""
-        Take a column out of a matrix, and no number is copied. How then does the column find its
+        Take a column out of a matrix, and no element is copied. How then does the column find its
         elements? A tensor has two parts. Its elements are flattened into one line of memory; this
         is the *storage*. A record, the *metadata*, says how to read them: the dtype; the shape;
         where to begin, the *offset*; and for each axis a *stride*, the number of elements from one
         index to the next.
 
         A new matrix lies in memory row by row, which is called *row-major*. In a matrix of `2` rows
-        and `3` columns, the next row is `3` elements on, and the next column `1`. So the strides
-        are `(3, 1)`, and element $(i, j)$ lies at
+        and `3` columns, the next row is `3` elements further on, and the next column is `1` element
+        further on. So the strides are `(3, 1)`, and element $(i, j)$ lies at
 
         $$
         \text{offset} + i \cdot 3 + j \cdot 1
         $$
 
-        With the offset `0`, element `(1, 2)` lies at `0 + 1 * 3 + 2 * 1 = 5`: it is the last of
-        six.
+        With the offset `0`, element `(1, 2)` lies at `0 + 1 * 3 + 2 * 1 = 5`: it is the last of the
+        six elements.
 
-        The middle column begins at element `1`, and its next element is a row further on. So it has
-        the offset `1` and the stride `3`:
+        The middle column begins at element `1`, and its next element is one row further on. So the
+        column has the offset `1` and the stride `3`:
     """)
     x: Float[Tensor, "row col"] = torch.arange(1.0, 7.0).view(2, 3)  # @inspect x
     middle = x[:, 1]  # @inspect middle
     whole = x.storage_offset(), x.stride()  # @inspect whole
     part = middle.storage_offset(), middle.stride()  # @inspect part
     assert whole == (0, (3, 1)), \
-        "The matrix begins at 0; a row is 3 steps, a column 1."
+        "The matrix begins at 0; the next row is 3 elements on, the next column 1."
     assert part == (1, (3,)), \
-        "The column begins at 1, and its next element is 3 steps on."
+        "The column begins at 1, and its next element is 3 elements on."
     assert same_storage(x, middle), \
         "The matrix and its column use the same storage."
 
     misbelief("A tensor is just a pointer to memory.", r"""
-        The pointer alone says where the elements are, and not how to read them. The matrix and its
-        column share one storage, and differ in offset, shape and strides.
+        A pointer says where the elements are, but not how to read them. The matrix and its column
+        share one storage, and differ in offset, shape and strides.
     """)
     later = middle.data_ptr() - x.data_ptr()  # @hide
     assert later == 1 * x.element_size(), \
@@ -77,7 +77,7 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
         check=(torch.arange(20).view(4, 5)[1, 2].item(), torch.arange(20).view(4, 5)[1:, 2].diff()[0].item()),
         hint=r"""
             Number the elements of `m` in the order of memory. Where does the slice begin, and how
-            far is its next element?
+            far away is its next element?
         """,
         why=r"""
             The strides of `m` are `(5, 1)`. The view begins at element `(1, 2)`, which lies at
@@ -92,14 +92,14 @@ def strides_turn_an_index_into_an_address() -> None:
         Where in memory is the element `x[1, 2]` of a matrix? A new matrix is in memory row by row.
         Its [*strides*](#a_tensor_is_memory_and_a_way_to_read_it) are the distances, in elements, to
         the next row and to the next column: with `4` columns, `4` and `1`. So `x[1, 2]` is
-        `1 * 4 + 2 * 1 = 6` elements after the first. Each element of this matrix is its own
-        address, and `line` has them in the order of memory:
+        `1 * 4 + 2 * 1 = 6` elements after the first. The value of each element of this matrix is
+        its address, and `line` has the elements in the order of memory:
     """)
     x: Any = torch.arange(16.0).view(4, 4)  # @inspect x
     line = x.flatten()
     assert x.stride() == (4, 1), \
         "The next row is 4 elements on, the next column 1."
-    assert line[x.stride(0)].item() == 4.0, "4 elements on, the second row begins."  # @hide
+    assert line[x.stride(0)].item() == 4.0, "The second row begins 4 elements further on."  # @hide
     place = 1 * x.stride(0) + 2 * x.stride(1)  # @inspect place
     assert place == 6, "By its strides, x[1, 2] lies at address 6."
     assert line[place] == x[1, 2], "At address 6 is the element x[1, 2]."
@@ -118,20 +118,20 @@ def strides_turn_an_index_into_an_address() -> None:
         "With the offset, the address leads to block[1, 1]."
     assert line[steps] not in block, "Without the offset, it leads outside the block."  # @hide
     note(r"""
-        The storage itself knows no dtype: `x.untyped_storage()` has one entry for each *byte*. An
-        element has `4` bytes, so entry `6` is in element `1`:
+        The storage itself has no dtype: `x.untyped_storage()` has one entry for each *byte*. An
+        element has `4` bytes, so entry `6` belongs to element `1`:
     """)
     raw, size = x.untyped_storage(), x.element_size()
     assert len(raw) == 16 * size, "The storage has 16 times 4 entries."
     assert divmod(6, size) == (1, 2), \
         "Entry 6 is in element 1, two bytes after its first."
     misbelief("`x.storage()[6]` is how to read element `6` of a tensor's memory.", r"""
-        It works with a warning, and will be removed [@pytorch_storage]. `x.untyped_storage()[6]` is
-        something else, a byte of element `1`. `x.flatten()[6]` reads element `6`.
+        It works, with a warning, but will be removed [@pytorch_storage]. `x.untyped_storage()[6]`
+        is something else, a byte of element `1`. To read element `6`, use `x.flatten()[6]`.
     """)
     question(r"""
-        A new tensor of shape `(3, 4, 5)` is in memory in the same way: the last index goes up
-        first, then the one before it. How many elements come before the one at `[2, 1, 3]`?
+        A new tensor of shape `(3, 4, 5)` is laid out in the same way: the last index changes
+        fastest, then the one before it. How many elements come before the one at `[2, 1, 3]`?
     """, answer=torch.arange(60).view(3, 4, 5)[2, 1, 3].item(),
         check=2 * 20 + 1 * 5 + 3,
         wrong={
@@ -145,10 +145,10 @@ def strides_turn_an_index_into_an_address() -> None:
 def numbers_and_slices_share_lists_and_masks_copy() -> None:
     """Indexing with numbers and slices makes a view, and so does `view()`; picking with a list or a mask makes a copy."""
     note(r"""
-        If you change a matrix, does a part that you took from it before change as well? It does if
+        If you change a matrix, does a part that you took from it earlier change as well? It does if
         the part is a *view*, a tensor over the same memory. A row and a column are views, because a
         fixed step in memory leads from one of their elements to the next, and that is all a view
-        needs. A part that is picked by a list or by a mask is a *copy*, because its elements may be
+        needs. A part that is picked with a list or a mask is a *copy*, because its elements may be
         anywhere. `x.view(3, 2)` is a view as well: it cuts the elements into rows of two instead of
         three, in the same order. `same_storage` says whether two tensors use the same memory:
     """)
@@ -162,10 +162,10 @@ def numbers_and_slices_share_lists_and_masks_copy() -> None:
     gapless = row.is_contiguous(), column.is_contiguous()  # @hide
     assert gapless == (True, False), "The elements of the row lie side by side, those of the column do not."  # @hide
     listed, masked = x[[0]], x[x > 0]
-    assert not same_storage(x, listed), "What a list picked is a copy."
-    assert not same_storage(x, masked), "What a mask picked is a copy."
+    assert not same_storage(x, listed), "A part picked with a list is a copy."
+    assert not same_storage(x, masked), "A part picked with a mask is a copy."
 
-    note("Now write into the matrix. The new value shows in the views, and in neither copy:")
+    note("Now write into the matrix. The views show the new value, and the copies do not:")
     x[0, 1] = 100  # @inspect row, column, y, listed
     seen = row[1].item(), column[0].item(), y[0, 1].item()
     assert seen == (100, 100, 100), \
@@ -193,12 +193,12 @@ def numbers_and_slices_share_lists_and_masks_copy() -> None:
 
 
 def a_transpose_swaps_strides() -> None:
-    """A transpose swaps two strides and moves no number."""
+    """A transpose swaps two strides and moves no element."""
     note(r"""
-        What does it cost to transpose a large matrix? Next to nothing, because no number moves. A
-        matrix has two *strides*: how many elements of memory to step for the next row, and for the
-        next column. The transpose reads the same memory with these two swapped, here `(1, 3)` for
-        `(3, 1)`:
+        What does it cost to transpose a large matrix? Next to nothing, because no element moves. A
+        matrix has two *strides*: the number of elements in memory from one row to the next, and
+        from one column to the next. The transpose reads the same memory with these two swapped,
+        here `(1, 3)` instead of `(3, 1)`:
     """)
     x: Float[Tensor, "row col"] = torch.arange(1.0, 7.0).view(2, 3)  # @inspect x, x.stride()
     y: Float[Tensor, "col row"] = x.transpose(1, 0)  # @inspect y, y.stride()
@@ -211,12 +211,12 @@ def a_transpose_swaps_strides() -> None:
     note("Both read the same elements. So writing into row `0` and column `1` of the matrix changes row `1` and column `0` of its transpose:")
     x[0][1] = 100  # @inspect x, y
     assert y[1][0] == 100, \
-        "The transpose has the new number, at the swapped position."
+        "The transpose has the new value, at the swapped position."
 
     note(r"""
         Reading the transpose row by row jumps back and forth in memory: it reads the cells
-        `0, 3, 1, 4, 2, 5`. A tensor that is read row by row in the order of memory is *contiguous*;
-        the transpose is *non-contiguous*:
+        `0, 3, 1, 4, 2, 5`. A tensor is *contiguous* if reading it row by row follows the order of
+        memory; the transpose is *non-contiguous*:
     """)
     assert x.is_contiguous() is True, "The matrix is contiguous."
     assert y.is_contiguous() is False, "The transpose is not contiguous."
@@ -244,8 +244,8 @@ def a_transpose_swaps_strides() -> None:
     explore(read, over=ranges, at=begin, module="pictures/strides.js",
         still=plot_strides(matrix, len(strip)),
         do=r"""
-            Turn this matrix into its transpose. Which sliders does it take? Then make all rows
-            equal: how many cells of memory does the view still read?
+            Turn this matrix into its transpose. Which sliders do you have to move? Then make all
+            rows equal: how many cells of memory does the view still read?
         """,
         see=r"""
             With `3` rows of `2`, a row stride of `1` and a column stride of `3` the same cells are
@@ -263,7 +263,7 @@ def a_transpose_swaps_strides() -> None:
         "With swapped strides, the picture shows the transpose."  # @hide
     assert repeated["elements"] == [[0, 1, 2]] * 4, \
         "With a row stride of 0, the picture shows four equal rows."  # @hide
-    assert repeated["kept"] == 3, "The four equal rows are three numbers in memory."  # @hide
+    assert repeated["kept"] == 3, "The four equal rows are three elements in memory."  # @hide
     question("A new tensor of shape `(2, 3, 4)` has the strides `(12, 4, 1)`. What are the strides of `torch.zeros(2, 3, 4).transpose(0, 2)`, which swaps its first and its last axis?",
              answer=torch.zeros(2, 3, 4).transpose(0, 2).stride(),
         check=(1, 4, 3 * 4),
@@ -293,9 +293,9 @@ def some_shapes_cannot_be_a_view() -> None:
         "From one element to the next, the address goes forward 3 and back 2."
     note(r"""
         A first row of three elements would be at `0`, `3` and `1`: a step of `3`, then one of `-2`.
-        So PyTorch refuses `y.view(2, 3)`. What helps is a copy. `contiguous()` copies the elements
-        in the order of reading; then the tensor is *contiguous*, and `view` works. `reshape()`
-        decides by itself: a view where one exists, and a copy where none does:
+        So PyTorch refuses `y.view(2, 3)`. A copy helps: `contiguous()` copies the elements in the
+        order in which they are read. The copy is *contiguous*, so `view` works. `reshape()` decides
+        by itself: it returns a view where one exists, and a copy where none does:
     """)
     error = message_of(lambda: y.view(2, 3))  # @hide
     assert error == (
@@ -305,27 +305,26 @@ def some_shapes_cannot_be_a_view() -> None:
     few = message_of(lambda: x.view(2, 2))  # @hide
     assert "'[2, 2]' is invalid for input of size 6" in few, "Six elements do not fit the shape (2, 2)."  # @hide
     misbelief("`view()` accepts any tensor and treats it as another one.", r"""
-        It refuses a shape with another number of elements, as `(2, 2)` for six, and a shape that no
-        strides give.
+        It refuses a shape with a different number of elements, such as `(2, 2)` for six, and a
+        shape that no strides can give.
     """)
     copied = y.contiguous().view(2, 3)  # @inspect copied
     reshaped, shared = y.reshape(2, 3), x.reshape(3, 2)
     assert copied.tolist() == [[1, 4, 2], [5, 3, 6]], \
-        "The copy has the elements in the order of reading."
+        "The copy has the elements in the order in which they are read."
     assert not same_storage(x, reshaped), \
-        "Of the transpose, reshape makes a copy."
+        "For the transpose, reshape makes a copy."
     assert same_storage(x, shared), \
-        "Of the matrix itself, reshape makes a view."
-    assert x.contiguous() is x, "Of x, contiguous returns x itself."
+        "For the matrix itself, reshape makes a view."
+    assert x.contiguous() is x, "x is contiguous already, so contiguous returns x itself."
     misbelief("`contiguous()` makes a copy, so afterwards the tensors no longer share memory.",
-        "If the tensor is contiguous already, it is returned itself, and a write to the one is a write to the other.")
+        "If the tensor is contiguous already, `contiguous()` returns the tensor itself, and writing to the result changes the original.")
     note(r"""
         Does `view` need contiguous memory, then? No: only *merging* two neighbouring axes can fail,
-        because the new axis has a single stride. They merge if a walk along the whole inner axis
-        ends just where the next step of the outer axis begins: the outer stride has to be the size
-        of the inner axis times its stride. `block` has the shape `(2, 3, 2)` and the strides
-        `(12, 4, 1)`. Its first two axes merge, because `3 * 4 = 12`. Its last two do not, because
-        `4` is not `2 * 1`:
+        because the new axis has a single stride. They merge if the inner axis ends exactly where
+        the next step of the outer axis begins: the outer stride has to equal the size of the inner
+        axis times its stride. `block` has the shape `(2, 3, 2)` and the strides `(12, 4, 1)`. Its
+        first two axes merge, because `3 * 4 = 12`. Its last two do not, because `4` is not `2 * 1`:
     """)
     whole = torch.arange(24.0).view(2, 3, 4)
     block = whole[:, :, :2]  # @inspect block.stride()
@@ -345,12 +344,12 @@ def some_shapes_cannot_be_a_view() -> None:
         It can: `block` is not contiguous, and `block.view(6, 2)` is a view of it.
     """)
     misbelief("`view()` only works on contiguous memory.",
-              "Contiguous memory is enough, but it is not needed: only axes that do not merge are refused.")
+              "Contiguous memory is sufficient, but not necessary: `view()` fails only where axes have to be merged and cannot be.")
     flat = block.reshape(6, 2)  # @hide
     assert flat.is_contiguous() is False, "The result is not contiguous."  # @hide
     misbelief("Use `contiguous()` or `reshape()` to make a tensor contiguous.", r"""
-        `contiguous()` does that. `reshape()` need not: `block.reshape(6, 2)` is a view, with rows
-        of `2` that are `4` apart in memory.
+        `contiguous()` does that. `reshape()` does not have to: `block.reshape(6, 2)` is a view,
+        with rows of `2` elements that begin `4` elements apart in memory.
     """)
     question(r"""
         `torch.zeros(4, 6, 8)[:, :3]` has the shape `(4, 3, 8)` and the strides `(48, 8, 1)`. `view`
@@ -365,11 +364,11 @@ def some_shapes_cannot_be_a_view() -> None:
 
 @aside
 def a_small_view_keeps_everything_alive() -> None:
-    """A row saved to a file takes the whole matrix along, unless it is cloned."""
+    """Saving a row to a file saves the whole matrix, unless the row is cloned."""
     note(r"""
         What is in the file if one row of a matrix is saved? A row is a *view*: it uses the memory
         of the whole matrix and [keeps it](#a_view_can_hold_more_or_less_than_it_reports). Here the
-        matrix has `1024` rows of `1024` elements of `4` bytes, which makes `4` MiB, and a row of it
+        matrix has `1024` rows of `1024` elements of `4` bytes, which makes `4` MiB, and a row has
         `4` KiB:
     """)
     base = torch.zeros(1024, 1024)
@@ -380,21 +379,20 @@ def a_small_view_keeps_everything_alive() -> None:
     assert held == 4 * MiB, "The row keeps 4 MiB in memory."
 
     note(r"""
-        `torch.save` writes the whole memory that a tensor uses, because tensors that share memory
-        are to share it again when they are loaded. So the file has `4` MiB as well. A clone has
-        memory of its own, just as much as the row needs. Save both; `tell` gives the length of the
-        file:
+        `torch.save` writes the whole storage of a tensor, so that tensors that share memory share
+        it again after loading. So the file has `4` MiB as well. A clone has memory of its own, only
+        as much as the row needs. Save both; `tell` gives the length of the file:
     """)
     whole, alone = io.BytesIO(), io.BytesIO()
     torch.save(row, whole)
     torch.save(row.clone(), alone)
     with_base, row_only = whole.tell(), alone.tell()  # @inspect with_base as B, row_only as B
-    assert with_base // MiB == 4, "The file of the row has 4 MiB."
+    assert with_base // MiB == 4, "The file with the row has 4 MiB."
     assert row.nbytes < row_only < 2 * row.nbytes, \
-        "The file of the clone has less than twice the 4 KiB of the row."
+        "The file with the clone has less than twice the 4 KiB of the row."
     misbelief("Views are free.", r"""
-        Making one costs nothing. But a view keeps the memory of the tensor that it was taken from:
-        the row of `4` KiB keeps `4` MiB, in memory and in a file.
+        Making a view costs nothing. But a view keeps the whole memory of the tensor that it was
+        taken from: the row of `4` KiB keeps `4` MiB, in memory and in a file.
     """)
     question(r"""
         In each of `100` steps a loop computes a new `float32` tensor of shape `(256, 1024)`, called
@@ -403,8 +401,8 @@ def a_small_view_keeps_everything_alive() -> None:
     """, answer=100 * torch.zeros(256, 1024)[0, 0].untyped_storage().nbytes(),
         check=100 * 256 * 1024 * 4, unit="B",
         wrong={
-            "Each view keeps all numbers of its tensor, not one.": 100 * 4,
+            "Each view keeps all elements of its tensor, not one.": 100 * 4,
             "That is the tensor of a single step.": 256 * 1024 * 4,
-            "Those are numbers; each has four bytes.": 100 * 256 * 1024,
+            "Those are elements; each has four bytes.": 100 * 256 * 1024,
         },
-        why="Each entry is a view of one number, and keeps all `256 * 1024` elements of `4` bytes. The list has `100` of them.")
+        why="Each entry of the list is a view of one element, but keeps all `256 * 1024` elements of `4` bytes. The list has `100` entries.")

@@ -27,8 +27,8 @@ def test_the_pages_of_lecture_02_hold_the_captured_values_as_text(site: Path) ->
     assert {page.parent.name for page in lecture.glob("*/index.html")} >= set(PARTS)
     memory = text_of(lecture / "tensors" / "index.html")
     assert "2,415,919,104 B · 2.25 GiB · 2.416 GB" in memory
-    assert "✓ holds: Each element takes 4 bytes. x.element_size() == 4" in memory, "a claim is a sentence"
-    assert '"Each element takes 4 bytes." 4 = 4' in memory, "and folded in it is the assert with its sides"
+    assert "✓ holds: Each element needs 4 bytes. x.element_size() == 4" in memory, "a claim is a sentence"
+    assert '"Each element needs 4 bytes." 4 = 4' in memory, "and folded in it is the assert with its sides"
     storage = text_of(lecture / "storage-and-views" / "index.html")
     assert "float32 [row 2, col 3] · 24 B" in storage
     assert "same storage as x" in storage
@@ -102,7 +102,7 @@ def test_a_wrong_number_in_the_lecture_stops_the_command_which_changes_no_file(c
     git(copy, "add", "-A")
     git(copy, "-c", "user.name=t", "-c", "user.email=t@example.invalid", "commit", "-qm", "all")
     said = (
-        f"lectures/lecture_02/tensor.py:{line}: claim fails: The matrix takes 2304 MiB. [claim-fails]\n"
+        f"lectures/lecture_02/tensor.py:{line}: claim fails: The matrix needs 2304 MiB. [claim-fails]\n"
         "    assert size == 2305 * 1024 * 1024\n"
         "    2,415,919,104 == 2,416,967,680\n"
         "      size is 2,415,919,104\n"
