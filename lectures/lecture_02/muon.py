@@ -23,14 +23,14 @@ def newton_schulz(g: Tensor, rounds: int = 5) -> Tensor:
 def muon_levels_a_gradient_with_products() -> None:
     """Muon keeps one moment, and makes all its singular values nearly equal."""
     note(r"""
-        Adam keeps two values, the *moments*, for each parameter. Can an optimizer do with one?
+        Adam keeps two values, the *moments*, for each parameter. Can an optimizer work with one?
         *Muon* can, for weights that form a matrix [@muon]. Its one moment is a running sum of
-        gradients. A matrix stretches some directions more than others; by how much, its *singular
-        values* say. Muon brings all singular values of the moment near one, so that a step moves
-        weak directions as far as strong ones.
+        gradients. A matrix stretches some directions more than others; its *singular values* say by
+        how much. Muon brings all singular values of the moment near one, so that a step moves weak
+        directions as far as strong ones.
 
-        It needs only matmuls for that. Divide the matrix by its norm, then repeat a few rounds of
-        this, with fixed factors $a$, $b$ and $c$:
+        This needs only matmuls. Divide the matrix by its norm, then repeat this update for a few
+        rounds, with fixed factors $a$, $b$ and $c$:
 
         $$X \leftarrow aX + b\,XX^TX + c\,(XX^T)^2X$$
 
@@ -55,28 +55,28 @@ def muon_levels_a_gradient_with_products() -> None:
         "The polynomial, applied to each singular value, predicts the result."  # @hide
     spread = (level.max() / level.min()).item()  # @inspect spread as times
     assert round(spread, 1) == 1.7, \
-        "After five rounds, it is only 1.7 times the smallest."
+        "After five rounds, the largest is only 1.7 times the smallest."
     one = torch.eye(32)  # @hide
     pair = g / g.norm(), newton_schulz(g)  # @hide
     before, after = (error_of(x @ x.T, one) for x in pair)  # @hide
     assert round(before, 2) == 0.97, "Before, the matmul of the matrix with its transpose is far from the identity."  # @hide
     assert round(after, 2) == 0.34, "Afterwards, it is nearer."  # @hide
-    note("PyTorch has Muon as well. What it keeps is one number for each parameter:")
+    note("PyTorch has Muon as well. It keeps one value for each parameter:")
     p = nn.Parameter(torch.zeros(32, 32))
     optimizer = torch.optim.Muon([p], lr=1.0, weight_decay=0.0)  # @unnoticed: 0.0, weight_decay= dropped: zeros do not decay
     p.grad = g.clone()
     optimizer.step()
     gap = error_of(-p.detach(), newton_schulz(g))  # @hide
     assert round(gap, 1) == 0.0, \
-        "PyTorch's update is ours, but for the rounding of bfloat16."  # @zero: another way to the same  # @hide
+        "PyTorch's update agrees with ours, up to the rounding of bfloat16."  # @zero: another way to the same  # @hide
     copies = state_bytes(optimizer) / p.nbytes  # @inspect copies
-    assert copies == 1.0, "Muon keeps one number per parameter; Adam keeps two."
+    assert copies == 1.0, "Muon keeps one value per parameter; Adam keeps two."
     x = torch.zeros(2, 2)  # @hide  # @unnoticed: 2: any size
     x[0, 0] = 0.1  # @hide
     gram = x @ x.T  # @hide
     question(rf"""
-        The factors are $a$ = `{a}`, $b$ = `{b}` and $c$ = `{c}`. What does one round make of a
-        singular value of `0.1`?
+        The factors are $a$ = `{a}`, $b$ = `{b}` and $c$ = `{c}`. What does one round turn a
+        singular value of `0.1` into?
     """, answer=round(a * 0.1 + b * 0.1**3 + c * 0.1**5, 4),
         wrong={
             "The third and fifth powers are missing.": a * 0.1,

@@ -24,10 +24,10 @@ Rule = Callable[[Tensor, Tensor, State], Tensor]  # parameter, gradient, state: 
 def optimizers() -> None:
     """Optimizers."""
     note(r"""
-        Every optimizer in this part fits in a few lines. What sets them apart is what they remember
-        about past gradients, a number or two for every parameter. The usual one-line summaries get
-        that memory wrong: they say *average* where the code keeps a sum, and leave out the
-        correction that decides the first steps.
+        Every optimizer in this part fits in a few lines. They differ in what they remember about
+        past gradients, one or two values for every parameter. The usual one-line summaries get that
+        memory wrong: they say *average* where the code keeps a sum, and leave out the correction
+        that determines the first steps.
     """)
     plain_sgd_remembers_nothing()
     momentum_is_a_decayed_sum()
@@ -40,7 +40,7 @@ def optimizers() -> None:
 
 
 class Descent:
-    """An optimizer that subtracts from each parameter what a rule makes of its gradient."""
+    """An optimizer that applies a rule to each gradient and subtracts the result from the parameter."""
 
     def __init__(self, parameters: Iterable[Tensor], rule: Rule) -> None:
         self.parameters, self.rule = list(parameters), rule
@@ -56,7 +56,7 @@ class Descent:
 def walk(
     kind: Callable[..., Any], gradients: Tensor, **settings: Any
 ) -> Tensor:
-    """The values of parameters that start at one, and after each step of an optimizer with the given gradients, (step, parameter)."""
+    """The values of parameters, (step, parameter): at the start, where all are one, and after each step of an optimizer with the given gradients."""
     p = torch.ones_like(gradients[0]).requires_grad_()
     optimizer = kind([p], **settings)
     places = [p.detach().clone()]
@@ -92,9 +92,9 @@ def plain_sgd_remembers_nothing() -> None:
         kept for the next step, so SGD needs no memory of its own.
 
         `Descent` is an optimizer written for this book, with `sgd` as its rule. `walk` starts `5`
-        parameters at one, gives the optimizer `20` random gradients of `5` elements in turn, and
-        returns all values on the way: the start and `20` steps, so `21` rows. Compare it with
-        PyTorch's:
+        parameters at one, gives the optimizer `20` random gradients of `5` elements, one after
+        another, and returns all values on the way: the start and `20` steps, so `21` rows. Compare
+        the result with PyTorch's SGD:
     """)
     gradients = torch.randn(20, 5, dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: any format
     ours = walk(Descent, gradients, rule=sgd(lr=0.1))  # @inspect ours
@@ -104,7 +104,7 @@ def plain_sgd_remembers_nothing() -> None:
         "Our SGD and PyTorch's take the same 20 steps."
     question(r"""
         A parameter starts at `1`. SGD with a learning rate of `0.5` gets the gradients `2`, `-1`
-        and `0.5` in turn. Where does the parameter end?
+        and `0.5`, one after another. Where does the parameter end up?
     """, answer=walk(torch.optim.SGD, torch.tensor([[2.0], [-1.0], [0.5]]), lr=0.5)[-1].item(),
         wrong={
             "The step is subtracted, not added.": 1.75,
@@ -130,7 +130,7 @@ def momentum(lr: float, beta: float = 0.9) -> Rule:  # @show
 
 
 def down_a_bowl(rate: float, momentum: float) -> Tensor:  # @stepover
-    """The places of thirty SGD steps from (1, 1) in the bowl (x² + 10 y²) / 2."""
+    """The positions of thirty SGD steps from (1, 1) in the bowl (x² + 10 y²) / 2."""
     p = torch.ones(2, dtype=torch.float64).requires_grad_()
     optimizer = torch.optim.SGD([p], lr=rate, momentum=momentum)
     places = [p.detach().clone()]
@@ -142,7 +142,7 @@ def down_a_bowl(rate: float, momentum: float) -> Tensor:  # @stepover
 
 
 def bowl_places(rate: float, momentum: float) -> list[Any]:  # @stepover
-    """The places of some steps of SGD in the bowl, to six decimals."""
+    """The positions of some steps of SGD in the bowl, to six decimals."""
     places = down_a_bowl(rate, momentum)[[1, 2, 3, 5, 10, 20, 30]]
     return [[round(x, 6) for x in place] for place in places.tolist()]
 
@@ -169,7 +169,7 @@ def momentum_is_a_decayed_sum() -> None:
         With $\beta$ = `0.9` that is `10` times the gradient. So while gradients keep their
         direction, momentum takes steps as long as those of plain SGD with `10` times the learning
         rate. `walk` starts a parameter at one and takes `200` steps with our `momentum`, and
-        `lengths_of` gives the length of each, rounded to `2` decimals:
+        `lengths_of` gives the length of each step, rounded to `2` decimals:
     """)
     ones = torch.ones(200, 1, dtype=torch.float64)  # @unnoticed: 200 -> 201, 200 -> 400, dtype= dropped, float64: long enough, exact enough
     places = walk(Descent, ones, rule=momentum(lr=1))
@@ -184,7 +184,7 @@ def momentum_is_a_decayed_sum() -> None:
     assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
     assert torch.allclose(ours, theirs), \
         "With random gradients, our momentum and PyTorch's take the same 20 steps."  # @hide
-    note("Where gradients change direction from step to step, they cancel in the sum. The picture has both directions:")
+    note("Where gradients change direction from step to step, they cancel in the sum. The picture shows both cases:")
     straight = down_a_bowl(0.04, 0.0)  # @hide
     assert torch.allclose(straight[-1], (1 - 0.04 * CURVES) ** 30), \
         "Without momentum, a step leaves 1 minus rate times curvature."  # @hide
@@ -193,16 +193,16 @@ def momentum_is_a_decayed_sum() -> None:
         "momentum": [0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98],
     }, at={"rate": 0.04, "momentum": 0.9}, module="pictures/path.js",
         still=plot_path(down_a_bowl(0.04, 0.9).tolist(), CURVES.tolist()),
-        do="Raise the rate without momentum until the path leaves the bowl. Then add momentum: which rates can it take now?",
+        do="Raise the rate without momentum until the path leaves the bowl. Then add momentum: how high can the rate be now?",
         see=rf"""
             Without momentum the path jumps across the steep axis and leaves the bowl above a rate
-            of {2 / CURVES.max():.1f}. With momentum it takes nearly twice that rate, and moves
-            along the flat axis much sooner; with too much it swings past the lowest point again and
-            again.
+            of {2 / CURVES.max():.1f}. With momentum it tolerates nearly twice that rate, and moves
+            along the flat axis much sooner; with too much momentum it swings past the lowest point
+            again and again.
         """, caption=rf"""
-            Thirty steps of SGD in a bowl, a dot for each. Each line joins points of equal loss. The
-            loss curves {CURVES[1] / CURVES[0]:.0f} times as strongly along the vertical axis. The
-            cross is the lowest point.
+            Thirty steps of SGD in a bowl, one dot per step. Each line joins points of equal loss.
+            The loss curves {CURVES[1] / CURVES[0]:.0f} times as strongly along the vertical axis.
+            The cross is the lowest point.
         """, alt=r"""
             Oval level lines around a cross, and a path that swings across them and past the cross
             before it comes near.
@@ -211,7 +211,7 @@ def momentum_is_a_decayed_sum() -> None:
     damped = walk(torch.optim.SGD, ones, **settings)  # @hide
     averaged = lengths_of(damped, 6)  # @hide
     assert set(averaged) == {1.0}, \
-        "With dampening, it would be an average of ones."  # @hide
+        "With dampening, the sum would be an average of ones."  # @hide
     misbelief("Momentum is SGD with an exponential average of the gradients.", rf"""
         PyTorch keeps a sum, not an average. If the gradient is always one, an average stays at one.
         The sum grows, and the steps get {lengths[-1]:.0f} times as long.
@@ -248,11 +248,11 @@ def adagrad(lr: float, eps: float = 1e-10) -> Rule:
 def adagrad_divides_by_the_root_of_a_sum() -> None:
     """AdaGrad's steps shrink with every gradient that a parameter has seen; RMSProp's do not."""
     note(r"""
-        Some parameters see large gradients at every step, others hardly any. One learning rate does
+        Some parameters get large gradients at every step, others hardly any. One learning rate does
         not suit both. *AdaGrad* gives each parameter a learning rate of its own [@duchi2011]: it
-        remembers the sum $s$ of the squares of all gradients $g$ so far, and divides by its root.
-        *RMSProp* keeps an average instead, in which old squares fade by a factor $\alpha$, usually
-        `0.99` [@rmsprop]:
+        remembers the sum $s$ of the squares of all gradients $g$ so far, and divides by the root of
+        $s$. *RMSProp* keeps an average instead, in which old squares fade by a factor $\alpha$,
+        usually `0.99` [@rmsprop]:
 
         $$s \leftarrow s + g^2 \qquad\text{or}\qquad s \leftarrow \alpha\,s + (1-\alpha)\,g^2$$
 
@@ -262,9 +262,9 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
         always be `1` and the learning rate `1`. After four gradients AdaGrad's sum is
         `1 + 1 + 1 + 1 = 4`, so the fourth step has the length `1 / sqrt(4) = 1/2`. RMSProp's
         average begins at zero: it is `0.01` after one gradient, so the first step has the length
-        $1/\sqrt{0.01}$, which is `10`. Then the average comes nearer to `1`, and the steps stay at
-        the learning rate. `walk` takes `1000` steps with PyTorch's optimizers, and `lengths_of`
-        gives the length of each:
+        $1/\sqrt{0.01}$, which is `10`. Then the average approaches `1`, and the step length
+        approaches the learning rate. `walk` takes `1000` steps with PyTorch's optimizers, and
+        `lengths_of` gives the length of each step:
     """)
     ones = torch.ones(1000, 1, dtype=torch.float64)  # @unnoticed: 1000, dtype= dropped, float64: long enough for the average to settle
     lengths = lengths_of(walk(torch.optim.Adagrad, ones, lr=1), 3)  # @inspect lengths  # @unnoticed: 3: more digits are as exact
@@ -273,7 +273,7 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
         "AdaGrad's steps 1, 4 and 100 have lengths 1, 1/2 and 1/10."
     faded = lengths_of(walk(torch.optim.RMSprop, ones, lr=1), 2)  # @inspect faded
     assert (faded[0], faded[-1]) == (10.0, 1.0), \
-        "RMSProp's first step has length 10, its last that of the learning rate."
+        "RMSProp's first step has length 10, and its last is as long as the learning rate."
     misbelief("AdaGrad averages the squared gradients.", rf"""
         It adds them up. An average of ones would stay at `1`, and so would the steps. The sum
         grows, so the hundredth step has a length of only {lengths[99]}.
@@ -289,30 +289,32 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
     sparse = torch.ones(25, 2, dtype=torch.float64)  # @hide
     sparse[:-1, 1] = 0  # @hide
     final = lengths_of(walk(torch.optim.Adagrad, sparse, lr=1)[-2:], 3)  # @hide
-    assert final == [0.2, 1.0], "The last step is 1/5 long for the first parameter, 1 for the second."  # @hide
+    assert final == [0.2, 1.0], "The last step has length 1/5 for the first parameter, and 1 for the second."  # @hide
     eps = signature(torch.optim.Adagrad).parameters["eps"].default  # @hide
     g = torch.tensor([1.0, 1e-2, 1e-3, 1e-4], dtype=torch.float64)  # @hide
     outside = lengths_of(walk(torch.optim.Adagrad, g[None], lr=0.01), 6)  # @hide
     assert outside == [0.01, 0.01, 0.01, 0.01], \
-        "Beside the root, the constant changes none of the four steps."  # @hide
+        "Outside the root, the constant changes none of the four steps."  # @hide
     inside = [round(step, 6) for step in (0.01 * g / (g**2 + 1e-5).sqrt()).tolist()]  # @hide
     assert inside == [0.01, 0.009535, 0.003015, 0.000316], \
-        "Under the root, it makes the step of the smallest gradient 30 times shorter."  # @hide
+        "Under the root, the constant makes the step of the smallest gradient 30 times shorter."  # @hide
     border = math.sqrt(1e-5)  # @hide
     assert round(border, 5) == 0.00316, "A gradient of 0.00316 has a square as large as the constant."  # @hide
     misbelief("AdaGrad divides by `sqrt(sum + 1e-5)`.", rf"""
-        PyTorch divides by `sqrt(sum) + {eps}`. With the constant of the box under the root, a
-        gradient far below {border:.3f}, whose square is as large as the constant, would take a
-        shorter step: for `1e-4` the first would be {inside[3]} long instead of {outside[3]}.
+        PyTorch divides by `sqrt(sum) + {eps}`. The constant in the box is under the root, and as
+        large as the square of a gradient of {border:.3f}. So a gradient far below that would give a
+        shorter step: for `1e-4` the first step would have the length {inside[3]} instead of
+        {outside[3]}.
     """)
     question(r"""
         A parameter belongs to a rare word: its gradient is zero in `24` steps and `1` in the
-        `25`th. Another has a gradient of `1` in every step. Under AdaGrad at a learning rate of
-        `1`, how long is step `25` of the rare one, and how long that of the other?
+        `25`th. Another parameter has a gradient of `1` in every step. With AdaGrad at a learning
+        rate of `1`, how long is step `25` of the first parameter, and how long is step `25` of the
+        other?
     """, answer=[final[1], final[0]],
         check=[1 / math.sqrt(1), 1 / math.sqrt(25)], why=r"""
-            The sum of the rare parameter is `1`, that of the other `25`. So the rare one still
-            takes a step of the whole learning rate, and the other a fifth of it.
+            The sum is `1` for the first parameter and `25` for the other. So the first still takes
+            a step of the full learning rate, the other only a fifth of it.
         """)
 
 
@@ -364,18 +366,19 @@ def adam_corrects_for_its_start() -> None:
 
         By hand, with a gradient of `7` and the usual $\beta_1$ = `0.9` and $\beta_2$ = `0.999`.
         Both averages begin at zero. After one step $m$ is `0.1 * 7 = 0.7`, and $v$ is
-        `0.001 * 7**2 = 0.049`. Both are too small, because only the share $1-\beta$ of the
-        gradient, or of its square, has come in. With the same gradient in every step, it is
-        $1-\beta^t$ after $t$. So Adam divides each average by $1-\beta^t$ [@kingma2015]:
+        `0.001 * 7**2 = 0.049`. Both are too small, because each average contains only the share
+        $1-\beta$ of the gradient, or of its square. If the gradient is the same in every step, this
+        share is $1-\beta^t$ after $t$ steps. So Adam divides each average by
+        $1-\beta^t$ [@kingma2015]:
 
         $$p \leftarrow p - \eta\,\frac{m/(1-\beta_1^t)}{\sqrt{v/(1-\beta_2^t)}+\epsilon}$$
 
         In the first step $m$ becomes `0.7 / 0.1 = 7`, $v$ becomes `0.049 / 0.001 = 49`, and its
-        root is `7`. So the step is `7 / 7 = 1` times the learning rate $\eta$: the gradient has
-        cancelled. ($\epsilon$ is a tiny number, so that nothing is divided by zero.)
+        root is `7`. So the step is `7 / 7 = 1` times the learning rate $\eta$: the gradient
+        cancels. ($\epsilon$ is a tiny number that prevents division by zero.)
 
-        `walk` takes `20` steps with five weights, from random gradients, with our Adam and with
-        PyTorch's, at a learning rate of `0.1`:
+        `walk` takes `20` steps with five weights and random gradients, once with our Adam and once
+        with PyTorch's, at a learning rate of `0.1`:
     """)
     gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=adam(lr=0.1))  # @inspect ours
@@ -403,7 +406,7 @@ def adam_corrects_for_its_start() -> None:
         "Without the correction, the first step is 3.162 times as long."
     misbelief("Adam is RMSProp plus momentum.", rf"""
         That leaves out the correction: neither momentum nor RMSProp (which divides the gradient by
-        the root of $v$) divides by $1 - \beta^t$. Without that the first step would be
+        the root of $v$) divides by $1 - \beta^t$. Without the correction, the first step would be
         {uncorrected[0]} times as long.
     """)
     question(r"""
@@ -435,10 +438,10 @@ def adamw_decays_weights_outside_the_root() -> None:
     """AdamW shrinks the weights directly; in Adam the same setting does something else."""
     note(r"""
         *Weight decay* pulls every weight a little towards zero in each step. In PyTorch both Adam
-        and AdamW have a setting `weight_decay`. With the same number, Adam can shrink a weight far
+        and AdamW have a setting `weight_decay`. With the same value, Adam can shrink a weight far
         faster. Why? They apply the decay at different points:
 
-        - AdamW subtracts `lr * weight_decay` times the weight, beside
+        - AdamW subtracts `lr * weight_decay` times the weight, in addition to
           [Adam's step](#adam_corrects_for_its_start) [@loshchilov2019].
         - Adam adds `weight_decay` times the weight to the *gradient*. Then it divides the gradient
           by the gradient's usual size, as it always does.
@@ -460,19 +463,19 @@ def adamw_decays_weights_outside_the_root() -> None:
     assert weights == [0.999, 0.9], \
         "One step takes the weight to 0.999 with AdamW, and to 0.9 with Adam."
     note(r"""
-        AdamW subtracted `0.1 * 0.01 = 0.001`. For Adam the decay was all the gradient there was.
-        Divided by its own size it is `1`, however weak the decay, so Adam took a step of a whole
-        learning rate, `0.1`.
+        AdamW subtracted `0.1 * 0.01 = 0.001`. For Adam the decay was the only gradient. Divided by
+        its own size it is `1`, however weak the decay, so Adam took a step of the full learning
+        rate, `0.1`.
     """)
     question(r"""
-        Now the learning rate is `0.01` and the decay `0.1`. Where does one step take a weight of
-        `1` without any other gradient, first with AdamW, then with Adam?
+        Now the learning rate is `0.01` and the decay `0.1`. A weight of `1` gets no gradient apart
+        from the decay. What is the weight after one step, first with AdamW, then with Adam?
     """, answer=[
         round(walk(kind, nothing, lr=0.01, weight_decay=0.1)[-1].item(), 4)
         for kind in (torch.optim.AdamW, torch.optim.Adam)
     ],
         check=[1 - 0.01 * 0.1, 1 - 0.01], why=r"""
-            AdamW subtracts learning rate times decay, `0.01 * 0.1 = 0.001`. Adam subtracts a whole
+            AdamW subtracts learning rate times decay, `0.01 * 0.1 = 0.001`. Adam subtracts the full
             learning rate, `0.01`, because it divides the decay by its own size.
         """)
 
@@ -499,9 +502,9 @@ def gradients_add_up_until_they_are_cleared() -> None:
     """Without `zero_grad` every step adds all earlier gradients again."""
     note(r"""
         A training step is four calls: compute the loss, `backward()`, `step()`, `zero_grad()`. Why
-        the last one? Because `backward` *adds* a new gradient to the one that is there. Take
-        `w @ x`, the sum of weights times inputs. Its gradient for `w` is `x`. Call `backward` for
-        it twice:
+        the last one? Because `backward` *adds* a new gradient to the one that is already there.
+        Take `w @ x`, the sum of weights times inputs. Its gradient with respect to `w` is `x`. Call
+        `backward` for it twice:
     """)
     w = torch.ones(3, requires_grad=True)
     x = torch.tensor([1.0, 2.0, 3.0])
@@ -514,9 +517,10 @@ def gradients_add_up_until_they_are_cleared() -> None:
         "The first gradient is x, and the second pass doubles it."
     note(r"""
         So without `zero_grad` each step moves along the sum of all gradients so far. What does that
-        do to training? `losses` trains `16` weights for `200` steps and returns the loss of each.
-        Inputs are random, and each target is a fixed sum of inputs times weights. Compare two runs
-        from the same start, on the same data, one with `zero_grad` and one without:
+        do to training? `losses` trains `16` weights for `200` steps and returns the loss of each
+        step. Inputs are random, and each target is a weighted sum of the inputs, with fixed
+        weights. Compare two runs from the same start, on the same data, one with `zero_grad` and
+        one without:
     """)
     cleared, piled = losses(clear=True), losses(clear=False)
     start, learned, worse = cleared[0], cleared[-1], piled[-1]  # @measure start, learned, worse
@@ -540,10 +544,10 @@ def gradients_add_up_until_they_are_cleared() -> None:
     assert default is True, "Dropping gradients is PyTorch's default as well."  # @hide
     misbelief("`zero_grad` is optional; it only saves memory.", rf"""
         It keeps old gradients out of the next step. Without it the loss above went from {start:.0f}
-        to {worse:.0f}, with it to {learned:.2g}.
+        to {worse:.0f}; with it, to {learned:.2g}.
     """)
     misbelief("The optimizer goes through the layers, and each layer has its accumulators.", rf"""
-        The optimizer gets a list of tensors and keeps a state for each. Of a model with two hidden
+        The optimizer gets a list of tensors and keeps a state for each. For a model with two hidden
         layers and an output layer it gets one list of {groups[0]} tensors, and cannot tell which
         layer a tensor belongs to.
     """)
@@ -552,8 +556,8 @@ def gradients_add_up_until_they_are_cleared() -> None:
         p.backward()
         torch.optim.SGD([p], lr=0.1).step()
     question(r"""
-        A weight of `1` has a gradient of `1` in every step, and the learning rate is `0.1`. Where
-        is the weight after `3` steps of SGD without `zero_grad`?
+        A weight of `1` has a gradient of `1` in every step, and the learning rate is `0.1`. What is
+        the weight after `3` steps of SGD without `zero_grad`?
     """, answer=round(p.item(), 3),
         wrong={
             "That is with zero_grad: without it the gradients add up.": 0.7,
@@ -569,7 +573,7 @@ def optimizers_differ_in_what_they_remember() -> None:
     """An optimizer remembers nothing, one tensor, or two for each parameter."""
     note(r"""
         An optimizer remembers something about past gradients, its *state*. How much memory does
-        that take? Take a step with each of SGD, momentum, AdaGrad, RMSProp, Adam and AdamW. `kept`
+        that need? Take a step with each of SGD, momentum, AdaGrad, RMSProp, Adam and AdamW. `kept`
         divides the bytes of the state by the bytes of the parameters:
     """)
 
@@ -584,23 +588,23 @@ def optimizers_differ_in_what_they_remember() -> None:
     assert list(copies.values()) == [0, 1, 1, 1, 2, 2], \
         "SGD keeps nothing, Adam and AdamW two values for each parameter, the others one."
     misbelief("The optimizer's state is as large as the model.", r"""
-        That holds only for optimizers that remember one number for each parameter. Plain SGD
+        That holds only for optimizers that remember one value for each parameter. Plain SGD
         remembers none, and Adam and AdamW remember two: their state is twice as large as the model.
     """)
     each = [4 + 4 + 4 * n for n in copies.values()]  # @inspect each as B
     assert each == [8, 12, 12, 12, 16, 16], \
-        "With parameter and gradient, SGD takes 8 bytes per parameter, Adam and AdamW 16, the others 12."
+        "With parameter and gradient, SGD needs 8 bytes per parameter, Adam and AdamW 16, the others 12."
     question(r"""
         A run with `5` billion `float32` parameters changes from Adam to momentum. How many bytes
         does that free?
     """, answer=5 * 10**9 * int(each[4] - each[1]),
         wrong={
             "One of the two moments stays.": 4 * 10**10,
-            "That counts a byte for each number.": 5 * 10**9,
+            "That counts one byte for each value.": 5 * 10**9,
         },
         check=5 * 10**9 * 4,
         hint="How many values per parameter does each of the two remember?",
         why=r"""
-            Adam remembers two values for each parameter and momentum one, so one number of `4`
-            bytes is freed for each. Parameter and gradient stay.
+            Adam remembers two values for each parameter and momentum one, so one value of `4` bytes
+            is freed for each parameter. Parameter and gradient stay.
         """, unit="B")

@@ -19,7 +19,7 @@ def parameters() -> None:
         Before training, the weights of a model are random numbers. How large should they be? If
         they are too large, the outputs grow from layer to layer, and the gradients with them. The
         answer comes from counting the terms of a sum. This part also shows what makes a tensor a
-        parameter, and what happens to parameters that are moved.
+        parameter, and what happens when parameters are moved to another device.
     """)
     a_parameter_is_a_tensor_that_is_registered()
     dividing_by_the_root_keeps_the_scale()
@@ -35,8 +35,8 @@ def a_parameter_is_a_tensor_that_is_registered() -> None:
     note(r"""
         What makes a tensor a parameter of a model, one that is trained and saved? It has to be
         wrapped in `nn.Parameter`. A *module*, PyTorch's word for a part of a model, keeps a list of
-        its parameters, and this list is what one hands to an optimizer. A plain tensor in the same
-        module is not on the list: it is neither trained nor saved nor moved, and no error says so:
+        its parameters, and this list is handed to the optimizer. A plain tensor in the same module
+        is not on the list: it is not trained, saved or moved, and no error says so:
     """)
     module = nn.Module()
     w = module.learned = nn.Parameter(torch.randn(4, 2))  # @unnoticed: 4, 2, arguments swapped: any shape
@@ -44,13 +44,13 @@ def a_parameter_is_a_tensor_that_is_registered() -> None:
     kinds = type(w), type(w.data)  # @hide
     assert kinds == (nn.Parameter, Tensor), "The data of a parameter are a plain tensor."  # @hide
     names = [name for name, _ in module.named_parameters()]  # @inspect names
-    assert names == ["learned"], "The module's list has the parameter alone."
+    assert names == ["learned"], "The module's list has only the parameter."
     assert list(module.state_dict()) == ["learned"], \
-        "The module saves the parameter alone."
+        "The module saves only the parameter."
     note(r"""
-        `to(device)` moves a module *itself*: it replaces the parameters inside. Of a tensor it
+        `to(device)` moves a module *itself*: it replaces the parameters inside it. For a tensor it
         returns a copy on the other device, so write `x = x.to(device)`. The device `meta`, where a
-        tensor has a shape and no data, shows it without a GPU:
+        tensor has a shape but no data, shows this without a GPU:
     """)
     x = torch.randn(4)  # @unnoticed: 4: any size
     moved, copy = module.to("meta"), x.to("meta")
@@ -59,7 +59,7 @@ def a_parameter_is_a_tensor_that_is_registered() -> None:
     assert devices == ("meta", "cpu"), \
         "The parameter has moved, the plain tensor has not."
     assert (copy is x, x.device.type) == (False, "cpu"), \
-        "Of the tensor there is a copy, and x is still on the CPU."
+        "For the tensor, to() returns a copy, and x is still on the CPU."
     model = Stack(width=64, layers=2)  # @hide
     total = sum(p.numel() for p in model.parameters())  # @hide
     assert total == 2 * 64**2 + 64 == 8256, "The model has 8256 parameters."  # @hide
@@ -71,7 +71,7 @@ def a_parameter_is_a_tensor_that_is_registered() -> None:
     assert torch.equal(rows @ single, deep), "One matrix gives the same outputs as the three layers."  # @hide
     question(r"""
         A module has three tensors: a parameter of `3 × 5` elements, a plain tensor of `5` elements
-        that asks for a gradient, and a parameter of `7`. How many elements does an optimizer train?
+        that requires a gradient, and a parameter of `7`. How many elements does an optimizer train?
     """, answer=sum(
         p.numel() for p in nn.ParameterList([torch.ones(3, 5), torch.ones(7)]).parameters()
     ),
@@ -95,8 +95,8 @@ def dividing_by_the_root_keeps_the_scale() -> None:
     """Weights divided by the root of the number of inputs keep outputs as large as inputs."""
     note(r"""
         Before training, the weights of a layer are random numbers. How large should they be? An
-        output is a sum with one term for each input, input times weight. If many terms are added,
-        the sum is large, and the next layer makes it larger still.
+        output is a sum with one term for each input: the input times its weight. If many terms are
+        added, the sum is large, and the next layer makes it larger still.
 
         First by hand. Let `4` inputs and `4` weights each be `1` or `-1`. Each term is then `1` or
         `-1`, and the output is a sum of four of them. The terms partly cancel: of the `2**4 = 16`
@@ -110,10 +110,10 @@ def dividing_by_the_root_keeps_the_scale() -> None:
     assert mean_square == 4, \
         "Over all rows of four signs, the mean squared sum is 4."
     note(r"""
-        For $n$ terms the mean squared sum is $n$. Square the sum: that gives the squares of the
-        terms, and products of two different terms. The terms are independent, and each is positive
-        as often as negative. So these products are positive as often as negative as well, and
-        cancel on average. Only the $n$ squares remain, each `1` on average.
+        For $n$ terms the mean squared sum is $n$. Squaring the sum gives the squares of the terms,
+        and products of two different terms. The terms are independent, and each is positive as
+        often as negative. So these products are also positive as often as negative, and cancel on
+        average. Only the $n$ squares remain, each `1` on average.
 
         The *variance* of numbers with mean zero is the mean of their squares, and the *standard
         deviation* is its root. So inputs and weights of variance `1` give outputs of variance $n$,
@@ -161,12 +161,12 @@ def dividing_by_the_root_keeps_the_scale() -> None:
         "About two thirds of the outputs lie between -1 and 1."  # @hide
     misbelief("After scaling, each element of the output is constant.", rf"""
         No, the elements are as random as before: {inside:.0%} of them lie between `-1` and `1`, the
-        others do not. What is the same for any width is their standard deviation.
+        others do not. Only their standard deviation is the same for any width.
     """)
     question(r"""
         A script draws all weights of a model with a standard deviation of `0.02`. Which of its
         layers make outputs larger than inputs: those with more or those with fewer inputs, and from
-        what number on?
+        what number of inputs on?
     """, answer=round(1 / 0.02**2),
         wrong={
             "That is the root of the number of inputs.": 50,
@@ -184,24 +184,24 @@ def xavier_agrees_for_square_layers_only() -> None:
     """Xavier's rule is a compromise between outputs and gradients; for a square layer it is LeCun's."""
     note(r"""
         Outputs should be about as large as inputs, so that values neither grow nor fade from layer
-        to layer. In the backward pass the same should hold for gradients. Can the first random
-        weights of a layer do both?
+        to layer. In the backward pass the same should hold for gradients. Can the initial weights
+        of a layer do both?
 
-        Assume that all values are independent with mean zero. Inputs have variance `1`, as do the
-        gradients that arrive at the outputs. Weights have variance $v$. For such values, variances
+        Assume that all values are independent with mean zero. Inputs, and the gradients that arrive
+        at the outputs, have variance `1`. Weights have variance $v$. For such values, variances
         multiply in a product and [add up in a sum](#dividing_by_the_root_keeps_the_scale).
 
         By hand, with `3` inputs and `1` output:
 
-        - *Forward.* The output adds up `3` products, input times weight, each of variance
+        - *Forward.* The output is a sum of `3` products, input times weight, each of variance
           $1 \cdot v$. So it has variance $3v$, which is `1` if $v = 1/3$. With $n_\mathrm{in}$
           inputs, $v = 1/n_\mathrm{in}$ is *LeCun's rule* [@lecun1998].
-        - *Backward.* The gradient of an input adds up, over the outputs, the output's gradient
-          times the weight between the two. With `1` output that is one product, of variance
-          $1 \cdot v$, which is `1` if $v = 1$. With $n_\mathrm{out}$ outputs, gradients need
-          $v = 1/n_\mathrm{out}$.
+        - *Backward.* The gradient of an input is a sum over the outputs: each term is the output's
+          gradient times the weight between the two. With `1` output that is one product, of
+          variance $1 \cdot v$, which is `1` if $v = 1$. With $n_\mathrm{out}$ outputs, gradients
+          need $v = 1/n_\mathrm{out}$.
 
-        Unless the layer is square, no $v$ does both. *Xavier's rule* [@glorot2010] takes `1` over
+        Unless the layer is square, no $v$ does both. *Xavier's rule* [@glorot2010] uses `1` over
         the mean of the two sizes:
 
         $$v = \frac{2}{n_\mathrm{in} + n_\mathrm{out}}$$
@@ -210,8 +210,8 @@ def xavier_agrees_for_square_layers_only() -> None:
         products of variance $v$, and gradients `1 / 2`. If $n_\mathrm{in} = n_\mathrm{out}$, the
         rule is $v = 1/n_\mathrm{in}$, LeCun's rule.
 
-        `measure` draws a larger layer of the same ratio, with weights of variance `v`. It returns
-        the variances of outputs and of the inputs' gradients:
+        `measure` draws a larger layer with the same ratio, and with weights of variance `v`. It
+        returns the variances of outputs and of the inputs' gradients:
     """)
     n_in, n_out = 3000, 1000
 
@@ -223,9 +223,9 @@ def xavier_agrees_for_square_layers_only() -> None:
 
     lecun, xavier = measure(1 / n_in), measure(2 / (n_in + n_out))
     assert torch.allclose(lecun, torch.tensor([1, 1 / 3]), rtol=0.03), \
-        "By LeCun's rule, outputs keep variance 1, and gradients have 1/3, up to 3 %."
+        "With LeCun's rule, outputs keep variance 1, and gradients have 1/3, to within 3 %."
     assert torch.allclose(xavier, torch.tensor([3 / 2, 1 / 2]), rtol=0.03), \
-        "By Xavier's rule, outputs have variance 3/2, and gradients 1/2, up to 3 %."
+        "With Xavier's rule, outputs have variance 3/2, and gradients 1/2, to within 3 %."
     drawn = nn.init.xavier_normal_(torch.empty(32, 16384)).std().item() * math.sqrt(16384)  # @hide
     formula = math.sqrt(2 * 16384 / (16384 + 32))  # @hide
     assert round(formula, 5) == 1.41283, "For 16384 inputs and 32 outputs, the formulas differ by a factor of 1.41."  # @hide
@@ -233,22 +233,22 @@ def xavier_agrees_for_square_layers_only() -> None:
     misbelief("Scaling by one over the root of the inputs is Xavier initialization, up to a constant.",
         rf"""
             One over the root of the inputs is LeCun's standard deviation. Xavier's is this times
-            the root of $2\,n_\mathrm{{in}}/(n_\mathrm{{in}} + n_\mathrm{{out}})$, which is no
+            the root of $2\,n_\mathrm{{in}}/(n_\mathrm{{in}} + n_\mathrm{{out}})$, which is not a
             constant: it is one for a square layer, and {formula:.2f} for `16384` inputs and `32`
             outputs.
         """)
     default = nn.Linear(4096, 64).weight.detach() * math.sqrt(4096)  # @hide
     assert 0.57 < default.std().item() < 0.585, "PyTorch's nn.Linear draws weights smaller than LeCun's by the root of 3."  # @hide
     question(r"""
-        A layer has `100` inputs and `700` outputs, and its weights follow Xavier's rule. By which
-        factor does the variance change from inputs to outputs, and by which factor backward, from
-        the gradients of the outputs to those of the inputs? Give two numbers.
+        A layer has `100` inputs and `700` outputs, and its weights follow Xavier's rule. By what
+        factor does the variance change from inputs to outputs, and by what factor in the backward
+        pass, from the gradients of the outputs to the gradients of the inputs? Give two numbers.
     """, answer=[100 * 2 / (100 + 700), 700 * 2 / (100 + 700)],
         check=[0.25, 1.75],
-        hint="How many terms does an output add up, and how many a gradient of an input?",
+        hint="How many terms does an output add up, and how many does the gradient of an input?",
         why=r"""
             The rule gives $v = 2/800$. An output adds up `100` products, so its variance is a
-            quarter of the inputs'. A gradient of an input adds up `700`.
+            quarter of the inputs'. The gradient of an input adds up `700` products.
         """)
 
 
@@ -261,7 +261,7 @@ def unscaled_gradients_explode() -> None:
         [as large as inputs](#dividing_by_the_root_keeps_the_scale), $\sqrt{64}$. What does that do
         to a deep model? After $L$ layers the outputs have grown by $8^L$. `float32` ends just below
         $2^{128}$, and `8` is $2^3$, so it holds $128/3$, nearly `43`, factors of `8`.
-        `layers_until_infinity` counts the layers until an entry is infinite, in `25` runs:
+        `layers_until_infinity` counts the layers until an element is infinite, in `25` runs:
     """)
 
     def layers_until_infinity() -> int:
@@ -276,17 +276,18 @@ def unscaled_gradients_explode() -> None:
     assert 42.6 < powers < 42.7, \
         "From 1 to the largest float32 it takes 42.7 factors of 8."
     assert typical == 43, \
-        "In the middle run, an entry is infinite after 43 layers."
+        "In the median run, an element is infinite after 43 layers."
     note(r"""
         Gradients grow as well, and twice as fast. By hand, with one input and two layers of one
-        weight each: the input `1` becomes $a$, then $ab$. The loss is its square, $a^2 b^2$, so the
-        gradient of $a$ is $2ab^2$. With both weights `8` times as large, it is $8^3$ times as
-        large. In general the loss has the factor `8` twice for each layer, because it is a square,
-        and the derivative takes one away. With `10` layers `2 * 10 - 1 = 19` are left.
+        weight each: the input `1` becomes $a$, then $ab$. The loss is the square of the output,
+        $a^2 b^2$, so the gradient of $a$ is $2ab^2$. With both weights `8` times as large, it is
+        $8^3$ times as large. In general the loss has the factor `8` twice for each layer, because
+        it is a square, and the derivative takes one of these factors away. With `10` layers,
+        `2 * 10 - 1 = 19` are left.
 
-        `first_gradient` multiplies by `10` layers of width `64`, squares the result for a loss, and
-        returns how large the gradient of the first layer is. Compare unscaled weights with weights
-        divided by `8`:
+        `first_gradient` sends random rows through `10` layers of width `64`, takes the mean squared
+        output as the loss, and returns the norm of the first layer's gradient. Compare unscaled
+        weights with weights divided by `8`:
     """)
 
     x, stack = torch.randn(8, 64), torch.randn(10, 64, 64)  # @unnoticed: 8: any batch
@@ -319,12 +320,12 @@ def unscaled_gradients_explode() -> None:
 def relu_needs_larger_weights() -> None:
     """With ReLU, weights have to be larger by the root of two to keep the size of outputs."""
     note(r"""
-        *ReLU* between two layers sets negative numbers to zero. Does division of the weights by
+        *ReLU* between two layers sets negative numbers to zero. Does dividing the weights by
         [the root of the number of inputs](#dividing_by_the_root_keeps_the_scale) still keep outputs
         as large as inputs? No. About half of the values are negative, so each layer loses half of
         the *mean square*, the mean of all squared values. He's rule makes up for that by a factor
-        of $\sqrt{2}$ on the weights, because it doubles their squares [@he2015]. Send `64` random
-        rows through `4` layers with ReLU, by both rules:
+        of $\sqrt{2}$ on the weights, which doubles their squares [@he2015]. Send `64` random rows
+        through `4` layers with ReLU, with both rules:
     """)
     n = 512  # @unnoticed: 512: any width
     lecun = he = torch.randn(64, n)  # @unnoticed: 64: any batch
@@ -334,24 +335,24 @@ def relu_needs_larger_weights() -> None:
     left = lecun.square().mean().item()  # @inspect left
     kept = he.square().mean().item()  # @inspect kept
     assert round(math.log2(left)) == -4, \
-        "By LeCun's rule, the mean square is halved 4 times, to 1 / 16."
-    assert round(kept) == 1, "By He's rule, the mean square stays near 1."
+        "With LeCun's rule, the mean square is halved 4 times, to 1 / 16."
+    assert round(kept) == 1, "With He's rule, the mean square stays near 1."
     question(r"""
         `10` layers with ReLU have weights divided by the root of the number of inputs, without He's
-        factor. By how many times is the mean square smaller after them than before?
+        factor. How many times smaller is the mean square after these layers than before?
     """, answer=2**10,
         check=math.prod([2] * 10), unit="times",
         wrong={
             "That adds up the halvings instead of multiplying them.": 20,
         },
-        hint="What does each layer leave of the mean square?",
+        hint="What share of the mean square does each layer leave?",
         why="Each layer leaves half. After `10` layers that is `1 / 2**10`.")
 
 
 def truncated(
     bound: float, generator: torch.Generator | None = None
 ) -> Float[Tensor, "inner col"]:
-    """Weights of 16384 inputs and 64 outputs, of unit deviation, cut off at ± `bound`."""
+    """Weights for 16384 inputs and 64 outputs, cut off at ± `bound`, then divided by `std`."""
     n = 16384
     w, std = torch.empty(n, 64), n**-0.5
     nn.init.trunc_normal_(w, 0, std, -bound, bound, generator)
@@ -362,11 +363,12 @@ def truncated(
 def truncation_bounds_are_absolute() -> None:
     """The bounds of `trunc_normal_` are values, not multiples of the standard deviation."""
     note(r"""
-        Some scripts cut off large initial weights, *outliers*, by
-        `trunc_normal_(w, std=std, a=-3, b=3)`. That is meant to allow three standard deviations to
-        either side. But `a` and `b` are values. With `16384` inputs the standard deviation of the
-        weights is one over the root of that, `1 / 128`, so `3` is far away. `truncated` draws
-        weights with given bounds, and returns them as multiples of `std`:
+        Some scripts cut off large initial weights, *outliers*, with
+        `trunc_normal_(w, std=std, a=-3, b=3)`. That is meant to allow three standard deviations on
+        either side. But `a` and `b` are values, not multiples of `std`. With `16384` inputs the
+        standard deviation of the weights is one over the root of that number, `1 / 128`, so `3` is
+        far away. `truncated` draws weights with given bounds, and returns them as multiples of
+        `std`:
     """)
     std = 1 / math.sqrt(16384)
     assert 3 / std == 384.0, "The value 3 is 384 standard deviations."
@@ -388,8 +390,8 @@ def truncation_bounds_are_absolute() -> None:
         `a=-3 * std, b=3 * std`.
     """)
     figure(plot_truncation(absolute, relative), caption=rf"""
-        {absolute.numel():,} initial weights, in deviations. Bounds of `±3` leave both tails, bounds
-        of `±3·std` cut them off.
+        {absolute.numel():,} initial weights, in standard deviations. Bounds of `±3` leave both
+        tails; bounds of `±3·std` cut them off.
     """, alt=r"""
         Two bell curves that coincide in the middle. The one with bounds of plus and minus three
         runs on to beyond four on either side; the one with bounds of three deviations ends at
@@ -398,19 +400,19 @@ def truncation_bounds_are_absolute() -> None:
     wide = nn.init.trunc_normal_(torch.empty(10**6), mean=0, std=1, a=-2, b=2)  # @hide  # @unnoticed: 10 -> 11, 6: more draws come nearer
     density = math.exp(-2) / math.sqrt(2 * math.pi)  # @hide
     theory = math.sqrt(1 - 4 * density / math.erf(math.sqrt(2)))  # @hide
-    assert 0.8796 < theory < 0.8797, "In theory, a cut at two deviations leaves 0.88 of them."  # @hide
-    assert 0.997 < wide.std().item() / theory < 1.003, "The standard deviation is that of theory."  # @hide
+    assert 0.8796 < theory < 0.8797, "In theory, cutting at two deviations leaves a standard deviation of 0.88."  # @hide
+    assert 0.997 < wide.std().item() / theory < 1.003, "The standard deviation agrees with the theory."  # @hide
     outs = torch.randn(512, 16384) @ (relative / math.sqrt(16384))  # @hide  # @unnoticed: 512: any batch
     farthest, largest = outs.abs().max() / outs.std(), relative.abs().max()  # @hide
     assert farthest > largest, \
         "The largest output is farther out than any weight, in standard deviations."  # @hide
     question(r"""
         The weights of a layer with `400` inputs should have a standard deviation of `1` over the
-        root of `400` *before* they are cut off at two deviations. Which `b` does that need?
+        root of `400` *before* they are cut off at two deviations. What `b` does that need?
     """, answer=2 / math.sqrt(400),
         check=2 / 20,
         wrong={
             "b is a value, not a multiple of the standard deviation.": 2,
         },
         hint="How large is the standard deviation?",
-        why="The standard deviation is `1 / 20`, and `b` is a value: two of them.")
+        why="The standard deviation is `1 / 20`, and `b` is a value: two standard deviations.")

@@ -21,8 +21,8 @@ def the_bill_of_a_step() -> None:
     """The bill of a training step."""
     note(r"""
         A small model of square matrices is a good place to learn accounting, because every tensor
-        in it can be named. Its usual formula for memory comes out too low. Here each entry is
-        compared with a measurement.
+        in it can be named. The usual formula for its memory gives a result that is too low. Here
+        each term is compared with a measurement.
     """)
     parameters_follow_from_the_shapes()
     autograd_keeps_more_than_the_hidden_layers()
@@ -37,7 +37,7 @@ def the_bill_of_a_step() -> None:
 def parameters_follow_from_the_shapes() -> None:
     """The number of parameters follows from the shapes of the matrices."""
     note(r"""
-        This part adds up the memory of a training step, on a small model called `Stack`. How many
+        This part adds up the memory of a training step of a small model called `Stack`. How many
         parameters does it have? Its input is a row of $d$ elements; $d$ is the *width*. Then come
         $L$ hidden layers, each a matrix of $d \times d$ weights and nothing else. The *head*, the
         last layer, turns $d$ elements into a single output, with $d$ weights. Together that makes
@@ -46,17 +46,17 @@ def parameters_follow_from_the_shapes() -> None:
         P = L\,d^2 + d
         $$
 
-        parameters. With $d=4$ and $L=2$ that is `2 * 4**2 + 4 = 36`. PyTorch counts the same, and
-        also for width `64`:
+        parameters. With $d=4$ and $L=2$ that is `2 * 4**2 + 4 = 36`. PyTorch counts the same
+        number, and agrees with the formula for width `64` as well:
     """)
     counts = []
     for width, layers in ((4, 2), (64, 2)):
         model = Stack(width, layers)
         counts.append(sum(p.numel() for p in model.parameters()))  # @inspect counts
     assert counts[0] == 4 * 4 * 2 + 4 == 36, \
-        "Width 4 and 2 hidden layers make 36 parameters."
+        "Width 4 and 2 hidden layers give 36 parameters."
     assert counts[1] == 64 * 64 * 2 + 64 == 8256, \
-        "Width 64 and 2 hidden layers make 8256 parameters."
+        "Width 64 and 2 hidden layers give 8256 parameters."
     question("A `Stack` of width `10` has `410` parameters. How many hidden layers does it have?",
              answer=next(
                  n for n in range(99) if sum(p.numel() for p in Stack(10, n).parameters()) == 410
@@ -89,12 +89,12 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
         Bd\,(L+1) + 2B
         $$
 
-        elements. With a batch of `2`, width `4` and `2` hidden layers these are
+        elements. With a batch of `2`, width `4` and `2` hidden layers that is
         `2 * 4 * 3 + 2 * 2 = 28`.
 
         Measure it: `linear_batch` draws a batch, `mse_loss` is the loss, and `saved_bytes_of` adds
-        up the bytes that autograd keeps in addition to the weights, `4` for each element. Three
-        models, as (batch, width, hidden layers):
+        up the bytes that autograd keeps in addition to the weights, `4` for each element. Take
+        three models, each given as (batch, width, hidden layers):
     """)
 
     def kept(batch: int, width: int, layers: int) -> int:
@@ -104,7 +104,7 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
 
     sizes = (2, 4, 2), (8, 64, 2), (8, 64, 10)
     measured = [kept(*size) for size in sizes]  # @inspect measured
-    assert measured == [28, 1552, 5648], "For the three models, autograd keeps 28, 1552 and 5648 numbers."  # @hide
+    assert measured == [28, 1552, 5648], "For the three models, autograd keeps 28, 1552 and 5648 elements."  # @hide
     exact = [b * d * (n + 1) + 2 * b for b, d, n in sizes]  # @inspect exact
     assert measured == exact, "The formula gives the same three numbers."
     misbelief("The activations are batch times width times layers.", rf"""
@@ -117,11 +117,11 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
     """, answer=4 * kept(10, 3, 1),
         wrong={
             "Those are the hidden outputs alone.": 120,
-            "Those are numbers; each has four bytes.": 80,
+            "Those are elements; each has four bytes.": 80,
             "Prediction and target are missing.": 240,
         },
         check=4 * (10 * 3 * (1 + 1) + 2 * 10),
-        hint="How many layers are there with the head, and how many elements has the input of each?",
+        hint="How many layers are there with the head, and how many elements does the input of each have?",
         why=r"""
             Two layers have inputs of `10 * 3 = 30` elements each, and there are `10` predictions
             and `10` targets. `80` elements of `4` bytes are `320` bytes.
@@ -141,11 +141,11 @@ def without_gradients_two_outputs_are_alive() -> None:
     """Without gradients an output lives until the next layer has read it."""
     note(r"""
         A model that is only used and not trained has no backward pass. How much memory do the
-        outputs of its layers take then? In training autograd keeps all of them. Under
+        outputs of its layers need then? In training autograd keeps all of them. Under
         `torch.no_grad()` nothing is kept, and an output is freed as soon as the next layer has read
         it. `alive_at_once` runs a forward pass of hidden layers of width `64` and a head on `8`
-        rows. It returns the bytes of all outputs that exist at the fullest moment. An output of a
-        hidden layer needs `8 * 64 * 4` bytes, that of the head `8 * 4`. First with `16` hidden
+        rows. It returns the peak of the bytes of all outputs in memory. The output of a hidden
+        layer needs `8 * 64 * 4` bytes, the output of the head `8 * 4`. First take `16` hidden
         layers:
     """)
     one, head = 8 * 64 * 4, 8 * 4  # @inspect one as B, head as B
@@ -162,11 +162,11 @@ def without_gradients_two_outputs_are_alive() -> None:
         "After model.eval(), all outputs are still kept."
     misbelief("`model.eval()` turns gradients off.", rf"""
         It only tells layers such as dropout that this is not training. Autograd keeps {evaluated:,}
-        bytes, as before. Only `torch.no_grad()` or its like makes it stop.
+        bytes, as before. Only `torch.no_grad()` or a similar switch stops that.
     """)
     question(r"""
         Each of `48` layers has an output of `100` MiB. How many MiB of outputs are alive at once
-        under `no_grad`, and how many if it is forgotten?
+        under `no_grad`, and how many if `no_grad` is forgotten?
     """, answer=[100 * (alive_at_once(48, gradients=g) // one) for g in (False, True)],
         check=[100 * 2, 100 * 48], unit="MiB", why=r"""
             Under `no_grad` two outputs are alive, the one being read and the one being written.
@@ -181,12 +181,11 @@ def gradients_come_in_two_kinds() -> None:
         A backward pass computes gradients of two kinds. The gradients of the *parameters* are what
         the optimizer needs; they stay until they are cleared. On the way, the backward pass also
         computes the gradient of every *activation*, each as large as the activation itself. It
-        drops such a gradient as soon as the layer before has used it.
+        drops such a gradient as soon as the preceding layer has used it.
 
         Here is a model with two hidden layers of width `4` and a head, `36` parameters, on a batch
-        of `2` rows. Its layers are called one by one, so that `retain_grad` can ask for the
-        gradient of its first hidden values to stay. `gradient_bytes` adds up the gradients of
-        parameters:
+        of `2` rows. Its layers are called one by one, so that `retain_grad` can keep the gradient
+        of the first hidden values. `gradient_bytes` adds up the gradients of parameters:
     """)
     model, (x, y) = Stack(4, 2), linear_batch(4, 2)
     hidden = x @ model.weights[0]
@@ -198,9 +197,9 @@ def gradients_come_in_two_kinds() -> None:
     assert stay == 36 * 4, \
         "Each of the 36 parameters has a gradient of 4 bytes."
     passing = hidden.grad
-    assert passing is not None, "The gradient of the hidden values was asked to stay."  # @hide
+    assert passing is not None, "The gradient of the hidden values was kept."  # @hide
     assert passing.shape == hidden.shape == (2, 4), \
-        "The gradient of the hidden values has a number for each of these."
+        "The gradient has one element for each hidden value."
     note(r"""
         The number of parameters does not depend on the batch, so neither do the bytes of the first
         kind. The second kind grows with the batch, because each row has activations of its own.
@@ -213,8 +212,8 @@ def gradients_come_in_two_kinds() -> None:
         and how many does the gradient of the first hidden values need?
     """, answer=[gradient_bytes(model), hidden.nbytes],
         check=[4 * 36, 4 * 1000 * 4], unit="B", why=r"""
-            There are `36` parameters whatever the batch, so `144` bytes. The hidden values are now
-            `1000` rows of `4` elements of `4` bytes.
+            There are `36` parameters for any batch, so their gradients need `144` bytes. The hidden
+            values are now `1000` rows of `4` elements of `4` bytes.
         """)
 
 
@@ -222,17 +221,17 @@ def the_bill_in_bytes() -> None:
     """A training step keeps parameters, gradients, optimizer state and activations."""
     note(r"""
         A training step keeps four kinds of values: parameters, gradients, the *state* of the
-        optimizer (what it remembers from step to step), and activations. How many bytes is that
-        together? Take the model of width `4` with two hidden layers, which has `36` parameters, a
-        batch of `2` rows, and the optimizer AdaGrad, which remembers one number for each parameter.
-        In `float32`, parameters, gradients and state then need `4 * 36` bytes each. Autograd keeps
-        [`2 * 4 * 3 + 2 * 2 = 28`](#autograd_keeps_more_than_the_hidden_layers) activations, the
-        inputs of three layers, predictions and targets: `4 * 28` bytes. `bill` takes one step and
-        measures each of the four:
+        optimizer (what it remembers from step to step), and activations. How many bytes do they
+        need together? Take the model of width `4` with two hidden layers, which has `36`
+        parameters, a batch of `2` rows, and the optimizer AdaGrad, which remembers one value for
+        each parameter. In `float32`, parameters, gradients and state then need `4 * 36` bytes each.
+        Autograd keeps [`2 * 4 * 3 + 2 * 2 = 28`](#autograd_keeps_more_than_the_hidden_layers)
+        activations, the inputs of three layers, predictions and targets: `4 * 28` bytes. `bill`
+        takes one step and measures each of the four:
     """)
     small = bill("AdaGrad", width=4, layers=2, batch=2)  # @inspect small as B
     assert list(small.values()) == [144, 144, 144, 112], \
-        "Parameters, gradients and state take 144 bytes each, activations 112."
+        "Parameters, gradients and state need 144 bytes each, activations 112."
     note(r"""
         So the step keeps `144 + 144 + 144 + 112 = 544` bytes. (They are
         [not all in memory at the same time](#the_batch_decides_where_memory_peaks).) CS336 counts
@@ -247,17 +246,18 @@ def the_bill_in_bytes() -> None:
         In float32 a step needs `4 * (parameters + activations + gradients + state)` bytes, with
         batch times width times layers for the activations.
     """, rf"""
-        The four kinds are right, and the activations are too few: autograd also keeps the input,
+        The four kinds are right, but the activations are too few: autograd also keeps the input,
         the prediction and the target. The formula gives {formula} bytes, and {total} are measured.
     """)
     wide = bill("AdaGrad", width=64, layers=2, batch=8)  # @hide
     formula = 4 * (3 * 8256 + 8 * 64 * 2)  # @hide
     assert (formula, sum(wide.values())) == (103168, 105280), \
-        "For a model of width 64, it is too low as well."  # @hide
+        "For a model of width 64, the formula is too low as well."  # @hide
 
     note(r"""
         Another optimizer changes only the optimizer state. In a model of width `64` with `8256`
-        parameters, each value more per parameter adds `4 * 8256` bytes, `4 * 8256 / 1024 = 32` KiB:
+        parameters, each additional value per parameter adds `4 * 8256` bytes,
+        `4 * 8256 / 1024 = 32` KiB:
     """)
     batch = 64  # @hide
     bills = {name: bill(name, 64, 2, batch) for name in OPTIMIZERS}  # @hide
@@ -269,20 +269,20 @@ def the_bill_in_bytes() -> None:
         the optimizer state differs.
     """, alt=r"""
         Six stacked bars, one for each optimizer. Parameters, gradients and activations are the same
-        in all of them. Optimizer state is missing for SGD, as long as the parameters for momentum,
-        AdaGrad and RMSProp, and twice as long for Adam and AdamW.
+        in all of them. Optimizer state is absent for SGD, as large as the parameters for momentum,
+        AdaGrad and RMSProp, and twice as large for Adam and AdamW.
     """)
-    question(rf"With AdaGrad, a step of the model of `36` parameters keeps `{total}` bytes. AdaGrad remembers one number for each parameter, Adam two. How many bytes does the step keep with Adam?",
+    question(rf"With AdaGrad, a step of the model of `36` parameters keeps `{total}` bytes. AdaGrad remembers one value for each parameter, Adam two. How many bytes does the step keep with Adam?",
              answer=sum(bill("Adam", width=4, layers=2, batch=2).values()),
         wrong={
             "That is with AdaGrad.": total,
-            "Adam remembers one more number than AdaGrad, not two.": total + 2 * 144,
+            "Adam remembers one more value than AdaGrad, not two.": total + 2 * 144,
         },
         check=total + 4 * 36,
         hint="Only the optimizer's state grows. By how many bytes for each parameter?",
         why=r"""
-            Adam remembers one more number for each of the `36` parameters, `4` bytes each: `144`
-            bytes more. All else stays as it was.
+            Adam remembers one more value for each of the `36` parameters, `4` bytes each: `144`
+            bytes more. Everything else stays the same.
         """, unit="B")
 
 
@@ -321,16 +321,16 @@ def bill_on_card(  # @stepover
 @aside
 @requires("cuda")
 def the_bill_is_measured_on_the_card() -> None:
-    """On a GPU the four kinds can be watched growing; they are never all there at once."""
+    """On a GPU the four kinds can be watched growing; they are never all in memory at once."""
     width = scaled(2048, lambda w: 200 * w * w)  # @measure width
     layers, batch = 4, width
     note(rf"""
-        Does a GPU really take the bytes that were counted for
+        Does a GPU really need the bytes that were counted for
         [parameters, gradients, optimizer state and activations](#the_bill_in_bytes)? PyTorch's
         `memory_allocated` says how many bytes of the GPU's memory are in use. `bill_on_card` reads
         it before and after each part of a training step. The model has four hidden layers, and the
-        batch has as many rows as a layer has inputs. A first step is thrown away, because in it the
-        library for matmuls takes memory of its own and keeps it.{shrunk(width, 2048)}
+        batch has as many rows as a layer has inputs. The first step is discarded, because in it the
+        library for matmuls allocates memory of its own and keeps it.{shrunk(width, 2048)}
     """)
     size = width, layers, batch
     bill_on_card("SGD", *size)  # @stepover
@@ -339,47 +339,47 @@ def the_bill_is_measured_on_the_card() -> None:
     shares = [b["optimizer state"] / b["parameters"] for b in bills.values()]
     copies = [round(share, 2) for share in shares]  # @measure copies
     assert copies == [0, 1, 1, 1, 2, 2], \
-        "SGD's state is nothing, Adam's and AdamW's two copies of the model, the others' one."
+        "SGD has no state, Adam and AdamW have two copies of the model, the others have one."
     predicted = bill("AdamW", *size)  # @measure predicted as B
     over = [bills["AdamW"][k] - most for k, most in predicted.items()]  # @measure over as B
-    assert min(over) >= 0, "No kind takes fewer bytes than were counted."
-    assert max(over) < MiB, "No kind takes a MiB more: blocks are rounded up."
+    assert min(over) >= 0, "No kind needs fewer bytes than were counted."
+    assert max(over) < MiB, "No kind needs a MiB more than counted; blocks are rounded up."
     sums = {name: sum(b.values()) for name, b in bills.items()}
     peaks = {name: high / sums[name] for name, (_, high) in watched.items()}  # @measure peaks
     assert peaks["SGD"] < 1, \
-        "SGD's fullest moment has less than the sum of all kinds."
+        "SGD's peak is lower than the sum of all kinds."
     note(r"""
-        The four kinds are never all there at once, because the backward pass frees the activations
-        of a layer when it has made that layer's gradient.
+        The four kinds are never all in memory at once, because the backward pass frees the
+        activations of a layer as soon as it has computed that layer's gradient.
     """)
     figure(plot_bill(bills, MiB),
-        caption="One step on the GPU by the allocator's counter, in MiB.", alt=r"""
+        caption="One step on the GPU, measured by the allocator's counter, in MiB.", alt=r"""
             Six stacked bars, one for each optimizer. Parameters, gradients and activations are the
             same in all of them; optimizer state is nothing, one or two copies of the parameters.
         """)
     question(r"""
-        A model has `4` GiB of parameters in `float32` and is trained with AdamW. How many bytes
-        does `memory_allocated` grow by in its first call of `step`?
+        A model has `4` GiB of parameters in `float32` and is trained with AdamW. By how many bytes
+        does `memory_allocated` grow in the first call of `step`?
     """, answer=2 * 4 * GiB,
         wrong={
             "AdamW keeps two values for each parameter.": 4 * GiB,
         },
         check=8 * 2**30, unit="B", why=r"""
-            AdamW makes its state in the first call of `step`: two values for each parameter, so
-            twice the bytes of the parameters. Parameters and gradients are there already.
+            AdamW allocates its state in the first call of `step`: two values for each parameter, so
+            twice the bytes of the parameters. Parameters and gradients are already in memory.
         """)
 
 
 @aside
 def parts_of_a_batch_add_up_to_the_whole() -> None:
-    """A batch in parts gives the same gradient, and keeps the activations of one part."""
+    """A batch processed in parts gives the same gradient, and keeps the activations of one part."""
     note(r"""
-        The activations of a batch do not fit into memory. Can a quarter of the batch at a time give
-        the same training step? It can, because `backward` *adds* to the gradients that are there.
-        So cut the batch into *micro-batches*, call `backward` for each, and take one step at the
-        end. This is *gradient accumulation*. `accumulated` does so for parts of given sizes, and
-        multiplies each loss by `share`. (Data and weights are whole numbers, so that sums are
-        exact.)
+        Suppose the activations of a batch do not fit into memory. Can you process a quarter of the
+        batch at a time and get the same training step? Yes, because `backward` *adds* to the
+        gradients that are already there. So cut the batch into *micro-batches*, call `backward` for
+        each, and take one step at the end. This is *gradient accumulation*. `accumulated` does so
+        for parts of given sizes, and multiplies each loss by `share`. (Data and weights are whole
+        numbers, so that sums are exact.)
     """)
     model, parts = Stack(16, 2).double(), 4  # @unnoticed: 2: any depth
     with torch.no_grad():
@@ -407,7 +407,7 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
         "Divided, it is exactly the whole gradient."
     note(r"""
         What does that save, and what does it cost? Compare the bytes that autograd keeps for a
-        batch of `32` and for a part of `8`, and the FLOPs of both ways:
+        batch of `32` and for a part of `8`, and the FLOPs in both cases:
     """)
 
     def kept(batch: int) -> int:
@@ -423,17 +423,17 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
     in_parts = parts * step_flops(8, 16, 2)  # @inspect in_parts as FLOP
     assert in_parts == at_once, "Both ways cost the same number of FLOPs."
     note(r"""
-        What it costs is time, because small matmuls
+        The cost is time, because small matmuls
         [come less close to the peak](#larger_products_come_closer_to_the_peak).
     """)
     question(r"""
         A batch of `32` examples is cut into parts of `24` and `8`, and each loss is the mean over
-        its part. What must each of the two losses be multiplied by?
+        its part. By what factor does each of the two losses have to be multiplied?
     """, answer=[n / len(x) for n in (24, 8)],
         check=[3 / 4, 1 / 4],
         hint="Each loss is a mean over its own part. What share of the examples is that?",
         why=r"""
-            Each loss is a mean over its own part, so it counts by its share of the examples: three
-            quarters and one quarter. With one half for each, the eight examples would pull as hard
-            as the `24`.
+            Each loss is a mean over its own part, so it is weighted by its share of the examples:
+            three quarters and one quarter. With one half for each, the eight examples would count
+            as much as the `24`.
         """)

@@ -103,30 +103,31 @@ def memory_over_a_step(  # @stepover
 def the_batch_decides_where_memory_peaks() -> None:
     """A large batch makes memory peak in the backward pass, a small one in the update."""
     note(r"""
-        Whether a training step fits into memory is decided at its fullest point in time, the
-        *peak*. When is that? The forward pass makes activations. The backward pass frees the
-        activations of a layer as soon as it has made the gradient of its weights. The update
-        changes the weights. So when all activations are there, most gradients are not yet, and when
-        all gradients are there, the activations are gone. Either point can be the peak.
+        A training step fits into memory if it fits at its *peak*, the point in time when memory is
+        fullest. When is that? The forward pass makes activations. The backward pass frees the
+        activations of a layer as soon as it has computed the gradient of the layer's weights. The
+        update changes the weights. So when all activations are in memory, most gradients do not
+        exist yet, and when all gradients are in memory, the activations are gone. Either point can
+        be the peak.
 
         By hand, for a model of `4` hidden layers of width `64` and the optimizer AdamW. Count in
         matrices of `64 * 64` values. (The head, one vector, is left out.) Parameters and AdamW's
-        two moments are there all the time, `3 * 4 = 12` matrices. First a batch of `512` rows: a
+        two moments are always in memory, `3 * 4 = 12` matrices. First a batch of `512` rows: a
         tensor of `512 * 64` values is as large as `512 / 64 = 8` matrices.
 
-        - *Early in the backward pass*, when the last hidden layer is at work, there are also the
-          inputs of the `4` layers, two gradients of the same size (of this layer's output and of
-          its input), and the gradient of its matrix: `12 + (4 + 2) * 8 + 1 = 61`.
-        - *In the update*, there are all `4` gradients, `3` temporary matrices in which AdamW
-          computes the new weights of a layer, and of the batch only the input:
+        - *Early in the backward pass*, when it processes the last hidden layer, memory also holds
+          the inputs of the `4` layers, two gradients of the same size (of this layer's output and
+          of its input), and the gradient of its matrix: `12 + (4 + 2) * 8 + 1 = 61`.
+        - *In the update*, memory also holds all `4` gradients, `3` temporary matrices in which
+          AdamW computes the new weights of a layer, and the input of the first layer:
           `12 + 4 + 3 + 8 = 27`.
 
         The peak is in the backward pass. With `16` rows a tensor is a quarter of a matrix. Then the
         first count is `12 + 6 / 4 + 1 = 14.5`, the second `12 + 4 + 3 + 1 / 4 = 19.25`, and the
-        peak is in the update, because six tensors of the first count shrink with the batch, and one
-        of the second.
+        peak is in the update, because six tensors of the first count shrink with the batch, but
+        only one tensor of the second count.
 
-        Measure it. `memory_over_a_step` notes after every operation of a step what is in memory:
+        Measure it. `memory_over_a_step` records what is in memory after every operation of a step:
     """)
     width, layers, large, small = 64, 4, 512, 16
     matrix = 4 * width**2  # bytes
@@ -179,13 +180,13 @@ def the_batch_decides_where_memory_peaks() -> None:
         "For batches of 8 to 64 the peak is in the update, for 128 to 1024 in the backward pass."  # @hide
     note(r"""
         So before you save memory, find out where the peak is. A smaller batch lowers the peak of
-        the backward pass and hardly that of the update, and so does
+        the backward pass, but hardly the peak of the update. The same is true of
         [keeping fewer activations](#checkpointing_trades_flops_for_memory). An optimizer with less
         state lowers both.
     """)
     question(r"""
         With a batch of $B$ rows, a tensor of $B \times 64$ values is as large as $B/64$ matrices.
-        From which $B$ on is the peak of this model in the backward pass?
+        What is the smallest $B$ for which the peak of this model is in the backward pass?
     """, answer=next(b for b in range(1, 999) if 12 + 6 * b / 64 + 1 > 12 + 4 + 3 + b / 64),
         wrong={
             "With this batch the update is still larger; take the next whole number.": 76,
@@ -194,5 +195,5 @@ def the_batch_decides_where_memory_peaks() -> None:
         hint="Write down both counts with $B/64$ for the size of a tensor. When is the first larger?",
         why=r"""
             The counts are $12 + 6B/64 + 1$ and $12 + 4 + 3 + B/64$. The first is larger if $5B/64$
-            is larger than `6`, so if $B$ is larger than `6 * 64 / 5 = 76.8`.
+            is larger than `6`, that is, if $B$ is larger than `6 * 64 / 5 = 76.8`.
         """)
