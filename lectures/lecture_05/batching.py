@@ -33,30 +33,32 @@ def a_fixed_batch_waits_for_its_longest() -> None:
         Think of the batch as *slots*, one per sequence. By hand: two slots, and answers of $1$ and
         $3$ tokens. The batch runs for $3$ steps. The first slot works in one of them and is empty
         in two. One slot for one step is a *slot-step*. So of $2 \cdot 3 = 6$ slot-steps,
-        $1 + 3 = 4$ give a token: the *busy share*, or utilization of the slots, is $4/6$.
+        $1 + 3 = 4$ give a token: the *utilization* of the slots, the share of slot-steps that give
+        a token, is $4/6$.
 
         A fixed batch lasts as long as its longest sequence, because it admits new sequences only
         when all of its own are finished.
 
-        How bad is it? Say that lengths are exponentially distributed: in each step, a running
-        sequence ends with the same small chance, however long it has run. So most sequences are
-        short, and a few are several times as long as the mean.
+        How much time is lost? Suppose that lengths are exponentially distributed: in each step, a
+        running sequence ends with the same small probability, however long it has run. So most
+        sequences are short, and a few are several times as long as the mean.
 
-        Take two slots, and let the mean length be $1$. While both sequences run, the chance that
-        one of them ends in a step is twice that of a single sequence. So the first end comes after
-        $1/2$ on average. Then one sequence is left. It runs for $1$ more on average, because its
-        chance to end does not depend on how long it has run. Together that is $1 + 1/2$.
+        Take two slots, and let the mean length be $1$. While both sequences run, the probability
+        that one of them ends in a step is twice that of a single sequence. So the first one ends
+        after $1/2$ on average. Then one sequence is left. It runs for another $1$ on average,
+        because its probability of ending does not depend on how long it has run. Together that is
+        $1 + 1/2$.
 
-        In the same way, while $k$ sequences run, the next end comes after $1/k$. So with $B$ slots
-        the longest sequence has on average
+        In the same way, while $k$ sequences run, the next one ends after $1/k$ on average. So with
+        $B$ slots the longest sequence has on average
 
         [@eq:harmonic]: $$
         H_B = 1 + \frac{1}{2} + \frac{1}{3} + \dots + \frac{1}{B}
         $$
 
-        times the mean length. Each slot is reserved for that time, and its own sequence runs for
-        one mean length on average. So the busy share should be $1/H_B$. Draw `2000` batches of `32`
-        slots, a row per batch; `harmonic` is $H_{32}$:
+        times the mean length. Each slot is reserved for that time, but its own sequence runs for
+        only one mean length on average. So the utilization should be $1/H_B$. Draw `2000` batches
+        of `32` slots, a row per batch; `harmonic` is $H_{32}$:
     """)
     lengths = torch.empty(2000, 32).exponential_()  # in units of the mean
     longest = lengths.max(dim=1).values
@@ -66,13 +68,13 @@ def a_fixed_batch_waits_for_its_longest() -> None:
         "The longest of 32 is 4.06 times as long as the mean, by the formula."  # @hide
     # Drawn with ten seeds, the product was between 0.993 and 1.005.
     assert math.isclose(busy, 1 / harmonic, rel_tol=0.02), \
-        "With 32 slots, the busy share is 1/H to within 2 %: about a quarter."
+        "With 32 slots, the utilization is 1/H to within 2 %: about a quarter."
     even = torch.ones(2000, 32)  # @hide
     assert even.sum() == 32 * even.max(dim=1).values.sum(), \
         "If all lengths are equal, no slot is ever empty."  # @hide
     question(r"""
         Four answers of `2`, `2`, `2` and `10` tokens are decoded in one fixed batch of four slots.
-        What is the busy share, in percent?
+        What is the utilization of the slots, in percent?
     """, answer=(2 + 2 + 2 + 10) / (4 * 10),
         check=torch.tensor([2.0, 2, 2, 10]).mean().item() / 10, unit="%",
         hint="For how many steps does the batch run?",
@@ -80,11 +82,11 @@ def a_fixed_batch_waits_for_its_longest() -> None:
         why="The batch runs for `10` steps, so it has `40` slot-steps. `16` of them give a token.")
     question(r"""
         Two slots decode answers of `1` and `9` tokens, in `10` ms per step. Both answers are sent
-        when the batch ends. How many times as long as necessary does the user of the short answer
-        wait?
+        when the batch ends. How many times as long as necessary does the user who gets the short
+        answer wait?
     """, answer=9 * 10 / (1 * 10), check=max(1, 9) / 1, unit="times",
         hint="When is the short answer sent, and when was it finished?",
-        why="It is finished after one step and is sent after `9`. The user of the long answer loses nothing.")
+        why="The short answer is finished after one step and is sent after `9`. The user who gets the long answer loses nothing.")
 
 
 def a_slot_is_refilled_at_once() -> None:
@@ -98,13 +100,13 @@ def a_slot_is_refilled_at_once() -> None:
         after $3$ steps. Fixed batches need $3$ steps for the first two answers, and $2$ more for
         the third.
 
-        Nothing prevents this, because the sequences of a step need not have the same length: they
+        This is possible, because the sequences of a step do not need to have the same length: they
         share only the weights, and each attends to its own cache. So a scheduler can decide before
         *every step* which sequences are in the batch. This is *continuous batching* [@orca].
 
-        The scheduler `serve` counts the decode steps, without prefill. `waiting` has the lengths of
-        the answers not yet started. `running` has, for each answer in a slot, the number of tokens
-        still to generate:
+        The scheduler `serve` counts the decode steps, without prefill. `waiting` holds the lengths
+        of the answers not yet started. `running` holds, for each answer in a slot, the number of
+        tokens still to generate:
     """)
 
     def serve(  # @stepover
@@ -123,7 +125,7 @@ def a_slot_is_refilled_at_once() -> None:
 
     by_hand = [serve([1, 3, 2], 2, refill) for refill in (False, True)]
     assert by_hand == [5, 3], \
-        "The three answers take 5 steps in fixed batches, and 3 steps refilled."
+        "The three answers take 5 steps in fixed batches, and 3 steps with refilling."
     note(r"""
         Now `8000` answers of exponentially distributed length, `20` tokens on average, in `32`
         slots:
@@ -150,7 +152,7 @@ def a_slot_is_refilled_at_once() -> None:
     some = [3, 9, 2, 5, 4, 2, 8, 3, 6, 2, 3, 7]  # @hide
     ends = {name: serve(some, 4, refill) for name, refill in (("fixed batches", False), ("refilled", True))}  # @hide
     assert ends == {"fixed batches": 24, "refilled": 17}, \
-        "The twelve answers of the picture take 24 steps in fixed batches, and 17 refilled."  # @hide
+        "The twelve answers of the picture take 24 steps in fixed batches, and 17 with refilling."  # @hide
 
     def timeline(a_request_every: int, slots: int) -> dict[str, list[list[int]]]:  # @hide
         spans: dict[str, list[list[int]]] = {"fixed batches": [], "refilled": []}
@@ -173,14 +175,14 @@ def a_slot_is_refilled_at_once() -> None:
         "Each answer is in one slot, for as many steps as it has tokens."  # @hide
     spread = explore(timeline, over={"a_request_every": range(5), "slots": [2, 3, 4, 6]},
         at={"a_request_every": 0, "slots": 4}, module="pictures/slots.js", still=plot_slots(pictures),
-        do="All requests are there at the beginning. Let one arrive every step, then less and less often.",
+        do="All requests arrive at the beginning. Now let one arrive in every step, then less and less often.",
         see=r"""
             With one request every `2` steps, none waits for a refilled slot. With fixed batches, a
-            request that arrives while a batch runs waits until all of that batch has ended.
+            request that arrives while a batch runs waits until the whole batch has ended.
         """, caption=rf"""
-            The same {len(some)} answers in slots, in both ways. A bar is one answer, a tick below
-            the slots an arrival. If all arrive at once, fixed batches of four end after
-            {ends["fixed batches"]} steps, refilled slots after {ends["refilled"]}.
+            The same {len(some)} answers, scheduled in both ways. Each bar is one answer, and each
+            tick below the slots marks an arrival. If all arrive at once, fixed batches of four end
+            after {ends["fixed batches"]} steps, refilled slots after {ends["refilled"]}.
         """, alt=r"""
             Two panels with four rows of bars over time. In the upper one there are gaps after most
             bars, in the lower one the bars follow each other without gaps until near the end.
@@ -201,9 +203,9 @@ def a_slot_is_refilled_at_once() -> None:
     grid = explore(busy_share, over={"slots": [1, 2, 4, 8, 16, 32, 64, 128]}, at={"slots": 8}, kind="bars", unit="%",
         do="Start with one slot and add more. In which of the two do the slots become less busy?",
         see=r"""
-            In fixed batches the busy share falls with each slot. Refilled slots stay busy while
-            answers wait. There are only `2048` here, so with many slots the last ones run empty for
-            a larger share of the time.
+            In fixed batches the utilization falls with each added slot. Refilled slots stay busy
+            while answers wait. There are only `2048` answers here, so with many slots, slots are
+            empty at the end for a larger share of the time.
         """,
         caption="The share of the steps in which a slot generates a token, on average, for the same answers in fixed batches and refilled.",
         alt="Two bars, of which the one for fixed batches shrinks when slots are added.")  # @hide
@@ -215,9 +217,9 @@ def a_slot_is_refilled_at_once() -> None:
     assert 8 < more < 9, \
         "From 8 to 128 slots, fixed batches give 8 times as many tokens per step, not 16 times."  # @hide
     misbelief("Twice as many slots give twice as many tokens per step.", rf"""
-        Not in fixed batches: the more slots, the longer the longest answer that all others wait
-        for. With the `2048` answers of the bars above, `128` slots gave only {more:.1f} times as
-        many tokens per step as `8`, and not `16` times.
+        Not in fixed batches: the more slots, the longer the longest answer, and all others wait for
+        it. With the `2048` answers of the bars above, `128` slots gave only {more:.1f} times as
+        many tokens per step as `8`, not `16` times.
     """)
     question(r"""
         There are two slots, and a free slot is refilled in the next step. Answers of `4`, `1`, `1`
@@ -236,7 +238,7 @@ def a_slot_is_refilled_at_once() -> None:
 
 @aside
 def requests_in_flight_are_rate_times_time() -> None:
-    """The requests in flight are the arrival rate times the time that each one spends in the service."""
+    """The number of requests in flight is the arrival rate times the time that each one spends in the service."""
     note(r"""
         Requests arrive at a service at a certain rate. How large does the batch get?
 
@@ -250,10 +252,10 @@ def requests_in_flight_are_rate_times_time() -> None:
         | C | | | | ■ | $1$ |
         | in flight | $1$ | $2$ | $1$ | $2$ | $6$ |
 
-        Add up all squares by seconds, and it is the mean number in flight times the total time,
-        $1.5 \cdot 4 = 6$. Add them up by requests, and it is the number of requests times the mean
-        time of each, $3 \cdot 2 = 6$. Both are equal, because they count the same squares, whatever
-        the squares look like. Divide both by the total time. This is *Little's law*
+        Adding up all squares by seconds gives the mean number in flight times the total time,
+        $1.5 \cdot 4 = 6$. Adding them up by requests gives the number of requests times the mean
+        time of each, $3 \cdot 2 = 6$. The two sums are equal, because they count the same squares,
+        wherever the squares are. Dividing both sums by the total time gives *Little's law*
 
         [@eq:little]: $$
         \text{requests in flight} = \text{requests per second} \cdot \text{seconds of each}.
@@ -262,13 +264,14 @@ def requests_in_flight_are_rate_times_time() -> None:
         By hand, that is $1.5 = 3/4 \cdot 2$.
 
         In decode, the requests in flight are the batch. The time of each depends on the batch
-        itself: the more sequences share a step, the longer it takes. Let $10$ requests arrive per
-        second, each for an answer of $600$ tokens, with about `2048` tokens in its cache. For
+        itself: the more sequences share a step, the longer the step takes. Let $10$ requests arrive
+        per second, each for an answer of $600$ tokens, with about `2048` tokens in its cache. For
         Llama-3-8B on an H100, reading the weights takes $a = 4.48$ ms and reading a cache
         $c = 0.08$ ms. So with $B$ sequences in the batch, a [step](#a_step_is_a_sum) takes
         $a + B c$, and a request stays for $600$ steps. By Little's law
         $B = 10 \cdot 600 \cdot (a + B c)$, which gives $B = 6000 a / (1 - 6000 c)$. Here $6000 c$
-        is the share of the time for reading caches, because $6000$ tokens per second read one each:
+        is the share of the time for reading caches, because the service generates $6000$ tokens per
+        second and reads one cache for each:
     """)
     squares = torch.tensor([[1, 1, 0, 0], [0, 1, 1, 1], [0, 0, 0, 1]]).double()  # @hide
     assert squares.sum(dim=0).mean() == 3 / 4 * squares.sum(dim=1).mean() == 1.5, \
@@ -299,46 +302,48 @@ def requests_in_flight_are_rate_times_time() -> None:
         grow?
     """, answer=2 * (1 - 0.48) / (1 - 2 * 0.48), check=(12000 * 1 / (1 - 0.96)) / (6000 * 1 / (1 - 0.48)),
         unit="times", within=0.02, hint="What becomes of the denominator $1 - 6000 c$?",
-        wrong={"The steps get longer, too, so each request stays longer.": 2},
-        why="Twice as many requests is a factor of `2`. And `0.96` of the time now goes to caches: the denominator shrinks from `0.52` to `0.04`, so each request stays `13` times as long.")
+        wrong={"The steps also get longer, so each request stays longer.": 2},
+        why="Twice as many requests is a factor of `2`. And reading caches now takes `0.96` of the time: the denominator shrinks from `0.52` to `0.04`, so each request stays `13` times as long.")
 
 
 def waiting_grows_with_the_load() -> None:
     """The closer the load is to 100 %, the longer requests wait."""
     note(r"""
-        A GPU is idle for a tenth of the time. Is that waste, or does anyone need it?
+        A GPU is idle for a tenth of the time. Is this time wasted, or does it serve a purpose?
 
         Look at prompts that queue for [prefill](#the_first_token_waits_for_arithmetic), which runs
         them one at a time. By hand: a prefill takes $1$ s, and a prompt arrives every $2$ s. Nobody
-        waits, and the *load*, the busy share of the GPU, is $1/2$. Now the prompts come in pairs,
-        two at the same moment, every $4$ s. The load is still $1/2$, but every second prompt waits
-        for $1$ s.
+        waits, and the *load*, the fraction of the time in which the GPU is busy, is $1/2$. Now the
+        prompts come in pairs, two at the same moment, every $4$ s. The load is still $1/2$, but the
+        second prompt of each pair waits for $1$ s.
 
         Prompts wait although the GPU is idle half of the time, because idle time cannot be stored:
-        the second before a pair arrives cannot be used for it later.
+        the second before a pair arrives cannot be used later for this pair.
 
         How long does a prompt take at load $\rho$, from its arrival to the first token (TTFT)? Call
-        the mean of this time $T$, waiting and prefill together. Let prompts arrive at random,
+        the mean of this time $T$; it includes waiting and prefill. Let prompts arrive at random,
         independently of each other, with prefill times that are exponentially distributed, $1$ on
-        average. Then the load is the arrival rate: $\rho$ prompts arrive per unit of time.
+        average. Then the load equals the arrival rate: $\rho$ prompts arrive per unit of time.
 
         - By [Little's law](#requests_in_flight_are_rate_times_time), the mean number of prompts in
-          the queue and in prefill is the arrival rate times the time of each: $\rho T$.
-        - An arriving prompt finds this number on average, because prompts arrive independently of
-          how long the queue is.
-        - Each that it finds takes $1$ on average before it is done. So does the one in prefill: an
-          exponentially distributed time has no memory. However long it has been running, on average
-          $1$ is still to go.
-        - Then the arriving prompt takes $1$ itself.
+          the queue and in prefill is the arrival rate times the mean time that each spends there:
+          $\rho T$.
+        - An arriving prompt finds this number of prompts on average, because prompts arrive
+          independently of the length of the queue.
+        - Each prompt that it finds still needs $1$ on average. This also holds for the prompt in
+          prefill, because an exponentially distributed time has no memory: however long a prefill
+          has been running, it still needs another $1$ on average.
+        - Then the prefill of the arriving prompt itself takes $1$ on average.
 
-        So $T = \rho T + 1$. Solved for $T$ [@kleinrock1975]:
+        So $T = \rho T + 1$. Solving for $T$ gives [@kleinrock1975]:
 
         [@eq:load]: $$
         \text{TTFT} = \frac{\text{mean prefill time}}{1 - \rho}.
         $$
 
         To check it, simulate `200_000` prompts. `free_at` is the moment when the GPU is free again.
-        A prompt begins then, or when it arrives, whichever is later:
+        The prefill of a prompt begins at this moment or when the prompt arrives, whichever is
+        later:
     """)
 
     def mean_ttft(load: float) -> float:  # @stepover
@@ -364,7 +369,7 @@ def waiting_grows_with_the_load() -> None:
         waits.append(start - arrival)
         ends = start + 1
     assert waits == [0, 1, 0, 1, 0, 1], \
-        "Of the pairs by hand, every second prompt waits for 1 s."  # @hide
+        "In the example by hand, the second prompt of each pair waits for 1 s."  # @hide
     def by_walk(load: float) -> float:  # @hide
         # Drawn with ten seeds, it was off by at most 3 %.
         prefills, gaps = torch.empty(2, 10**6).double().exponential_()
@@ -377,8 +382,8 @@ def waiting_grows_with_the_load() -> None:
     note(r"""
         With a prefill of `30` ms on average, the first token comes after $30 / (1 - 0.5) = 60$ ms
         at half load, after $30 / (1 - 0.9) = 300$ ms at $90$ percent, and after
-        $30 / (1 - 0.95) = 600$ ms at $95$ percent. So the idle tenth is not waste: with half of it,
-        the first token comes twice as late.
+        $30 / (1 - 0.95) = 600$ ms at $95$ percent. So the idle tenth is not wasted: with half as
+        much idle time, the first token takes twice as long.
     """)
     assert [round(30 / idle) for idle in (0.5, 0.1, 0.05)] == [60, 300, 600], \
         "These are 2, 10 and 20 times 30 ms."  # @hide
@@ -403,9 +408,9 @@ def waiting_grows_with_the_load() -> None:
         {simulated[0]:.1f} prefill times at half load: half of that time is waiting.
     """)
     question(r"""
-        Two services have a GPU each, with a load of `80` percent. They merge: one queue for all
+        Two services have one GPU each, with a load of `80` percent. They merge: one queue for all
         prompts, and one GPU that is twice as fast. What is the mean time to first token then, in
-        mean prefill times of the old GPU?
+        mean prefill times of an old GPU?
     """, answer=0.5 / (1 - 0.8), check=formula[1] / 2, unit="prefill times",
         hint="Which of the two changes: the load, or the prefill time?",
-        why="Twice as many prompts at twice the speed is the same load. Every time is halved, waiting included.")
+        why="Twice as many prompts at twice the speed give the same load. All times are halved, including the waiting time.")

@@ -18,18 +18,18 @@ def the_bill() -> None:
     """The bill."""
     note(r"""
         A GPU costs the same in each hour, whatever it does. So the price of a token follows from
-        the number of tokens per hour. Here all that this lecture has counted comes together.
+        the number of tokens per hour. This part puts together what this lecture has counted.
     """)
     a_generated_token_costs_more()
     a_batch_reads_most_experts()
 
 
 def a_generated_token_costs_more() -> None:
-    """A generated token costs more than a token of the prompt, above all in long sequences."""
+    """A generated token costs more than a token of the prompt, especially in long sequences."""
     note(rf"""
         Providers charge several times as much for an *output token*, which the model generates, as
-        for an *input token*, which is part of the prompt. Both run through the same weights. Why
-        the difference?
+        for an *input token*, which is part of the prompt. Both run through the same weights. Why do
+        the prices differ?
 
         By hand: a GPU costs $3.60$ dollars per hour, which is $0.001$ dollars per second.
 
@@ -37,13 +37,13 @@ def a_generated_token_costs_more() -> None:
         - At $2000$ tokens per second, they cost half a dollar.
 
         So the price depends on the throughput. Prefill is compute-bound: all tokens of a prompt
-        share one pass, which keeps the arithmetic units busy. Decode waits for weights and caches.
-        An output token costs more, because few tokens share a step, one per sequence: the latency
-        target and the size of the caches limit the batch.
+        share one pass, which keeps the arithmetic units busy. Decode is memory-bound: it waits
+        until weights and caches are read. An output token costs more, because few tokens share a
+        step, one per sequence: the latency target and the size of the caches limit the batch.
 
         Assume that an H100 costs `2` dollars per hour, and that prefill reaches half of its peak
         FLOP/s. `HOUR` is {HOUR:,.0f} seconds, `step_seconds` is a lower bound of the time of a
-        decode step, and `batches` has the largest batches within the
+        decode step, and `batches` holds the largest batches within the
         [latency target](#a_latency_limit_picks_the_batch) of $20$ ms. Prices are in cents for
         $10^6$ tokens:
     """)
@@ -73,7 +73,7 @@ def a_generated_token_costs_more() -> None:
         seconds += step_seconds(193, 2048)
         made += 193
     assert math.isclose(seconds * cents_per_second, output_prices[2048], rel_tol=0.001), \
-        "Adding up the steps until a million tokens are there gives the same price."  # @hide
+        "Adding up the steps until a million tokens are generated gives the same price."  # @hide
     note(rf"""
         At half of the peak, a million input tokens take {1e6 * prefill / 2048:.1f} s. A second
         costs {cents_per_second:.4f} cents, and the product is {input_price:.2f} cents. For a
@@ -93,11 +93,11 @@ def a_generated_token_costs_more() -> None:
 
     grid = explore(price, over={"batch": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512], "context": [512, 2048, 8192]},
         at={"batch": 64, "context": 2048}, kind="curve", unit="cents",
-        do="For each context, find the batch from which doubling it saves less than a quarter.",
+        do="For each context, find the smallest batch for which doubling the batch saves less than a quarter of the price.",
         see=r"""
             With `8192` tokens it is `16`, with `2048` it is `64`, and with `512` it is `256`. The
-            shorter the sequences, the nearer the price of a large batch comes to that of input
-            tokens.
+            shorter the sequences, the closer the price of output tokens in a large batch comes to
+            that of input tokens.
         """,
         caption="Cents for `1e6` tokens of Llama-3-8B on an H100 at `2` dollars per hour, by the lower bounds.",
         alt="A falling curve for output tokens that levels off above a flat line, that of input tokens.")  # @hide
@@ -105,7 +105,7 @@ def a_generated_token_costs_more() -> None:
             for c in (512, 2048, 8192)}  # @hide
     assert turn == {512: 256, 2048: 64, 8192: 16}, \
         "From these batches on, twice the batch saves less than a quarter."  # @hide
-    misbelief("A token costs the same, whether it is given or generated.", rf"""
+    misbelief("A token costs the same, whether it is part of the prompt or generated.", rf"""
         Both need about the same arithmetic. But here an output token after `2048` others costs
         {output_prices[2048] / input_price:.1f} times as much as an input token, and after `8192` it
         costs {output_prices[8192] / input_price:.0f} times as much, even though prefill is counted
@@ -123,7 +123,7 @@ def a_generated_token_costs_more() -> None:
 
 @aside
 def a_batch_reads_most_experts() -> None:
-    """A batch reads most of the experts, not only the active ones."""
+    """A large batch reads most of the experts, not only those of one token."""
     note(r"""
         In a *mixture of experts* each token goes through a few of many feed-forward networks, the
         experts. So decode for one user reads only a small part of the weights. Does that also hold
@@ -133,11 +133,11 @@ def a_batch_reads_most_experts() -> None:
         second token picks a different one with probability $3/4$, so both together read
         $1 + 3/4 = 1.75$ of them on average.
 
-        A batch reads most experts, because its tokens pick different ones, and an expert is read if
-        at least one token picks it. Let a token pick $k$ of $E$ experts, all equally often. One
-        token misses a given expert with probability $1 - k/E$. If the tokens pick independently,
-        all $B$ tokens of a batch miss it with probability $(1 - k/E)^B$. So the share of the
-        experts that the batch reads is
+        A large batch reads most experts, because its tokens pick different ones, and an expert is
+        read if at least one token picks it. Let a token pick $k$ of $E$ experts, all with equal
+        probability. One token misses a given expert with probability $1 - k/E$. If the tokens pick
+        independently, all $B$ tokens of a batch miss it with probability $(1 - k/E)^B$. So the
+        share of the experts that the batch reads is
 
         [@eq:experts_read]: $$
         1 - \left(1 - \frac{k}{E}\right)^B.
@@ -161,20 +161,21 @@ def a_batch_reads_most_experts() -> None:
     # Drawn with ten seeds, none was off by more than 1 %.
     shares, expected = torch.tensor([simulated, formula])  # @hide
     assert torch.allclose(shares, expected, rtol=0.03), \
-        "Drawn at random, the share of experts that is read agrees with the formula, to within 3 %."
+        "The simulated share of experts that is read agrees with the formula to within 3 %."
     assert [round(share, 3) for share in formula] == [0.031, 0.224, 0.869, 1], \
         "One token reads 3 % of the experts, 64 read 87 %, and 256 nearly all."
     by_hand = [len({a, b}) for a in range(4) for b in range(4)]  # @hide
     assert sum(by_hand) / 16 == 1.75, \
         "Over all 16 pairs of picks, two tokens read 1.75 of 4 experts."  # @hide
-    misbelief("A mixture of experts decodes as fast as a dense model of its active parameters.", rf"""
+    misbelief("A mixture of experts decodes as fast as a dense model with the same number of active parameters.", rf"""
         For one user it does: {formula[0]:.0%} of the experts are read. A batch of `64` reads
-        {formula[2]:.0%} of them, almost the bytes of a dense model with all the experts.
+        {formula[2]:.0%} of them, almost the same number of bytes as in a dense model with all the
+        experts.
     """)
     question(r"""
-        A layer has `8` experts, and each token picks `2` of them, all equally often. What share of
-        the experts does a batch of `4` tokens read on average, in percent?
+        A layer has `8` experts, and each token picks `2` of them, all with equal probability. What
+        share of the experts does a batch of `4` tokens read on average, in percent?
     """, answer=1 - (1 - 2 / 8) ** 4, check=1 - 3**4 / 4**4, unit="%",
-        hint="With what probability does one token leave out a certain expert?",
+        hint="With what probability does one token not pick a given expert?",
         wrong={"Some tokens pick the same experts.": 1},
         why="One token does not pick a given expert with probability `3/4`. None of the four does with `(3/4)^4 = 81/256`. In all other cases the expert is read.")

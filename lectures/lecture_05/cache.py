@@ -26,7 +26,8 @@ def the_cache_as_memory() -> None:
     """The cache as memory."""
     note(r"""
         The KV cache grows while a service runs: each token of each sequence adds keys and values.
-        This part is about where they are kept, what can be shared, and how to make them smaller.
+        This part is about where keys and values are kept, which of them can be shared, and how to
+        make them smaller.
     """)
     pages_waste_half_a_page()
     a_shared_prefix_is_computed_once()
@@ -41,25 +42,25 @@ def pages_waste_half_a_page() -> None:
         When a request arrives, nobody knows how long its answer will be. How much memory should be
         set aside for its KV cache?
 
-        The simple way is to reserve room for the longest length allowed. By hand: sequences may
-        have up to $16$ tokens, and one stops after $9$. Room for $16 - 9 = 7$ tokens was never
-        used.
+        The simple way is to reserve memory for the maximum length. By hand: sequences may have up
+        to $16$ tokens, and one stops after $9$. The memory for $16 - 9 = 7$ tokens was never used.
 
         The other way is to allocate memory in *pages* of a fixed number of tokens, say $4$. The
         sequence gets its first page with its first token, the next one with the fifth token, and
-        the third one with the ninth. Three pages have room for $12$ tokens, so room for $3$ is
-        unused. The pages may be anywhere in memory: their numbers, in order, are the sequence's
-        *page table*, through which attention collects the keys and values.
+        the third one with the ninth. Three pages have room for $12$ tokens, so the room for $3$
+        tokens is unused. The pages may be anywhere in memory: their numbers, in order, are the
+        sequence's *page table*, with which attention finds the keys and values.
 
-        Only the last page can have unused room, because a new page is allocated only when the one
-        before is full. The last page of a sequence may hold $1$, $2$, $3$ or $4$ tokens. Then room
-        for $3$, $2$, $1$ or $0$ is unused, $1.5$ on average: nearly half a page, however long the
-        sequence is. Operating systems allocate memory in this way, and vLLM uses it for the KV
-        cache [@kwon2023]. Its `block_size` is the number of tokens in a page [@vllm-args].
+        Only the last page can have unused room, because a new page is allocated only when the
+        previous one is full. The last page of a sequence may hold $1$, $2$, $3$ or $4$ tokens. Then
+        room for $3$, $2$, $1$ or $0$ tokens is unused, $1.5$ on average: nearly half a page,
+        however long the sequence is. Operating systems allocate memory in this way, and vLLM uses
+        it for the KV cache [@kwon2023]. Its `block_size` is the number of tokens in a page
+        [@vllm-args].
 
-        Draw the lengths of `20_000` sequences, `600` tokens on average, of at most `8192`. A page
-        has room for `16` tokens, so $(0 + 1 + \dots + 15) / 16 = 7.5$ tokens of room should be
-        unused on average:
+        Draw the lengths of `20_000` sequences, `600` tokens on average, and at most `8192`. A page
+        has room for `16` tokens, so on average the room for $(0 + 1 + \dots + 15) / 16 = 7.5$
+        tokens should be unused:
     """)
     lengths = (600 * torch.empty(20_000).exponential_()).ceil().clamp(max=8192)
     page = 16  # tokens
@@ -67,13 +68,13 @@ def pages_waste_half_a_page() -> None:
     unused = (pages * page - lengths).mean().item()  # @inspect round(unused, 1) as tokens
     # Drawn with ten seeds, it was between 7.4 and 7.6.
     assert 7.3 < unused < 7.7, \
-        "The unused room is 7.5 tokens to within 0.2: nearly half a page."
+        "There is unused room for 7.5 tokens, to within 0.2: nearly half a page."
     share_used = (lengths.sum() / (pages * page).sum()).item()  # @inspect share_used as %
     assert 0.98 < share_used < 0.99, \
         "In pages, more than 98 % of the memory holds tokens."
     share_reserved = (lengths.mean() / 8192).item()  # @inspect share_reserved as %
     assert 0.07 < share_reserved < 0.08, \
-        "If room for 8192 tokens is reserved per sequence, tokens fill little more than 7 % of it."
+        "If memory for 8192 tokens is reserved per sequence, tokens fill little more than 7 % of it."
     every = torch.arange(1, 16 * 100 + 1)  # @hide
     assert ((-every) % 16).double().mean() == 7.5, \
         "If every length is equally frequent, exactly 7.5 tokens of a page of 16 are unused."  # @hide
@@ -85,8 +86,9 @@ def pages_waste_half_a_page() -> None:
     assert by_hand == [1, 1, 1, 1, 2, 2, 2, 2, 3], \
         "Pages of 4 come with the first, the fifth and the ninth token."  # @hide
     note(r"""
-        A published study found the same waste. In the systems that it measured, which reserved room
-        in advance, `20.4` to `38.2` percent of the cache's memory held tokens [@kwon2023].
+        A published study also found much waste. In the systems that it measured, which reserved
+        memory in advance, only `20.4` to `38.2` percent of the cache's memory held tokens
+        [@kwon2023].
     """)
     figure(plot_pages({"A": 9, "B": 6, "C": 3}, 4, order="ABACBA"),
         caption=r"""
@@ -105,17 +107,17 @@ def pages_waste_half_a_page() -> None:
 
     grid = explore(unused_share, over={"tokens_per_page": [1, 4, 16, 64, 256, 1024], "mean_length": [100, 600, 2400]},
         at={"tokens_per_page": 16, "mean_length": 600}, kind="bars", unit="%", limit=("a twentieth", 0.05),
-        do="For each mean length, how large may a page be if at most a twentieth of the memory may be unused?",
+        do="For each mean length, how large can a page be if at most a twentieth of the memory may be unused?",
         see="For `100` tokens on average, `4`; for `600`, `16` (a page of `64` just misses it); for `2400`, `64`.",
         caption="The share of the cache's memory that is unused, for lengths drawn at random.",
-        alt="A bar that grows with the page and shrinks with the mean length, beside a line at a twentieth.")  # @hide
+        alt="A bar that grows with the page and shrinks with the mean length, next to a line at a twentieth.")  # @hide
     largest = {m: max(p for p, mean in grid if mean == m and grid[p, m]["unused"] < 0.05) for m in (100, 600, 2400)}  # @hide
     assert largest == {100: 4, 600: 16, 2400: 64}, \
         "These are the largest pages of the grid that waste less than 5 %."  # @hide
     misbelief("To be safe, a service has to reserve memory for the longest answer.", rf"""
         In pages, nothing is reserved in advance: {share_used:.0%} of the memory held tokens,
         instead of {share_reserved:.0%}. If all pages are in use, the service pauses a sequence,
-        gives its pages to others, and later computes its cache again.
+        gives its pages to others, and later recomputes its cache.
     """)
     question(r"""
         With pages of `1` token nothing would be unused, but the page table gets longer. A sequence
@@ -163,27 +165,28 @@ def new_pools(pages: int) -> list[tuple[Tensor, list[int]]]:
 def a_shared_prefix_is_computed_once() -> None:
     """A prefix that many requests share is computed and kept once."""
     note(r"""
-        A chat service puts the same long instructions before each user's question. Must the model
-        run over them again for every user?
+        A chat service puts the same long instructions before each user's question. Does the model
+        have to process them again for every user?
 
         By hand, with [pages](#pages_waste_half_a_page) of $4$ tokens: instructions of $8$ tokens
         need $2$ pages, and a question of $4$ tokens needs $1$. Two users need $3 + 3 = 6$ pages if
-        each has all of them, and $2 + 1 + 1 = 4$ if both page tables begin with the same two pages.
+        each has all pages to itself, and $2 + 1 + 1 = 4$ if both page tables begin with the same
+        two pages.
 
         A prefix can be shared, because the keys and values of a token depend only on this token and
-        on those before it. No question comes before the instructions, so their keys and values are
-        the same for every question. This is *prefix caching* [@zheng2024].
+        on the tokens before it. No question comes before the instructions, so their keys and values
+        are the same for every question. This is *prefix caching* [@zheng2024].
 
-        A small model runs over a prefix of `8` tokens once, and then over two questions.
+        A small model processes a prefix of `8` tokens once, and then two questions.
 
-        - `new_pools(16)` makes `16` pages for each layer, with a list of those that are free.
+        - `new_pools(16)` makes `16` pages for each layer, with a list of the free pages.
         - `first` has a `PagedCache` for each layer: it takes pages from this list, and keeps their
           numbers in its page table.
-        - `share(first)` makes the caches for a question: their page tables begin with a copy of
-          those of the prefix. No keys or values are copied.
+        - `share(first)` makes the caches for a question: their page tables begin with a copy of the
+          prefix's page tables. No keys or values are copied.
 
         `logits` are computed with these caches, and `whole` without any cache. `shared` and
-        `complete` are the FLOPs of the two ways:
+        `complete` are the FLOPs with and without the cached prefix:
     """)
     model = Transformer(SMALL).double().requires_grad_(False)
     prefix = torch.randint(100, (1, 8))
@@ -207,7 +210,7 @@ def a_shared_prefix_is_computed_once() -> None:
     note(r"""
         For Llama-3-8B on an H100, take instructions of `1000` tokens and a question of `500`.
         `prefill_seconds` is a lower bound of the time of a prefill; `earlier` is the number of
-        tokens that are in the cache already:
+        tokens that are already in the cache:
     """)
     cold = prefill_seconds(1500)  # @inspect cold as s
     warm = prefill_seconds(500, earlier=1000)  # @inspect warm as s
@@ -224,9 +227,9 @@ def a_shared_prefix_is_computed_once() -> None:
     question(r"""
         A service puts the user's name *before* the instructions, to be friendly: name,
         instructions, question. The instructions have `1000` tokens, the names `2`, and all names
-        begin with different tokens. The keys and values of how many tokens can be shared?
+        begin with different tokens. For how many tokens can the keys and values be shared?
     """, answer=0, check=len([t for t, (a, b) in enumerate(zip("ACCC", "BCCC")) if "ACCC"[: t + 1] == "BCCC"[: t + 1]]),
-        unit="tokens", hint="On what do the keys of the instructions depend, if a name comes first?",
+        unit="tokens", hint="What do the keys of the instructions depend on, if a name comes first?",
         wrong={"The instructions are equal, but their tokens attend to the name.": 1000},
         why=r"""
             From the second layer on, the keys of a token depend on all tokens before it. With
@@ -237,7 +240,7 @@ def a_shared_prefix_is_computed_once() -> None:
         with the weights. By what factor does prefix caching reduce the FLOPs until the first token?
     """, answer=(1000 + 250) / 250, check=2 * WEIGHTS * 1250 / (2 * WEIGHTS * 250), unit="times",
         within=0.03, hint="Which tokens still have to run through the model?",
-        why="Only the `250` tokens of the question still run. (They still attend to the instructions, but that costs few FLOPs here.)")
+        why="Only the `250` tokens of the question still run through the model. (They still attend to the instructions, but that costs few FLOPs here.)")
 
 
 def share(caches: list[PagedCache]) -> list[PagedCache]:
@@ -253,25 +256,26 @@ def share(caches: list[PagedCache]) -> list[PagedCache]:
 def a_smaller_cache_lets_more_sequences_in() -> None:
     """For a large batch of long sequences, a smaller cache helps more than smaller weights."""
     note(r"""
-        Weights or keys and values: which of the two should be stored in $8$ bits first?
+        Which should be stored in $8$ bits first, the weights or the KV cache?
 
         That depends on what a decode step spends its time on. By hand: reading the weights takes
         $10$ ms, reading one cache takes $1$ ms, and the latency target is $20$ ms. So
-        $(20 - 10) / 1 = 10$ sequences meet it.
+        $(20 - 10) / 1 = 10$ sequences meet the target.
 
         - With half the bytes for weights, reading them takes $5$ ms: $(20 - 5) / 1 = 15$ sequences.
         - With half the bytes for caches, each takes $0.5$ ms: $(20 - 10) / 0.5 = 20$ sequences.
 
-        The larger the batch, the larger the part of the caches, because the weights are read once,
-        and a cache is read per sequence. So halving the caches saves more.
+        The larger the batch, the larger the share of the step that reads caches, because the
+        weights are read once per step, but every sequence has its own cache. So in a large batch,
+        halving the caches saves more.
 
-        There is one more limit. Reading the weights and the arithmetic go on at the same time, so a
-        step takes the longer of these two, and then the time for reading the caches.
+        There is one more limit. Reading the weights and the arithmetic happen at the same time, so
+        a step takes the longer of these two times, plus the time for reading the caches.
 
         Now Llama-3-8B on an H100, with `2048` tokens in each cache, and
         [a target](#a_latency_limit_picks_the_batch) of $20$ ms. `step_seconds` also takes the bytes
-        of a `weight` and of an `element` of the cache. Weights of `1` byte are converted to `2`
-        bytes before they are multiplied:
+        per `weight` and per `element` of the cache. Weights of `1` byte are converted to `2` bytes
+        before they are multiplied, so the arithmetic does not get faster:
     """)
 
     def largest_batch(weight: float, element: float) -> int:
@@ -307,21 +311,22 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
         "Weights in 4 bits add nothing."  # @hide
     note(rf"""
         Smaller weights are read in {reading:.2f} ms instead of {2 * reading:.2f} ms. But with
-        {only_weights} sequences the arithmetic takes longer, {busy:.2f} ms, and a step waits for
-        the longer of the two. So they save ${2 * reading:.2f} - {busy:.2f} = {saved:.2f}$ ms, which
-        is enough for {int(saved / cache)} more caches of {cache:.4f} ms. With {both} sequences the
-        arithmetic takes {both * arithmetic:.2f} ms, longer than reading weights of either kind, so
-        smaller weights add nothing.
+        {only_weights} sequences the arithmetic takes longer, {busy:.2f} ms, and a step takes the
+        longer of the two times. So smaller weights save
+        ${2 * reading:.2f} - {busy:.2f} = {saved:.2f}$ ms, which is enough for {int(saved / cache)}
+        more caches of {cache:.4f} ms. With {both} sequences the arithmetic takes
+        {both * arithmetic:.2f} ms, longer than reading the weights in either format, so smaller
+        weights add nothing.
 
         In vLLM, `kv_cache_dtype` is the format of keys and values [@vllm-args].
     """)
     misbelief("A KV cache with half the bytes halves the latency.", rf"""
         For one sequence of `2048` tokens, a token takes {alone[2]:.2f} ms instead of {alone[0]:.2f}
-        ms: nearly all of the time goes to reading the weights. What a smaller cache changes is how
-        many sequences meet the latency target together: {only_cache} instead of {neither}.
+        ms: nearly all of the time goes to reading the weights. A smaller cache changes how many
+        sequences meet the latency target together: {only_cache} instead of {neither}.
     """)
     question(r"""
-        A service decodes one short request at a time, and never more. You may halve the bytes of
+        A service decodes one short request at a time, and never more. You can halve the bytes of
         the weights or of the cache, but not both. With the better choice, by what factor does the
         time per output token shrink, at most?
     """, answer=2.0, check=step_seconds(1, 0) / step_seconds(1, 0, weight=1), unit="times",
@@ -333,18 +338,18 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
 def eight_bits_barely_change_attention() -> None:
     """For normally distributed keys and values, one byte per element changes attention by about a hundredth."""
     note(r"""
-        Keys and values in $8$ bits use half the memory. How wrong does attention become?
+        Keys and values in $8$ bits use half the memory. How large is the error of attention then?
 
         By hand, round the key `[0.504, -1.27, 0.02]`. The largest absolute value, $1.27$, is mapped
         to $127$, so the *scale* is $1.27 / 127 = 0.01$. Divided by the scale and rounded, the
-        elements are the integers $50$, $-127$ and $2$. Times the scale they are $0.50$, $-1.27$ and
-        $0.02$: the first is off by $0.004$.
+        elements are the integers $50$, $-127$ and $2$. Multiplied by the scale, they are $0.50$,
+        $-1.27$ and $0.02$: the first is off by $0.004$.
 
         The error is small, because the integers from $-127$ to $127$ divide the range of each key
         into $254$ steps, and rounding is off by at most half a step.
 
         Draw `4096` keys and values of normally distributed elements, and `64` queries. Each key and
-        each value of `128` elements has a scale of its own, of `4` bytes:
+        each value of `128` elements has its own scale of `4` bytes:
     """)
     queries = torch.randn(64, 128)
     keys, values = torch.randn(2, 4096, 128)
@@ -392,22 +397,23 @@ def eight_bits_barely_change_attention() -> None:
 
 @aside
 def a_state_can_replace_the_cache() -> None:
-    """Linear attention keeps a state of fixed size in place of a cache that grows."""
+    """Linear attention keeps a state of fixed size instead of a cache that grows."""
     note(r"""
         A KV cache grows with each token. Can a model remember the past in a fixed number of bytes?
 
-        It can, if attention leaves out the softmax. Then the output for a query $q$ is the sum of
+        Yes, if attention drops the softmax. Then the output for a query $q$ is the sum of
         $(q \cdot k)\, v$ over all keys $k$ and values $v$ so far. Take numbers instead of vectors,
-        by hand: keys $1$ and $2$, values $10$ and $20$, query $3$. Term by term it is
+        by hand: keys $1$ and $2$, values $10$ and $20$, query $3$. Term by term, the output is
         $3 \cdot 1 \cdot 10 + 3 \cdot 2 \cdot 20 = 150$. But $3$ is a common factor:
         $3 \cdot (1 \cdot 10 + 2 \cdot 20) = 3 \cdot 50 = 150$.
 
-        So the sum of $k\,v$ can be kept in place of all keys and values, because without the
-        softmax the query is a factor of every term. With vectors the sum is a matrix, the *state*,
-        to which each token adds $k v^\top$. This is *linear attention* [@katharopoulos2020].
+        So the sum of $k\,v$ can be kept instead of all keys and values, because without the softmax
+        the query is a factor of every term. With vectors the sum is a matrix, the *state*, to which
+        each token adds $k v^\top$. This is *linear attention* [@katharopoulos2020].
 
-        No query is in the sum, so query heads that share a KV head also share its state. Here are
-        `4` query heads and one KV head; `tril` sets the products with later keys to zero:
+        The state does not depend on the query, so query heads that share a KV head also share its
+        state. Here are `4` query heads and one KV head; `tril` sets the products with later keys to
+        zero:
     """)
     queries = torch.randn(4, 40, 8).double()  # four heads, 40 tokens
     keys, values = torch.randn(2, 40, 8).double()  # one head
@@ -422,23 +428,24 @@ def a_state_can_replace_the_cache() -> None:
         "One token at a time with a state gives the same as all pairs of tokens, up to rounding."
     note(r"""
         With the dimensions of Llama-3-8B, a layer would keep a state of `128` by `128` elements for
-        each of `8` KV heads, of `4` bytes each, because thousands of terms are added to it. Its KV
-        cache has a key and a value for each of these heads, of `128` elements of `2` bytes:
+        each of `8` KV heads. An element of the state has `4` bytes, because thousands of terms are
+        added to it. For each token, the KV cache of the layer has a key and a value for each of
+        these heads, of `128` elements of `2` bytes:
     """)
     fixed = 8 * 128 * 128 * 4  # @inspect fixed as B
     per_token = 2 * 8 * 128 * 2  # @inspect per_token as B
     equal = fixed / per_token  # @inspect equal as tokens
     assert equal == 128, \
-        "At 128 tokens both have the same size. From there on the state is smaller than the cache."
+        "At 128 tokens both have the same size. Beyond that, the state is smaller than the cache."
     assert 32 * per_token == KV_BYTES, \
         "In 32 layers, these are the bytes of a token in the KV cache."  # @hide
     assert torch.zeros(8, 128, 128).nbytes == fixed, \
         "These are the bytes of such tensors."  # @hide
     note(r"""
-        The price is that values mix. Take a stored key as query. Its own value comes back alone
-        only if all other keys are orthogonal to it, and in `128` dimensions at most `128` keys are
-        orthogonal to each other. So recent models mix both kinds of layers: in MiniMax-01, one
-        layer in eight uses softmax attention [@minimax-01].
+        The price is that values interfere. Take a stored key as the query. The output is free of
+        other values only if all other keys are orthogonal to this key, and in `128` dimensions at
+        most `128` keys are orthogonal to each other. So recent models combine both kinds of layers:
+        in MiniMax-01, one layer in eight uses softmax attention [@minimax-01].
     """)
     many, width = torch.randn(200, 128).double(), 128  # @hide
     assert torch.linalg.matrix_rank(many) == width, \
@@ -447,6 +454,6 @@ def a_state_can_replace_the_cache() -> None:
         A service decodes chats of `64` tokens with the dimensions above. By what factor does a step
         read more bytes per layer for a state than for a KV cache?
     """, answer=8 * 128 * 128 * 4 / (64 * 2 * 8 * 128 * 2), check=128 / 64, unit="times",
-        hint="At how many tokens are both equal?",
-        wrong={"That is with a state for each of 32 query heads. They share those of their KV heads.": 8},
-        why="Both are equal at `128` tokens. For shorter sequences the fixed state is the larger of the two.")
+        hint="At how many tokens do both have the same size?",
+        wrong={"That is with a state for each of 32 query heads. Query heads share the states of their KV heads.": 8},
+        why="Both have the same size at `128` tokens. For shorter sequences the fixed state is the larger of the two.")

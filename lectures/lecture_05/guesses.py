@@ -22,10 +22,10 @@ from .llama import BANDWIDTH, KV_BYTES, PEAK, WEIGHTS, prefill_flops, step_secon
 def guesses() -> None:
     """Guesses."""
     note(r"""
-        Decode waits for memory, and the GPU's arithmetic units are mostly idle. Speculative
-        decoding uses them: a small model guesses several tokens, and the large model verifies all
-        of them in one pass. This part is about when that pays, and about what it does to the
-        output.
+        Decode is memory-bound: while it waits for memory, the GPU's arithmetic units are mostly
+        idle. Speculative decoding uses these units: a small model guesses several tokens, and the
+        large model verifies all of them in one pass. This part is about when that pays off, and
+        about what it does to the output.
     """)
     guesses_pay_while_arithmetic_is_idle()
     the_output_stays_the_models_own()
@@ -33,10 +33,10 @@ def guesses() -> None:
 
 
 def guesses_pay_while_arithmetic_is_idle() -> None:
-    """Guesses pay as long as the arithmetic of a decode step is idle."""
+    """Guesses pay off as long as a decode step leaves arithmetic units idle."""
     note(r"""
         In *speculative decoding* a small *draft model* guesses the next few tokens, one at a time.
-        The large model *verifies* all guesses in one pass. Like a short prefill, the pass runs over
+        The large model *verifies* all guesses in one pass. Like a short prefill, the pass processes
         the last token and all guesses, and gives the large model's own next token at each position.
         So each guess can be compared with the token that the large model would have generated
         there. The guesses before the first wrong one are kept, and the large model's own token
@@ -45,15 +45,15 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
         By hand: $2$ guesses, each right with probability $1/2$, independently of each other. A
         verification always gives one token of the large model. In half of the cases the first guess
         is kept as well, and in $1/2 \cdot 1/2 = 1/4$ of the cases also the second:
-        $1 + 1/2 + 1/4 = 1.75$ tokens. Say that a guess takes a tenth of the time of a pass for one
-        token.
+        $1 + 1/2 + 1/4 = 1.75$ tokens. Suppose that a guess takes a tenth of the time of a pass for
+        one token.
 
-        - One user: the pass waits until the weights are read, with $3$ tokens (the last token and
-          two guesses) as with one. So two guesses and their verification take
+        - One user: the pass is memory-bound, so it takes as long for $3$ tokens (the last token and
+          two guesses) as for one. So two guesses and their verification take
           $2 \cdot 0.1 + 1 = 1.2$ passes, and decode is $1.75 / 1.2 = 1.46$ times as fast.
         - A batch so large that decode is compute-bound: verifying $3$ tokens per sequence takes as
-          long as $3$ passes. With the guesses it is $2 \cdot 0.1 + 3 = 3.2$ passes, and decode is
-          $1.75 / 3.2 = 0.55$ times as fast.
+          long as $3$ passes. Together with the guesses, that is $2 \cdot 0.1 + 3 = 3.2$ passes, and
+          decode is $1.75 / 3.2 = 0.55$ times as fast.
 
         So guessing pays off while arithmetic units are idle, because more tokens in a pass need
         more arithmetic, but the weights are still read once. In a large batch, the tokens of other
@@ -65,9 +65,9 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
         - `pass_seconds` is a lower bound of the time of a pass with `tokens` new tokens for each
           sequence of the `batch`. Only the arithmetic grows with these tokens: the weights are read
           once for all of them, and a sequence's cache is read once as well.
-        - `gain` is how many times as fast decode becomes if a guess is right with probability
-          `right`. `expected` is the mean number of tokens of a verification, and `alone` is the
-          time of a pass without guesses, which gives one token:
+        - `gain` is the factor by which decode becomes faster if a guess is right with probability
+          `right`. `expected` is the mean number of tokens that a verification gives, and `alone` is
+          the time of a pass without guesses, which gives one token:
     """)
     draft_weights, draft_kv = 1_235_746_816, 32_768
 
@@ -102,7 +102,7 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
     drafted, passed = pass_seconds(1, 1, draft_weights, draft_kv), pass_seconds(1, 1, WEIGHTS, KV_BYTES)  # @hide
     guess = drafted / passed  # @hide
     assert round(expected / (1 + 4 * guess), 2) == gains[0], \
-        "For one user, the tokens of a verification over the passes that it takes are the gain."  # @hide
+        "For one user, the gain is the tokens of a verification divided by the passes that it takes."  # @hide
     bounds = bounds_of(EIGHT_LAYERS, BANDWIDTH, PEAK)  # @hide
     assert [round(1e3 * seconds, 2) for seconds in bounds] == [1.36, 2, 1.36, 9.68], \
         "For 8 layers, whose passes a later section times on a GPU, these are the lower bounds in ms."  # @hide
@@ -120,19 +120,19 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
 
     grid = explore(speedup, over={"batch": [1, 8, 16, 32, 64, 96, 128, 192, 256, 384], "guesses": [1, 2, 3, 4, 6]},
         at={"batch": 1, "guesses": 4}, kind="curve", unit="times", limit=("no gain", 1),
-        do="At what batch size of the slider do `4` guesses stop paying? And a single guess?",
+        do="At what batch size of the slider do `4` guesses stop paying off? And a single guess?",
         see=r"""
-            With $4$ guesses it is `256` sequences if they are right with a chance of `0.8` (with
-            `192` they still pay), and `128` with `0.6`. A single guess, right with `0.8`, still
-            pays a little with `384`.
+            With $4$ guesses it is `256` sequences if they are right with probability `0.8` (with
+            `192` they still pay off), and `128` with `0.6`. A single guess, right with probability
+            `0.8`, still pays off a little with `384`.
         """,
-        caption="By what factor guesses make decode faster, by the lower bounds, against the batch.",
+        caption="The factor by which guesses make decode faster, computed from the lower bounds, against the batch size.",
         alt="Two falling curves and a line at one. Both cross the line, the lower one at a smaller batch.")  # @hide
     pays = {(n, name): [b for b, m in grid if m == n and grid[b, m][name] > 1] for _, n in grid for name in grid[1, 4]}  # @hide
     assert max(pays[4, "80 % right"]) == 192, "With 4 guesses, 80 % right, 192 sequences still gain."  # @hide
     assert max(pays[4, "60 % right"]) == 96, "With 60 % right, 96 sequences still gain."  # @hide
-    assert max(pays[1, "80 % right"]) == 384, "One guess still pays for 384 sequences."  # @hide
-    misbelief("Speculative decoding always pays.", rf"""
+    assert max(pays[1, "80 % right"]) == 384, "One guess still pays off for 384 sequences."  # @hide
+    misbelief("Speculative decoding always pays off.", rf"""
         It needs spare arithmetic, and a large batch has none. With `256` sequences and `4` guesses
         that are right $80$ percent of the time, decode runs at only {gains[-1]} times its speed
         without guesses. If they are right $60$ percent of the time, it is {gain(256, 4, 0.6):.2f}
@@ -152,48 +152,49 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
     """, answer=max((2, 300), key=lambda users: gain(users, 4, 0.8)),
         check=min((2, 300), key=lambda users: pass_seconds(users, 5, WEIGHTS, KV_BYTES) / pass_seconds(users, 1, WEIGHTS, KV_BYTES)),
         unit="users", hint="When are the arithmetic units idle?",
-        why="With few users a step waits for the weights, and verifying four guesses takes barely longer.")
+        why="With few users a step is memory-bound, so verifying four guesses takes barely longer.")
 
 
 def the_output_stays_the_models_own() -> None:
     """Whatever the draft model guesses, the output has the large model's distribution."""
     note(r"""
-        A small model guesses, and the large one accepts or refuses. Does the answer become a
-        mixture of both models?
+        A small model guesses, and the large one accepts or rejects each guess. Does the answer
+        become a mixture of both models?
 
         If the large model always took its most probable token, a guess would be either right or
         wrong. But usually the next token is drawn at random, with the probabilities that the model
         gives. Then a guess is accepted with a certain probability.
 
         By hand, with the tokens A and B: the large model gives them $0.6$ and $0.4$, the draft
-        model $0.9$ and $0.1$. A is guessed in $0.9$ of the cases, and should come out in only
+        model $0.9$ and $0.1$. A is guessed in $0.9$ of the cases, but should be the output in only
         $0.6$. So accept a guessed A with probability $0.6 / 0.9 = 2/3$. B is guessed too rarely, so
-        accept it always. If an A is refused, the output is B.
+        accept it always. If an A is rejected, the output is B.
 
-        - A comes out with probability $0.9 \cdot 2/3 = 0.6$.
-        - B comes out if it is guessed, $0.1$, or in place of a refused A, $0.9 \cdot 1/3 = 0.3$.
-          Together $0.4$.
+        - The output is A with probability $0.9 \cdot 2/3 = 0.6$.
+        - The output is B if B is guessed, $0.1$, or if an A is rejected, $0.9 \cdot 1/3 = 0.3$.
+          Together that is $0.4$.
 
         These are exactly the large model's probabilities, because each model's probabilities add up
         to $1$. So the draft model's excess on A, $0.9 - 0.6 = 0.3$, equals its shortfall on B,
-        $0.4 - 0.1 = 0.3$: the excess is refused, and every refused A becomes a B.
+        $0.4 - 0.1 = 0.3$: the excess is rejected, and every rejected A becomes a B.
 
         With more tokens, let $p$ be the large model's probability of a token and $q$ the draft
         model's [@leviathan2023].
 
-        - A guess is accepted with probability $\min(1, p/q)$. So the token comes out as a guess
-          with probability $q \cdot \min(1, p/q) = \min(q, p)$.
-        - After a refusal, a token is drawn in proportion to its shortfall, $\max(0, p - q)$. A
-          refusal happens with the sum of all excesses, $\max(0, q - p)$, which equals the sum of
-          all shortfalls. So the token comes out in this way with exactly its shortfall.
+        - A guess is accepted with probability $\min(1, p/q)$. So the token is output as an accepted
+          guess with probability $q \cdot \min(1, p/q) = \min(q, p)$.
+        - After a rejection, a token is drawn in proportion to its shortfall, $\max(0, p - q)$. The
+          probability of a rejection is the sum of all excesses, $\max(0, q - p)$, which equals the
+          sum of all shortfalls. So the probability that the token is output in this way is exactly
+          its shortfall.
 
         Together that is $\min(q, p) + \max(0, p - q) = p$.
 
         In the code, `model[t]` and `draft[t]` are the probabilities of the next token after token
         `t`, and `choose` draws a token with given weights. One pass of the large model verifies all
         guesses: it gives `model[t]` for the last token and for each guess. `speculate` accepts
-        guesses up to the first refusal. The guesses after it are dropped, because they were made to
-        follow the refused one. If all are accepted, the large model adds a token of its own:
+        guesses up to the first rejection. Later guesses are dropped, because they were made to
+        follow the rejected one. If all are accepted, the large model adds one more token:
     """)
     model = [[0.6, 0.3, 0.1], [0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]
     draft = [[0.4, 0.4, 0.2], [0.3, 0.4, 0.3], [0.3, 0.3, 0.4]]
@@ -209,7 +210,7 @@ def the_output_stays_the_models_own() -> None:
         new: list[int] = []
         for guess in guessed:
             p, q = model[token], draft[token]
-            # Refused. (A ratio of 1 or more never is.)
+            # Rejected. (A ratio of 1 or more never is.)
             if random.random() >= p[guess] / q[guess]:
                 rest = [max(0, a - b) for a, b in zip(p, q)]
                 return [*new, choose(rest)]
@@ -241,9 +242,9 @@ def the_output_stays_the_models_own() -> None:
         "Computed with exact fractions, the first token has the model's probabilities."  # @hide
     note("In vLLM, `speculative_config` names the draft model and the number of guesses.")
     misbelief("Speculative decoding trades quality for speed.", rf"""
-        The draft model's probabilities here differ by up to {apart:.1f} from the large model's, and
-        still the output has those of the large model. With a worse draft model more guesses are
-        refused. Then decode is slower than with a better one, and the distribution of the output
+        The draft model's probabilities here differ by up to {apart:.1f} from the large model's, but
+        the output has the large model's probabilities. With a worse draft model more guesses are
+        rejected. Then decode is slower than with a better one, but the distribution of the output
         stays the same.
     """)
     question(r"""
@@ -251,15 +252,15 @@ def the_output_stays_the_models_own() -> None:
         model's are `0.2`, `0.3` and `0.5`. With what probability is a guess accepted?
     """, answer=min(0.5, 0.2) + min(0.3, 0.3) + min(0.2, 0.5),
         check=0.2 * 1 + 0.3 * 1 + 0.5 * (0.2 / 0.5),
-        hint="How often is each token guessed, and how often is it accepted then?",
+        hint="How often is each token guessed, and how often is such a guess accepted?",
         why="The first two are always accepted: `0.2 + 0.3`. The third is guessed with probability `0.5` and then accepted with `0.2 / 0.5`, which adds `0.2`.")
     question(r"""
-        Someone simplifies the code: a refused guess is replaced by a draw from the large model's
+        Someone simplifies the code: a rejected guess is replaced by a draw from the large model's
         probabilities. With A and B as above, what is the probability of A in the output then?
     """, answer=0.9 * (0.6 / 0.9) + 0.9 * (1 - 0.6 / 0.9) * 0.6, check=0.6 + 0.3 * 0.6,
-        hint="A can be guessed and accepted, or drawn after a refusal.",
-        wrong={"A comes out after refusals as well.": 0.6},
-        why="Accepted guesses already give A its `0.6`. Whatever A gets after refusals comes on top, so it comes out too often.")
+        hint="A can be guessed and accepted, or drawn after a rejection.",
+        wrong={"A can also be drawn after a rejection.": 0.6},
+        why="Accepted guesses already give A its `0.6`. The draws of A after rejections are extra, so A is output too often.")
 
 
 def random_model(config: Config) -> Transformer:  # @stepover
@@ -320,7 +321,7 @@ def bounds_of(model: Config, bandwidth: float, peak: float) -> list[float]:
 @aside
 @requires("cuda")
 def decode_is_timed_on_a_gpu() -> None:
-    """On a GPU, decode, verification and prefill take up to a few times their bounds."""
+    """On a GPU, decode, verification and prefill take up to a few times their lower bounds."""
     note(r"""
         All times in this lecture are lower bounds, and a real GPU takes longer. What does that mean
         for a service?
@@ -330,25 +331,26 @@ def decode_is_timed_on_a_gpu() -> None:
         ms. Solved for the batch, $(20 - 4) / 0.1 = 160$ sequences meet the target. Suppose that a
         real step takes $1.25$ times its bound. Then the bound must be at most $20 / 1.25 = 16$ ms,
         and $(16 - 4) / 0.1 = 120$ sequences meet the target. The bound shrinks by a fifth, but the
-        batch by a quarter, because the weights have to be read in any case: all of the lost time is
-        taken from the caches.
+        batch by a quarter, because the weights have to be read in any case: all of the lost time
+        comes out of the time for the caches.
 
         So the factor has to be measured. Take `8` layers of Llama-3-8B and its head, with random
         weights (the time does not depend on their values). `bounds_of` computes the bounds. For an
         H100 they are
 
-        | pass | lower bound, ms | waits for |
+        | pass | lower bound, ms | limited by |
         |---|---|---|
         | a step for one sequence, after `512` tokens | `1.36` | weights |
         | a step for `32` sequences, after `2048` tokens | `2.00` | weights and caches |
         | verification of `4` guesses, after `512` tokens | `1.36` | weights |
         | prefill of `2048` tokens, with all logits | `9.68` | arithmetic |
 
-        Where there is a GPU, the code below times the same passes. `time_decode` and `time_prefill`
-        run them in a *CUDA graph*: all operations are recorded once, and replayed without Python
-        launching each of them. The code checks loose limits: the first step takes less than `2.5`
-        times its bound, and prefill less than `4` times. Verification should take barely longer
-        than a step for one token, because both wait for the same weights:
+        If a GPU is available, the code below times the same passes. `time_decode` and
+        `time_prefill` run them in a *CUDA graph*: all operations are recorded once, and replayed
+        without Python launching each of them. The code checks generous limits: the first step takes
+        less than `2.5` times its bound, and prefill less than `4` times. Verification should take
+        barely longer than a step for one token, because both are memory-bound and read the same
+        weights:
     """)
     bounds = bounds_of(EIGHT_LAYERS, BANDWIDTH, PEAK)  # of an H100
     assert [round(1e3 * s, 2) for s in bounds] == [1.36, 2.00, 1.36, 9.68], \
@@ -374,10 +376,10 @@ def decode_is_timed_on_a_gpu() -> None:
         assert factors[3] < 4, \
             "Prefill takes less than 4 times its bound."
     question(r"""
-        Real steps of a service take `1.5` times their bounds. It was planned with the bounds, for a
-        latency target of `20` ms. By the bound, reading the weights takes `4` ms, and each cache
-        `0.1` ms. To what fraction must the batch shrink?
+        Real steps of a service take `1.5` times their bounds. The service was planned with the
+        bounds, for a latency target of `20` ms. By the bound, reading the weights takes `4` ms, and
+        each cache `0.1` ms. To what fraction must the batch shrink?
     """, answer=((20 / 1.5 - 4) / 0.1) / ((20 - 4) / 0.1), check=(40 / 3 - 4) / 16, within=0.02,
-        hint="What may the bound of a step be, so that the real step meets the target?",
-        wrong={"That is the time. The weights need their part of it in any case.": 1 / 1.5},
+        hint="How large can the bound of a step be, so that the real step meets the target?",
+        wrong={"That is the factor for the time. The weights need their part of the time in any case.": 1 / 1.5},
         why="The bound may be `20 / 1.5` ms. The weights need `4` ms of it, so `9.3` ms instead of `16` ms are left for caches.")

@@ -41,15 +41,15 @@ def two_waits() -> None:
 
 
 def the_first_token_waits_for_arithmetic() -> None:
-    """The first token waits for arithmetic, each further token waits for memory."""
+    """Prefill is compute-bound, and decode is memory-bound."""
     note(rf"""
         You send a prompt to a language model. For a moment nothing happens. Then the answer
         appears, token by token. Why are there two different waits?
 
-        The model first runs over all tokens of the prompt in one pass, called *prefill*. The wait
-        until its end is the *time to first token* (TTFT). Then each pass runs over a single token
-        and gives the next one. This is *decode*, and one such wait is the *time per output token*
-        (TPOT).
+        The model first processes all tokens of the prompt in one pass, called *prefill*. The time
+        until prefill ends is the *time to first token* (TTFT). Then each pass processes a single
+        token and generates the next one. This is *decode*, and the time of one such pass is the
+        *time per output token* (TPOT).
 
         Take a tiny model by hand: $1000$ weights of $2$ bytes. Each weight costs $2$ FLOPs per
         token, a multiplication and an addition. The GPU reads $100$ bytes per microsecond, and does
@@ -62,21 +62,21 @@ def the_first_token_waits_for_arithmetic() -> None:
         Reading and arithmetic run at the same time, so a pass takes the longer of the two: $100$ µs
         for all $50$ tokens of the prompt, then $20$ µs for each single token.
 
-        Prefill waits for arithmetic and decode waits for memory, because a pass reads each weight
-        once, however many tokens it runs over, while the arithmetic grows with the tokens. The
-        usual terms: prefill is *compute-bound*, and decode is *memory-bound*.
+        Prefill is *compute-bound*: its arithmetic takes longer than reading the weights. Decode is
+        *memory-bound*: its reading takes longer. They differ because a pass reads each weight once,
+        however many tokens it processes, while the arithmetic grows with the number of tokens.
 
         Now Llama-3-8B and a prompt of `2048` tokens, on an H100. It does `PEAK` = `989.5e12` FLOPs
         per second, and reads `BANDWIDTH` = `3.35e12` bytes per second [@{GPU.source}].
 
-        - A pass reads `WEIGHTS` = {WEIGHTS:,} weights of $2$ bytes. These are all matrices but the
-          embedding, of which a token needs a single row.
+        - A pass reads `WEIGHTS` = {WEIGHTS:,} weights of $2$ bytes. These are the weights of all
+          matrices except the embedding, because a token needs only one row of the embedding.
         - A decode pass also reads the *KV cache*, the keys and values of earlier tokens. Per token
-          it has a key and a value, in $32$ layers, for $8$ KV heads of $128$ elements of $2$ bytes:
-          $2 \cdot 32 \cdot 8 \cdot 128 \cdot 2$, or `KV_BYTES` = {KV_BYTES:,} bytes.
-        - `prefill_flops` adds up the FLOPs of a prefill: those of attention, and $2$ per weight and
-          token. Only the *head*, the last matrix, runs over the last token alone, because only the
-          token after it is needed.
+          the cache has a key and a value, in $32$ layers, for $8$ KV heads of $128$ elements of $2$
+          bytes: $2 \cdot 32 \cdot 8 \cdot 128 \cdot 2$, or `KV_BYTES` = {KV_BYTES:,} bytes.
+        - `prefill_flops` adds up the FLOPs of a prefill: the FLOPs of attention, and $2$ per weight
+          and token. The *head*, the last matrix, is an exception: it processes only the last token,
+          because only the token after it is needed.
     """)
     prompt = 2048
     first = prefill_flops(prompt) / PEAK  # TTFT  # @inspect first as s
@@ -133,13 +133,13 @@ def the_first_token_waits_for_arithmetic() -> None:
         measured number.
     """)
     question(r"""
-        A provider replaces its GPU by one that does twice as many FLOPs per second, with the same
+        A provider replaces its GPU with one that does twice as many FLOPs per second, with the same
         bandwidth. The prompt has `2048` tokens. Divide the old time to first token by the new one,
         and the old time per output token by the new one. What are the two ratios?
     """, answer=[2 * PEAK / PEAK, BANDWIDTH / BANDWIDTH],
         check=[first / (prefill_flops(prompt) / (2 * PEAK)),
                following / max(read / BANDWIDTH, 2 * WEIGHTS / (2 * PEAK))],
-        unit="times", hint="For what does each of the two passes wait?",
+        unit="times", hint="What limits each of the two passes?",
         why=r"""
             Prefill is compute-bound, so it takes half the time. Decode is memory-bound: it waits
             until the weights are read, and faster arithmetic does not change that.
@@ -152,16 +152,16 @@ def a_step_is_a_sum() -> None:
         One GPU serves $10$ users. Does each of them wait $10$ times as long as one user alone?
 
         Decode for several sequences at once is a *step*: one pass that gives each of them its next
-        token. The sequences of a step are the *batch*. Say that reading the weights takes $10$ ms,
-        and reading the KV cache of one sequence takes $1$ ms. By hand:
+        token. The sequences of a step are the *batch*. Suppose that reading the weights takes $10$
+        ms, and reading the KV cache of one sequence takes $1$ ms. By hand:
 
         - A step for one sequence takes $10 + 1 = 11$ ms.
-        - A step for $10$ sequences takes $10 + 10 \cdot 1 = 20$ ms, and not $110$ ms.
+        - A step for $10$ sequences takes $10 + 10 \cdot 1 = 20$ ms, not $110$ ms.
 
         Each of the $10$ users waits less than twice as long for a token, and together they get $10$
         tokens instead of one. The weights are read once for all sequences, because all of them are
-        multiplied by the same weights. But a sequence's keys and values are its own, and of no use
-        to the other sequences.
+        multiplied by the same weights. But each sequence has its own keys and values, which are of
+        no use to the other sequences.
 
         With $N$ weights of $w$ bytes, $B$ sequences, and caches of $C$ bytes each,
 
@@ -170,12 +170,13 @@ def a_step_is_a_sum() -> None:
         \frac{{2 N B}}{{\text{{peak}}}}\right) + \frac{{B\,C}}{{\text{{bandwidth}}}}.
         $$
 
-        The maximum is there because reading weights and multiplying with them go on at the same
-        time: in a small batch reading takes longer, in a large one the arithmetic does. The caches
-        are added, because attention is an operation of its own between the matmuls.
+        The formula has a maximum because reading the weights and multiplying by them happen at the
+        same time: in a small batch the reading takes longer, and in a large batch the arithmetic
+        does. The time for the caches is added, because attention is a separate operation between
+        the matmuls.
 
         Now Llama-3-8B on an H100, with `2048` tokens in each cache. A cache uses `KV_BYTES` =
-        {KV_BYTES:,} bytes per token. `throughput` is in tokens per second, of the whole batch:
+        {KV_BYTES:,} bytes per token. `throughput` is in tokens per second, for the whole batch:
     """)
     weights = 2 * WEIGHTS / BANDWIDTH  # @inspect weights as s
     cache = 2048 * KV_BYTES / BANDWIDTH  # @inspect cache as s
@@ -191,7 +192,7 @@ def a_step_is_a_sum() -> None:
     expected = [decoding_seconds(2 * WEIGHTS, 2 * WEIGHTS, 2048 * KV_BYTES, b, BANDWIDTH, PEAK) for b in batches]  # @hide
     assert steps == expected == [step_seconds(b, 2048) for b in batches], \
         "The calculator's formula, and the one of later sections, give the same seconds."  # @hide
-    note("| sequences | ms per step | tokens/s together |\n|--:|--:|--:|\n"
+    note("| sequences | ms per step | tokens/s in total |\n|--:|--:|--:|\n"
          + "\n".join(f"| {b} | {1e3 * t:.1f} | {p:,.0f} |" for b, t, p in zip(batches, steps, throughput)))
     tpot = [round(1e3 * step, 1) for step in steps]  # @hide
     assert tpot == [4.6, 5.1, 7, 9.6, 14.7, 21.1], \
@@ -240,7 +241,7 @@ def a_step_is_a_sum() -> None:
 
 
 def a_latency_limit_picks_the_batch() -> None:
-    """A latency target decides the batch, and with it the throughput."""
+    """A latency target determines the batch size, and so the throughput."""
     note(r"""
         A service sets a *latency target* (service-level objective, SLO): the time per output token
         (TPOT) must be at most $20$ ms. How many sequences should one GPU decode at once?
@@ -248,15 +249,15 @@ def a_latency_limit_picks_the_batch() -> None:
         By hand: reading the weights takes $10$ ms, and reading one cache takes $1$ ms.
 
         - With $5$ sequences a step takes $10 + 5 = 15$ ms: $5 / 0.015 = 333$ tokens per second.
-        - The target leaves $20 - 10 = 10$ ms for caches. So $10$ sequences meet it, and they get
-          $10 / 0.020 = 500$ tokens per second together.
+        - The target leaves $20 - 10 = 10$ ms for caches. So $10$ sequences meet the target, with
+          $10 / 0.020 = 500$ tokens per second in total.
         - If sequences are $4$ times as long, reading a cache takes $4$ ms. Then $10 / 4 = 2.5$, so
           only $2$ sequences meet the target.
 
         Take as many sequences as the target allows, because each further sequence gets one token
-        per step, and lengthens the step only by reading its own cache: the weights are read once in
-        any case. So the throughput grows, but so does the wait. And the longer the sequences, the
-        fewer users a GPU can serve.
+        per step, and lengthens the step only by the time to read its own cache: the weights are
+        read once in any case. So the throughput grows, but so does the wait. And the longer the
+        sequences, the fewer users a GPU can serve.
 
         For Llama-3-8B on an H100, `step_seconds` is the time of a [decode step](#a_step_is_a_sum),
         and `sequences_that_fit` is the number of caches that fit in memory together with the
@@ -282,16 +283,17 @@ def a_latency_limit_picks_the_batch() -> None:
     assert [round(1e3 * part, 1) for part in (busy, left, busy + left)] == [8.6, 11.4, 20], \
         "With 568 sequences, the arithmetic takes 8.6 ms and reading caches takes 11.4 ms, the larger part of the step."  # @hide
     note(rf"""
-        By hand, the batch was the time left for caches, divided by the time of one, rounded down:
+        As in the example by hand, the batch size is the time left for caches divided by the time
+        for one cache, rounded down:
 
-        | tokens | before the caches, ms | left for caches, ms | one cache, ms | batch |
+        | tokens | weights or matmuls, ms | left for caches, ms | one cache, ms | batch |
         |--:|--:|--:|--:|--:|
         | `512` | {1e3 * busy:.2f} | {1e3 * (target - busy):.2f} | {1e3 * cache:.5f} | `568` |
         | `2048` | {1e3 * weights:.2f} | {1e3 * (target - weights):.2f} | {4e3 * cache:.5f} | `193` |
         | `8192` | {1e3 * weights:.2f} | {1e3 * (target - weights):.2f} | {16e3 * cache:.5f} | `48` |
 
-        With `2048` and `8192` tokens, what comes before the caches is reading the weights. A batch
-        of `568` waits longer for its matmuls, which need `2` FLOPs per weight and sequence:
+        With `2048` and `8192` tokens, reading the weights takes longer than the matmuls. In a batch
+        of `568`, the matmuls take longer. They need `2` FLOPs per weight and sequence:
         $2 \cdot {WEIGHTS / 1e9:.3f} \cdot 10^9 \cdot 568 / (989.5 \cdot 10^{{12}})$ s is
         {1e3 * busy:.2f} ms.
     """)
@@ -320,7 +322,7 @@ def a_latency_limit_picks_the_batch() -> None:
                                "context": contexts},
         at={"sequences": 64, "context": 2048}, kind="curve", unit="ms", limit=("target", 20),
         do="For each context, find the largest batch on the slider that stays below the line.",
-        see="With `8192` tokens it is `48`, with `2048` it is `192`, and with `512` it is `512`: the slider's steps nearest below the batches above.",
+        see="With `8192` tokens it is `48`, with `2048` it is `192`, and with `512` it is `512`: the slider's largest values that do not exceed the batches above.",
         caption="The time per output token of Llama-3-8B on an H100 (lower bound) against the batch.",
         alt="A rising curve and a horizontal line, the target. The longer the context, the earlier they cross.")  # @hide
     below = {c: max(b for b, k in grid if k == c and grid[b, c].get("time per output token", 99) < 20) for c in contexts}  # @hide
@@ -328,7 +330,7 @@ def a_latency_limit_picks_the_batch() -> None:
         "These are the largest batches of the slider within 20 ms."  # @hide
     question(r"""
         The latency target is relaxed from `20` ms to `40` ms. Reading the weights takes `10` ms and
-        a cache takes `1` ms. By what factor may the batch grow, and by what factor does the
+        a cache takes `1` ms. By what factor can the batch grow, and by what factor does the
         throughput grow? Give two numbers.
     """, answer=[(40 - 10) / (20 - 10), (30 / 40) / (10 / 20)], check=[3.0, 1.5], unit="times",
         hint="The weights are read once per step, in both cases.",
@@ -339,7 +341,7 @@ def a_latency_limit_picks_the_batch() -> None:
     question(r"""
         Within a target of `20` ms, a GPU decodes `193` sequences of `2048` tokens. It gets more
         memory, so that twice as many caches fit; its bandwidth stays the same. How many sequences
-        may it decode then?
+        can it decode then?
     """, answer=by_target[1], check=int((20 - 1e3 * weights) / (1e3 * 4 * cache)), unit="sequences",
         hint="Was it the memory that limited the batch?",
         wrong={"There was room for more sequences before; the latency target limits the batch.": 2 * 193},
@@ -351,17 +353,17 @@ def low_precision_weights_help_small_batches() -> None:
     """The fewer bytes a weight has, the smaller the batch at which decode becomes compute-bound."""
     note(r"""
         With one sequence, a decode step waits until all weights are read. So weights of $1$ byte
-        instead of $2$ halve the wait. Do they help a large batch as much?
+        instead of $2$ halve the wait. Do they help a large batch equally?
 
         Reading the weights takes the same time for any batch, and the arithmetic grows with the
-        batch. The *critical batch* is the one at which both take equally long. By hand: a GPU does
-        $200$ FLOPs while it reads one byte.
+        batch. The *critical batch* is the batch size at which both take equally long. By hand: a
+        GPU does $200$ FLOPs while it reads one byte.
 
         - While it reads a weight of $2$ bytes, it can do $400$ FLOPs. The weight costs $2$ FLOPs
           per sequence, so the critical batch is $400 / 2 = 200$.
         - While it reads a weight of $1$ byte, it can do $200$ FLOPs. The critical batch is $100$.
 
-        With fewer bytes the critical batch is smaller, because the weights are read sooner, while
+        With fewer bytes the critical batch is smaller, because the weights are read faster, while
         the arithmetic takes as long as before: the weights are converted to `bfloat16` before they
         are multiplied. On an H100, with $2$, $1$ and half a byte per weight:
     """)
@@ -384,16 +386,16 @@ def low_precision_weights_help_small_batches() -> None:
     assert gains == [4, 4, 2.31, 1], \
         "Weights in 4 bits: 4 times as fast for one sequence and for 64, 2.3 times for 128, and no faster for 296."
     assert math.isclose(gains[2], 2 * WEIGHTS / BANDWIDTH / (128 * 2 * WEIGHTS / PEAK), rel_tol=0.003), \
-        "For 128 it is the time of reading in 16 bits over that of the arithmetic."  # @hide
+        "For 128 it is the time of reading in 16 bits divided by the time of the arithmetic."  # @hide
     misbelief("If the weights have a quarter of the bytes, the model is served in a quarter of the time.", rf"""
-        That is so for one sequence, without its cache. With `128` sequences and $4$ bits, a step
-        waits for the arithmetic of `128` sequences. With $16$ bits it waits for the weights, and
-        that takes as long as the arithmetic of {ridge:.1f} sequences. So $4$ bits are only
-        {ridge:.1f} / {batches[2]}, or {gains[2]} times as fast.
+        That is so for one sequence, without its cache. With `128` sequences and $4$ bits, a step is
+        compute-bound: it takes as long as the arithmetic of `128` sequences. With $16$ bits the
+        step is memory-bound: reading the weights takes as long as the arithmetic of {ridge:.1f}
+        sequences. So $4$ bits are only {ridge:.1f} / {batches[2]}, or {gains[2]} times as fast.
     """)
     question(r"""
         A GPU does `160` FLOPs while it reads one byte. From what batch size on is a step with
-        weights of `1` byte no shorter than a step with weights of `2` bytes?
+        weights of `1` byte no longer shorter than a step with weights of `2` bytes?
     """, answer=2 * 160 / 2, check=next(b for b in range(1, 999) if max(1 / 160, b * 2 / 160**2) >= 2 / 160),
         unit="sequences", hint="When does the arithmetic take as long as reading `2` bytes?",
         wrong={"From there on the step is compute-bound with 1 byte; it is still shorter than reading 2 bytes.": 80},
