@@ -20,11 +20,11 @@ from .measure import as_percent, dense_peak, product_seconds, utilization
 def peaks_and_mfu() -> None:
     """Peaks and MFU."""
     note(r"""
-        How well is a GPU used? One divides the FLOPs that it does in a second by its peak. That
-        sounds simple, and goes wrong in two ways. A GPU has several peaks, and dividing by the
+        How well is a GPU used? To find out, divide the FLOPs that it does in a second by its peak.
+        That sounds simple, but goes wrong in two ways. A GPU has several peaks, and dividing by the
         wrong one gives a share that is far too high or too low. And a time that is
-        [measured carelessly](#the_first_calls_are_not_the_ones_to_time) is not the time of the
-        work.
+        [measured carelessly](#the_first_calls_are_not_the_ones_to_time) is not the time that the
+        work takes.
     """)
     every_peak_belongs_to_a_format()
     sparsity_means_two_of_every_four()
@@ -40,11 +40,11 @@ def every_peak_belongs_to_a_format() -> None:
     note(r"""
         How many FLOPs can a GPU do in a second? That depends on the number format, because
         different units of the chip do the work. Ordinary units compute in `float32`. *Tensor cores*
-        multiply small blocks of matrices, much faster, and the faster the fewer bits of an element
-        they use. `tf32` is a `float32` in memory, of which the tensor cores round the fraction to
-        `10` bits before they multiply. `dense_peak` looks up the peak of a GPU for *dense*
-        matrices, those without a fixed pattern of zeros. In TFLOP/s, which are `10**12` FLOPs in a
-        second:
+        multiply small blocks of matrices. They are much faster, and the fewer bits of an element
+        they use, the faster they are. An element in `tf32` is a `float32` in memory; the tensor
+        cores round its fraction to `10` bits before they multiply. `dense_peak` looks up the peak
+        of a GPU for *dense* matrices, those without a fixed pattern of zeros. One TFLOP/s is
+        `10**12` FLOPs in a second:
     """)
     formats = "float32", "tf32", "bfloat16"
     a100 = [dense_peak("A100 SXM 80GB", f) / TERA for f in formats]
@@ -55,11 +55,12 @@ def every_peak_belongs_to_a_format() -> None:
         "The peaks of an H100 are 67, 494.5 and 989.5 TFLOP/s."
     note(r"""
         The datasheets print these numbers [@nvidia-a100; @nvidia-h100]. Where do they come from? A
-        GPU has many equal parts, its *multiprocessors*. The peak is their number, times the FLOPs
-        that each does in a tick of the clock, times the ticks in a second. An A100 has `108`
+        GPU has many identical parts, its *multiprocessors*. The peak is their number, times the
+        FLOPs that each does in a tick of the clock, times the ticks in a second. An A100 has `108`
         multiprocessors, and its clock ticks `1.41e9` times a second. A multiply-add is `2` FLOPs.
-        In a tick a multiprocessor does `64` of them in `float32`, which makes `64 * 2 = 128`, and
-        `256` in each of its `4` tensor cores in `bfloat16`, `4 * 256 * 2 = 2048` [@nvidia-ampere].
+        In a tick, a multiprocessor does `64` of them in `float32`, or `64 * 2 = 128` FLOPs. In
+        `bfloat16`, each of its `4` tensor cores does `256`, or `4 * 256 * 2 = 2048` FLOPs in all
+        [@nvidia-ampere].
     """)
     products = [108 * 128 * 1.41e9, 108 * 2048 * 1.41e9]  # float32, bfloat16
     rebuilt = [round(rate / TERA, 1) for rate in products]  # @inspect rebuilt
@@ -81,7 +82,7 @@ def every_peak_belongs_to_a_format() -> None:
             "That is tf32, on the tensor cores.": 2,
         },
         check=2048 / 128,
-        hint="The FLOPs are the same. How many times slower are they done?", unit="s",
+        hint="The FLOPs are the same. How many times slower does the GPU do them?", unit="s",
         why=r"""
             The FLOPs are the same, and the peak is `312 / 19.5 = 16` times lower: in `float32` a
             multiprocessor does `128` FLOPs a tick instead of `2048`.
@@ -93,11 +94,11 @@ def sparsity_means_two_of_every_four() -> None:
     """On a datasheet, sparsity means that two of every four neighbours are zero."""
     note(r"""
         Half of the weights of a matrix are zero. Does a GPU multiply it twice as fast? Only if the
-        zeros follow a pattern: of every `4` neighbouring weights, `2` are zero. Then the other two
-        are stored next to each other, with their positions, and half of the multiplications are
-        left out [@mishra2021]. That is what a datasheet means by *sparsity*. The weights
-        `0, 5, 0, 6` fit the pattern; `0, 5, 7, 6` break it. To make weights fit, cut them into
-        groups of `4`, and set the two smallest of each group to zero:
+        zeros follow a pattern: of every `4` neighbouring weights, `2` are zero. Then only the other
+        two are stored, with their positions, and half of the multiplications are skipped
+        [@mishra2021]. That is what a datasheet means by *sparsity*. The weights `0, 5, 0, 6` fit
+        the pattern; `0, 5, 7, 6` break it. To make weights fit, cut them into groups of `4`, and
+        set the two smallest of each group to zero:
     """)
     w: Float[Tensor, "group 4"] = torch.randn(2**16, 4)
     smallest = w.abs().topk(2, largest=False).indices
@@ -107,7 +108,7 @@ def sparsity_means_two_of_every_four() -> None:
     note(r"""
         And does an ordinary matmul skip zeros? No. Otherwise an all-zero matrix would take almost
         no time, less than a small matrix. `product_seconds` measures how long it takes to multiply
-        a matrix by itself, on one core of this processor. `small` is its time for a matrix of `64`
+        a matrix by itself, on one core of this processor. `small` is the time for a matrix of `64`
         rows and columns:
     """)
     x = torch.randn(512, 512)
@@ -130,7 +131,7 @@ def sparsity_means_two_of_every_four() -> None:
             "Half of all weights is not enough: each group needs two zeros.": 0,
         },
         hint="Look at each of the two groups by itself.",
-        why="The first four neighbours have more zeros than they need. The others have none, and need two.")
+        why="The first four neighbours have more zeros than they need. The last four have none, and need two.")
 
 
 @aside
@@ -138,9 +139,9 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
     """Large matmuls are fast in low-precision formats because of the units that multiply them."""
     note(r"""
         Why is a large matmul in `bfloat16` faster than in `float32`? Not because more of its
-        elements fit into memory. The speed of a large matmul depends on the hardware units that
-        multiply. Two comparisons show it. The A100 was sold with two sizes of memory, and both GPUs
-        have the same peak [@nvidia-a100]:
+        elements fit into memory, but because of the hardware units that multiply: they set the
+        speed of a large matmul. Two comparisons show this. The A100 was sold with two sizes of
+        memory, and both GPUs have the same peak [@nvidia-a100]:
     """)
     small, large = CARDS["A100 SXM 40GB"], CARDS["A100 SXM 80GB"]
     assert large.memory / small.memory == 2.0, \
@@ -148,9 +149,10 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
     rates = small.bfloat16, large.bfloat16  # @inspect rates as FLOP/s
     assert rates == (312e12, 312e12), "Both GPUs have the same peak."
     note(r"""
-        And the bytes of an element do not decide the peak. Compare two formats with `float32` on an
-        H100. A `bfloat16` element has half the bytes. TF32 has the same number of bytes as
-        `float32`, but special units multiply it with fewer of its bits:
+        The size of an element does not determine the peak either. Compare two formats with
+        `float32` on an H100. A `bfloat16` element has half as many bytes. A TF32 element has the
+        same number of bytes as a `float32`, but special units multiply it, and use fewer of its
+        bits:
     """)
     ordinary = dense_peak("H100 SXM", "float32")
     narrow = dense_peak("H100 SXM", "bfloat16") / ordinary  # @inspect narrow as times
@@ -164,26 +166,27 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
         "With the same bytes, the peak of TF32 is more than 7 times as high."
     misbelief("Low-precision formats are fast because memory is fixed: more of them fit and run side by side.",
         rf"""
-            A large matmul is fast because of the units that multiply. With the bytes of `float32`,
-            TF32 has {same_bytes:.1f} times its peak.
+            A large matmul is fast because of the units that multiply. TF32 has the same number of
+            bytes as `float32`, and {same_bytes:.1f} times its peak.
         """)
     question(rf"""
         The larger A100 moves `{large.bandwidth / GB:.0f}` GB/s between memory and chip, the smaller
         one `{small.bandwidth / GB:.0f}`. How many times as fast is the larger GPU at a matmul that
-        runs at its peak, and at an addition that waits for memory? Give two numbers.
+        runs at its peak, and at an addition that is memory-bound, which means that it waits for
+        memory? Give two numbers.
     """, answer=[rates[1] / rates[0], large.bandwidth / small.bandwidth],
         check=[1.0, 2039 / 1555], unit="times",
         hint="Which of the two operations depends on the peak, and which on the GB/s?",
         why=r"""
-            Both GPUs have the same peak, so the matmul takes the same time on either. An addition
-            that waits for memory is faster by the ratio of the GB/s.
+            Both GPUs have the same peak, so the matmul takes the same time on either. A
+            memory-bound addition is faster by the ratio of the GB/s.
         """)
 
 
 def mfu_counts_what_the_model_needs() -> None:
     """MFU counts the FLOPs that the model needs, not those that the GPU does."""
     note(r"""
-        How well does a training step use a GPU? *Model FLOPs utilization*, MFU, is the answer in
+        How well does a training step use a GPU? *Model FLOPs utilization*, MFU, answers that with
         one number:
 
         $$
@@ -191,17 +194,17 @@ def mfu_counts_what_the_model_needs() -> None:
         \mathrm{peak}}
         $$
 
-        Why "that the model needs"? Because a GPU can do FLOPs that bring training no further. A
-        training step needs `6` FLOPs per parameter and token, `2` in the forward pass and `2 + 2`
+        Why "that the model needs"? Because some FLOPs that a GPU does do not advance the training.
+        A training step needs `6` FLOPs per parameter and token, `2` in the forward pass and `2 + 2`
         in the [backward pass](#a_gradient_is_two_more_products). To save memory, some steps do
-        [their forward pass twice](#checkpointing_trades_flops_for_memory). Then the GPU does `8`,
-        and the model still needs `6`.
+        [their forward pass twice](#checkpointing_trades_flops_for_memory). Then the GPU does `8`
+        FLOPs, but the model still needs only `6`.
 
-        Take such a step with `10**9` parameters and `500_000` tokens, in `8` s on an H100 with its
-        `bfloat16` peak of `989.5 * 10**12` FLOP/s. The model needs `6 * 10**9 * 500_000 = 3e15`
-        FLOPs. At its peak the GPU could do `8 * 989.5e12 = 7.9e15`. So the MFU is `3 / 7.9 = 0.38`.
-        Counted with `8` FLOPs instead of `6`, the share would be a third higher, `4 / 7.9 = 0.51`.
-        `utilization` divides FLOPs by seconds and by the peak:
+        Suppose such a step, with `10**9` parameters and `500_000` tokens, takes `8` s on an H100,
+        whose `bfloat16` peak is `989.5 * 10**12` FLOP/s. The model needs
+        `6 * 10**9 * 500_000 = 3e15` FLOPs. At its peak the GPU could do `8 * 989.5e12 = 7.9e15` in
+        that time. So the MFU is `3 / 7.9 = 0.38`. With `8` FLOPs instead of `6`, the share would be
+        a third higher, `4 / 7.9 = 0.51`. `utilization` divides FLOPs by seconds and by the peak:
     """)
     params, tokens, seconds = 10**9, 500_000, 8.0
     peak_rate = dense_peak("H100 SXM", "bfloat16")
@@ -215,16 +218,16 @@ def mfu_counts_what_the_model_needs() -> None:
     assert 1.33 < hardware / mfu < 1.34, \
         "Counting the 8 FLOPs that the GPU does, the share would be a third higher."  # @hide
     misbelief("MFU is the actual FLOP/s divided by the peak.", rf"""
-        That is *hardware* utilization, here {hardware:.1%}. MFU does not count what is computed
-        again [@palm], and is {mfu:.1%}.
+        That is *hardware* utilization, here {hardware:.1%}. MFU does not count what is recomputed
+        [@palm]; here it is {mfu:.1%}.
     """)
-    note("Let the GPU wait `2` s more for other machines. The FLOPs stay the same, and the seconds grow from `8` to `10`:")
+    note("Now let the GPU also wait `2` s for other machines. The FLOPs stay the same, but the step takes `10` s instead of `8`:")
     stalled = utilization(needed, seconds + 2.0, peak_rate)  # @inspect stalled
     assert stalled is not None, "The peak is known here as well."  # @hide
     assert 0.79 < stalled / mfu < 0.81, \
         "With the waiting, MFU is 8 / 10 of what it was."  # @hide
     misbelief("MFU ignores communication and other overhead.", rf"""
-        It does not: the seconds go on while the GPU waits. Here MFU falls from {mfu:.1%} to
+        It does not: the clock keeps running while the GPU waits. Here MFU falls from {mfu:.1%} to
         {stalled:.1%}.
     """)
     question(r"""
@@ -249,9 +252,10 @@ def the_denominator_decides() -> None:
     """A utilization is right only if it divides by the peak of the format that was used."""
     note(r"""
         A utilization is a measured rate divided by a peak. A GPU has a peak for each number format,
-        so which one is right? The one of the format that was used. The course CS336 published a
-        measurement: a matmul of `16384 * 32768` by `32768 * 8192` elements in `float32` on an H100
-        took `0.163` s, which is `5.409e13` FLOP/s [@cs336]:
+        so which one is right? The peak of the format that was used, because no other peak applies
+        to the units that did the work. The course CS336 published a measurement: a matmul of
+        `16384 * 32768` by `32768 * 8192` elements in `float32` on an H100 took `0.163` s, which is
+        `5.409e13` FLOP/s [@cs336]:
     """)
     work, rate = 2 * 16384 * 32768 * 8192, 5.409e13
     assert work == 8_796_093_022_208, "The matmul takes 8.8e12 FLOPs."  # @hide
@@ -260,19 +264,20 @@ def the_denominator_decides() -> None:
         "At this rate, the FLOPs of the matmul take 0.163 s."
     right = rate / dense_peak("H100 SXM", "float32")  # @inspect right as %
     assert 0.806 < right < 0.808, \
-        "Divided by the float32 peak, the rate is four fifths of it."
+        "The rate is four fifths of the float32 peak."
     typed = rate / 67.5e12  # @hide
     assert 0.800 < typed < 0.802, \
-        "With the peak of 67.5e12 in the course's code, it is nearly the same."  # @hide
+        "With the peak of 67.5e12 in the course's code, the share is nearly the same."  # @hide
     promised = dense_peak("H100 SXM", "bfloat16")
     wrong = rate / promised  # @inspect wrong as %
     assert 0.054 < wrong < 0.055, \
-        "Divided by the bfloat16 peak, the rate is a twentieth of it."
+        "The rate is a twentieth of the bfloat16 peak."
     note(rf"""
         The tensors were `float32`, and the ordinary units multiplied them. (PyTorch uses TF32 only
-        if it is asked to, by `torch.set_float32_matmul_precision("high")` [@pytorch-precision].)
-        Their peak is `67` TFLOP/s [@nvidia-h100], so the matmul reached {right:.1%} of its peak.
-        The number that is quoted most, the peak in `bfloat16`, would give {wrong:.1%}.
+        on request, by `torch.set_float32_matmul_precision("high")` [@pytorch-precision].) The peak
+        of these units is `67` TFLOP/s [@nvidia-h100], so the matmul reached {right:.1%} of its
+        peak. Divided by the number that is quoted most often, the peak in `bfloat16`, the rate
+        would be only {wrong:.1%}.
     """)
     misbelief(f"An H100 has a peak of {promised / TERA} TFLOP/s for a `float32` matmul.", r"""
         That is the peak in `bfloat16`. In `float32` it is 67 TFLOP/s [@nvidia-h100].
@@ -290,8 +295,8 @@ def the_denominator_decides() -> None:
         check=work / rate * 67 / 494.5,
         hint="At the same share of a higher peak, how many times as fast is it?",
         why=r"""
-            The TF32 peak is `494.5 / 67` times as high. At the same share of it the rate is higher
-            by the same factor, and the time shorter by it.
+            The TF32 peak is `494.5 / 67` times as high. At the same share of it, the rate is higher
+            by this factor, and the time is shorter by this factor.
         """, unit="s")
 
 
@@ -304,21 +309,22 @@ def rate_of(n: int) -> float:  # @stepover
 def the_peak_of_this_cpu_is_measured() -> None:
     """The peak of a CPU has to be measured with multiply-adds, because its clock changes."""
     note(r"""
-        How fast can this machine multiply at best? Datasheets of GPUs print a peak. Those of CPUs
-        do not.
+        How fast can this machine multiply at best? Datasheets of GPUs print a peak. Datasheets of
+        CPUs do not.
 
-        First by hand. A core of a CPU of today has two units for *fused multiply-adds*. In a tick
-        of the clock each unit takes `8` pairs of `float32` elements, multiplies each pair and adds
-        a third element. So `2` units, `8` elements each, and `2` FLOPs for each make
+        First by hand. A core of a modern CPU has two units for *fused multiply-adds*. In a tick of
+        the clock each unit takes `8` pairs of `float32` elements, multiplies each pair and adds a
+        third element. So `2` units with `8` elements each, and `2` FLOPs per element, make
         `2 * 8 * 2 = 32` FLOPs in a tick. At three billion ticks per second that is
         `3e9 * 32 = 96e9` FLOP/s for one core. (Units for `16` elements do twice as much.)
 
-        How many ticks a second has is the difficulty, because the clock changes: it rises when the
-        chip is cool, and falls when these units work. So neither the clock that the system states
-        nor one that is measured with other arithmetic gives the peak. Measure the multiply-adds
-        themselves. `measure_core` times a loop of them in which none waits for another, so that
-        both units are always busy. For comparison it also measures the clock, by a loop in which
-        each multiplication waits for the one before. Peak divided by clock is what a tick brings:
+        The difficulty is the number of ticks per second, because the clock changes: it rises when
+        the chip is cool, and falls when these units work. So neither the clock that the system
+        reports nor a clock that is measured with other arithmetic gives the peak. Measure the
+        multiply-adds themselves. `measure_core` times a loop of multiply-adds in which none waits
+        for another, so that both units are always busy. For comparison it also measures the clock,
+        with a loop in which each multiplication waits for the previous one. Peak divided by clock
+        is the number of FLOPs per tick:
     """)
     core = measure_core()
     highest = core.peak if core else None  # @measure highest as FLOP/s
@@ -326,16 +332,16 @@ def the_peak_of_this_cpu_is_measured() -> None:
     per_tick = core.per_tick if core else None  # @measure per_tick as FLOP
     part = core.per_tick / core.most_per_tick if core else None  # @measure part as %  # @hide
     assert part is None or 1 / 8 < part < 1.05, \
-        "A tick brings between an eighth of what two units do and all of it."  # @hide
+        "In a tick, the core does between an eighth of what two units can do and all of it."  # @hide
     assert clock is None or 5e8 < clock < 1e10, \
         "The clock, where known, is between half a GHz and ten."  # @hide
     here = "Here that could be measured." if core else (
-        "This machine is no x86-64 under Linux, or lets no program make machine code. So its peak is *not available* here, "
+        "This machine is not an x86-64 under Linux, or does not let programs make machine code. So its peak is *not available* here, "
         "and neither is a share of it."
     )  # @hide
     note(rf"""
-        {here} What share of that peak does PyTorch reach? `rate_of` is the FLOP/s of a matmul of
-        two square matrices on the same core. `utilization` divides it by the peak, and returns
+        {here} What share of that peak does PyTorch reach? `rate_of` returns the FLOP/s of a matmul
+        of two square matrices on the same core. `utilization` divides it by the peak, and returns
         `None` where no peak is known:
     """)
     rate = rate_of(512)  # @measure rate as FLOP/s
@@ -345,8 +351,8 @@ def the_peak_of_this_cpu_is_measured() -> None:
     question(r"""
         A core has two units for fused multiply-adds on registers of `16` `float32` elements. When
         they work, its clock falls from `3.1e9` to `2.4e9` ticks per second. A program measures the
-        clock with a loop of plain whole numbers, and multiplies it by the FLOPs per tick. By how
-        much is this "peak" too high?
+        clock with a loop of integer operations, and multiplies the clock by the FLOPs per tick. By
+        how much is this "peak" too high?
     """, answer=3.1e9 * 2 * 16 * 2 / (2.4e9 * 2 * 16 * 2) - 1,
         check=3.1 / 2.4 - 1, unit="%", within=0.02,
         wrong={
@@ -354,7 +360,7 @@ def the_peak_of_this_cpu_is_measured() -> None:
         },
         hint="At which clock do the multiply-adds run, and at which was the loop measured?",
         why=r"""
-            The multiply-adds run at the lower clock: `2.4e9` times `64` FLOPs. The program takes
+            The multiply-adds run at the lower clock: `2.4e9` times `64` FLOPs. The program uses
             `3.1e9` times `64`, which is `3.1 / 2.4` times as much.
         """)
 
@@ -374,7 +380,7 @@ def loss_of_a_step(model: Transformer, tokens: Tensor) -> Tensor:
 
 
 def time_of_a_step(config: Config) -> float:  # @stepover
-    """The least seconds that one core takes for a training step on 256 tokens: forward, backward and AdamW."""
+    """The shortest time, in seconds, in which one core does a training step on 256 tokens: forward, backward and AdamW."""
     model = Transformer(config, "written")
     tokens = torch.randint(0, 27, (4, 65))
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
@@ -388,14 +394,14 @@ def time_of_a_step(config: Config) -> float:  # @stepover
 
 
 def mfu_rises_with_the_width_of_a_model() -> None:
-    """The MFU of a training step rises with the model dimension, because matmuls take a larger share of it."""
+    """The MFU of a training step rises with the model dimension, because matmuls take a larger share of the time."""
     note(r"""
-        What is the MFU of a training step, measured here and now? Take a small language model, the
+        What is the MFU of a training step on this machine? Take a small language model, the
         *Transformer* that the next lecture builds, with two layers, at model dimensions of `128`,
-        `256` and `512`, and `256` tokens per step. `time_of_a_step` is the least time of a step on
-        one core: forward pass, backward pass, and the update of the weights by AdamW. The FLOPs
-        that the model needs are those of its forward pass, which `forward_flops` counts, and twice
-        that for the backward pass. The peak was
+        `256` and `512`, and `256` tokens per step. `time_of_a_step` returns the shortest time of a
+        step on one core: forward pass, backward pass, and the update of the weights by AdamW. The
+        model needs the FLOPs of its forward pass, which `forward_flops` counts, and twice that
+        number for the backward pass. The peak was
         [measured above](#the_peak_of_this_cpu_is_measured):
     """)
     core = measure_core()
@@ -408,19 +414,19 @@ def mfu_rises_with_the_width_of_a_model() -> None:
     shown = {w: as_percent(share) for w, share in mfu.items()}  # @measure shown
     rates = {w: work[w] / seconds[w] for w in models}  # @measure rates as FLOP/s
     assert rates[128] < rates[512], \
-        "The widest model does more FLOPs per second than the narrowest."
+        "The largest model does more FLOPs per second than the smallest."
     assert all(share is None or 0 < share <= 1 for share in mfu.values()), \
         "Each MFU is a share of the peak, between 0 and 1."  # @hide
     assert (shown[512] == as_percent(None)) == (highest is None), \
         "An MFU is shown where the peak is known."  # @hide
     note(r"""
-        Why does it rise? Take a matrix of $d$ rows and $d$ columns, and double $d$. The matrix has
-        `4` times as many weights, so each token costs `4` times as many FLOPs. But the token itself
-        has only `2` times as many elements. The work between the matmuls is done element by
-        element; it waits for memory, and an MFU does not count it. So with every doubling, matmuls
-        take a larger share of the time, because their work grows faster, and the MFU rises. In this
-        model the FLOPs grow nearly fourfold (the scores of attention and the last layer only
-        twofold):
+        Why does the MFU rise? Take a matrix of $d$ rows and $d$ columns, and double $d$. The matrix
+        has `4` times as many weights, so each token costs `4` times as many FLOPs. But the token
+        itself has only `2` times as many elements. The work between the matmuls is done element by
+        element. It is memory-bound, which means that it waits for memory, and MFU does not count
+        it. So with every doubling, matmuls take a larger share of the time, because their work
+        grows faster, and the MFU rises. In this model the FLOPs grow nearly fourfold (those of the
+        attention scores and of the last layer only twofold):
     """)
     growth = work[256] / work[128], work[512] / work[256]  # @inspect growth as times
     assert [round(g, 1) for g in growth] == [3.8, 3.9], \
@@ -439,6 +445,6 @@ def mfu_rises_with_the_width_of_a_model() -> None:
         hint="A token has a number of elements in proportion to d in each layer.",
         why=r"""
             In each layer a token has elements in proportion to $d$: half as many, in `32 / 8` times
-            as many layers, so twice as many in all. The wide model does the same arithmetic with
+            as many layers, so twice as many in all. The first model does the same arithmetic with
             half of that work and a quarter of the calls, so it has the higher MFU.
         """)

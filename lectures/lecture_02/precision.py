@@ -25,7 +25,7 @@ def mixed_precision() -> None:
     note(r"""
         Mixed precision is often described as a low-precision forward pass and a full-precision
         backward pass. Watch the matmuls as they run, and the backward pass turns out to use the
-        same format. What stays in full precision is what is kept from step to step.
+        same format. Only what is kept from step to step stays in full precision.
     """)
     flops_do_not_depend_on_the_format()
     the_backward_pass_is_narrow_too()
@@ -41,9 +41,9 @@ def flops_do_not_depend_on_the_format() -> None:
     """A matmul costs the same number of FLOPs in every format, and fewer bytes in a low-precision one."""
     note(r"""
         Does a matmul in a low-precision format cost fewer FLOPs? No. A matmul of two matrices of
-        `64` rows and columns takes $2 \cdot 64^3 = 524288$ multiplications and additions, whatever
-        the format of the elements. What the format changes is how many bytes a number takes, and
-        how many FLOPs a device does in a second. Count FLOPs and bytes for four formats:
+        `64` rows and columns takes $2 \cdot 64^3 = 524288$ multiplications and additions in any
+        format. The format changes only how many bytes an element needs, and how many FLOPs a device
+        does in a second. Count FLOPs and bytes for four formats:
     """)
     formats = torch.float64, torch.float32, torch.bfloat16, torch.float16
     squares = [torch.ones(64, 64, dtype=dtype) for dtype in formats]
@@ -53,33 +53,34 @@ def flops_do_not_depend_on_the_format() -> None:
         "The FLOPs are the same in all four formats."
     sizes = [x.nbytes for x in squares]  # @inspect sizes as B
     assert sizes == [32768, 16384, 8192, 8192], \
-        "A matrix takes 32, 16, 8 and 8 KiB."
+        "A matrix needs 32, 16, 8 and 8 KiB."
     misbelief("Higher precision means more compute.", rf"""
-        The number of FLOPs is the same, {counts[0]:,} in `float64` and in `bfloat16`. What differs
-        is the bytes of a matrix, {sizes[0]:,} and {sizes[2]:,}, and the time that a device takes.
+        The number of FLOPs is the same, {counts[0]:,} in `float64` and in `bfloat16`. The bytes of
+        a matrix differ, {sizes[0]:,} and {sizes[2]:,}, and so does the time that a device takes.
     """)
     note(r"""
-        So low-precision formats save bytes and time, and no work. The usual advice: start in
+        So low-precision formats save bytes and time, but no work. The usual advice: start in
         `float32`, where mistakes are yours and not the format's. Then make the matmuls `bfloat16`,
         keep the weights in `float32`, and watch the loss.
     """)
     pair = [torch.ones(128, 128, dtype=d) for d in (formats[0], formats[2])]  # @hide
     work = [flops(partial(torch.matmul, x, x)) for x in pair]  # @hide
     question(r"""
-        Both matrices of a matmul are converted from `float64`, `8` bytes a number, to `bfloat16`,
-        `2` bytes a number. Divide the FLOPs after by the FLOPs before, and the bytes after by the
-        bytes before. What are the two ratios?
+        Both matrices of a matmul are converted from `float64`, `8` bytes per element, to
+        `bfloat16`, `2` bytes per element. Divide the FLOPs after by the FLOPs before, and the bytes
+        after by the bytes before. What are the two ratios?
     """, answer=[work[1] / work[0], pair[1].nbytes / pair[0].nbytes],
         check=[1.0, 2 / 8],
         hint="Does the format change the number of multiplications?",
         why=r"""
             The matmul has the same number of multiplications and additions as before, so the first
-            is `1`. A number needs `2` bytes instead of `8`, so the second is a quarter.
+            ratio is `1`. An element needs `2` bytes instead of `8`, so the second ratio is a
+            quarter.
         """)
 
 
 class Products(Watching):
-    """While it is active, it notes the formats that go into every matmul."""
+    """While it is active, it records the formats that go into every matmul."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -95,8 +96,8 @@ class Products(Watching):
 def the_backward_pass_is_narrow_too() -> None:
     """Under autocast the backward pass multiplies in the low-precision format as well."""
     note(r"""
-        Mixed precision keeps weights in `float32` and multiplies in a low-precision format. Does it
-        multiply so in the forward pass only, or in the backward pass as well? The backward pass has
+        Mixed precision keeps weights in `float32` and multiplies in a low-precision format. Does
+        that hold only for the forward pass, or for the backward pass as well? The backward pass has
         about two thirds of the FLOPs, so the speed of training depends on it.
 
         Try it with `Stack`, a model of two hidden layers and a *head*, the last layer. Each is a
@@ -104,9 +105,9 @@ def the_backward_pass_is_narrow_too() -> None:
         for the gradient of the weights, one for the gradient of the layer's input. Only the first
         layer needs no gradient of its input, since
         [the input is not trained](#a_gradient_is_two_more_products). That leaves `2 * 3 - 1 = 5`.
-        `torch.autocast` is PyTorch's switch for mixed precision [@pytorch-amp]. It is on for the
-        forward pass alone. The backward pass multiplies in the same format, because it uses the
-        `bfloat16` copies of the forward pass. `Products` writes down the format of every matmul:
+        `torch.autocast` is PyTorch's switch for mixed precision [@pytorch-amp]. Here it is on only
+        for the forward pass. The backward pass multiplies in the same format, because it uses the
+        `bfloat16` copies that the forward pass made. `Products` records the format of every matmul:
     """)
     model, (x, y) = Stack(64, 2), linear_batch(64, 8)  # @unnoticed: 8: any batch
     with Products() as forward, torch.autocast("cpu", torch.bfloat16):
@@ -115,13 +116,13 @@ def the_backward_pass_is_narrow_too() -> None:
     with Products() as backward:
         loss.backward()
     assert forward.formats == [torch.bfloat16] * 3, \
-        "The 3 products of the forward pass are in bfloat16."
+        "The 3 matmuls of the forward pass are in bfloat16."
     assert backward.formats == [torch.bfloat16] * 5, \
-        "The 5 products of the backward pass are in bfloat16."
+        "The 5 matmuls of the backward pass are in bfloat16."
     misbelief("Mixed precision is `bfloat16` forward, `float32` for the rest.", rf"""
-        Not only forward: all {len(backward.formats)} products of the backward pass are in
-        `bfloat16` as well. What stays in `float32` is what is stored: weights, their gradients and
-        the optimizer's state.
+        Not only forward: all {len(backward.formats)} matmuls of the backward pass are in `bfloat16`
+        as well. Only what is stored stays in `float32`: weights, their gradients and the
+        optimizer's state.
     """)
     note("The weights and their gradients, as they are stored after the backward pass:")
     weight = model.weights[0]  # @unnoticed: 0 -> 1: any of them
@@ -136,15 +137,15 @@ def the_backward_pass_is_narrow_too() -> None:
         F.mse_loss(output.float(), y).backward()
     question(r"""
         A model has `5` hidden layers and a head, each one matrix. How many matmuls in `bfloat16`
-        does a step under autocast take, forward and backward together?
+        does a step under autocast need, forward and backward together?
     """, answer=seen.formats.count(torch.bfloat16),
         wrong={
-            "The first layer needs no gradient of its input: one matmul less.": 18,
-            "That is the forward pass alone; the backward pass is narrow as well.": 6,
+            "The first layer needs no gradient of its input: one matmul fewer.": 18,
+            "That is the forward pass alone; the backward pass is in bfloat16 as well.": 6,
             "The head is a matrix as well.": 14,
         },
         check=6 + 2 * 6 - 1,
-        hint="How many matrices are there, with the head, and how many matmuls has each?", unit="products", why=r"""
+        hint="How many matrices are there, with the head, and how many matmuls does each need?", unit="products", why=r"""
             There are `6` matrices. The forward pass has `6` matmuls, the backward pass
             `2 * 6 - 1 = 11`, since the first layer needs no gradient of its input. All are in
             `bfloat16`.
@@ -154,7 +155,7 @@ def the_backward_pass_is_narrow_too() -> None:
 @aside
 @requires("cuda")
 def a_step_is_timed_in_both_precisions() -> None:
-    """What mixed precision saves is measured, in seconds and in bytes."""
+    """The savings of mixed precision are measured, in seconds and in bytes."""
     width = scaled(4096, lambda w: 400 * w * w)  # @measure width
     note(rf"""
         How much time and memory does mixed precision save on a GPU? `step` takes one training step
@@ -184,15 +185,16 @@ def a_step_is_timed_in_both_precisions() -> None:
         torch.cuda.reset_peak_memory_stats()
         step(narrowed)
         peaks.append(torch.cuda.max_memory_allocated())  # @measure peaks as B
-    assert peaks[1] < peaks[0], "The step takes less memory with autocast."
+    assert peaks[1] < peaks[0], "The step needs less memory with autocast."
     note(r"""
-        It is faster, because low-precision matmuls are, and smaller, because low-precision
-        activations are. Weights, gradients and AdamW's averages stay in `float32`, so their bytes
-        stay the same. Whether a model still trains as well is for each model to show.
+        With autocast the step is faster, because low-precision matmuls are faster. It needs less
+        memory, because low-precision activations are smaller. Weights, gradients and AdamW's
+        averages stay in `float32`, so their bytes stay the same. Whether a model still trains as
+        well has to be checked for each model.
     """)
     question(r"""
         The model has `8` hidden layers of `width * width` weights and a head of `width`. How many
-        bytes do weights, gradients and AdamW's two averages take, with autocast or without?
+        bytes do weights, gradients and AdamW's two averages need, with autocast or without?
     """, answer=16 * sum(p.numel() for p in model.parameters()),
         check=16 * (8 * width**2 + width), unit="B", within=0.02, why=r"""
             Four values of `4` bytes are kept for each weight, and autocast changes none of them.
@@ -206,7 +208,7 @@ def codes_of_one_byte(dtype: torch.dtype) -> Tensor:
 
 
 def through(x: Tensor, dtype: torch.dtype, scaled_up: bool = True) -> Tensor:
-    """A tensor rounded to a one-byte format and back, with a scale that takes its largest element to the largest of the format, or without."""
+    """A tensor rounded to a one-byte format and back, with or without a scale that maps its largest element to the largest value of the format."""
     scale = torch.finfo(dtype).max / x.abs().max() if scaled_up else 1.0
     return (x * scale).to(dtype).float() / scale
 
@@ -214,19 +216,20 @@ def through(x: Tensor, dtype: torch.dtype, scaled_up: bool = True) -> Tensor:
 def one_byte_needs_a_scale() -> None:
     """In one byte a tensor needs a scale, or its small values become zero."""
     note(r"""
-        Can the weights of a layer be kept in a single byte each? By hand first. The format `E4M3`
+        Can the weights of a layer be kept in a single byte each? First by hand. The format `E4M3`
         has `1 + 4 + 3` bits of sign, exponent and fraction, so from one power of two to the next
-        there are $2^3 = 8$ equal steps. It holds values from `448` down to $2^{-9}$, the smallest
-        that is not zero. A layer has three weights, `0.0004`, `-0.0001` and `0.0002`. In `E4M3` all
-        three become zero, because they are below half of the smallest value, `2**-10 = 0.00098`.
-        All outputs of the layer are then zero.
+        there are $2^3 = 8$ equal steps. Its largest value is `448`, and its smallest value above
+        zero is $2^{-9}$. A layer has three weights, `0.0004`, `-0.0001` and `0.0002`. In `E4M3` all
+        three become zero, because their magnitudes are below half of this smallest value,
+        `2**-10 = 0.00098`. All outputs of the layer are then zero.
 
-        Now multiply them by a *scale* of `448 / 0.0004 = 1,120,000`. They become `448`, `-112` and
-        `224`, and `E4M3` holds each exactly. After the matmul, divide the result by the scale.
+        Now multiply the weights by a *scale* of `448 / 0.0004 = 1,120,000`. They become `448`,
+        `-112` and `224`, and `E4M3` holds each exactly. After the matmul, divide the result by the
+        scale.
 
         That gives the same result because a factor can be taken out of a sum of products:
         $\sum_j x_j (s\,w_j) = s \sum_j x_j w_j$. So a scale costs one division for each output, and
-        moves the weights to where the format has values.
+        moves the weights into the range of the format.
     """)
     weights = torch.tensor([4e-4, -1e-4, 2e-4])
     smallest = codes_of_one_byte(E4M3).min().item()  # @hide
@@ -239,10 +242,10 @@ def one_byte_needs_a_scale() -> None:
     assert with_scale == [448, -112, 224], \
         "With a scale, the format holds all three."
     note(r"""
-        Now a layer of `256 * 256` random weights with the standard deviation `1e-4`. `through`
+        Now take a layer of `256 * 256` random weights with the standard deviation `1e-4`. `through`
         rounds a tensor to a one-byte format and back, with or without a scale, and `error_of`
-        compares the matmul with these weights with the exact one. (Only the weights are rounded;
-        the matmul itself is computed in `float32`.)
+        compares the matmul that uses the rounded weights with the exact one. (Only the weights are
+        rounded; the matmul itself is computed in `float32`.)
     """)
     with warnings.catch_warnings(record=True) as caught:  # @hide
         warnings.simplefilter("always")
@@ -277,12 +280,12 @@ def one_byte_needs_a_scale() -> None:
         round(through(torch.tensor([1.0, value]), E4M3)[1].item() / value, 2) for value in (1e-6, 1e-4)
     ],
         check=[0.0, round(11 * 2.0**-8 / 448 / 1e-4, 2)],
-        hint="The largest weight decides the scale. What are the two weights times that scale, and what are the nearest values of E4M3?",
+        hint="The largest weight determines the scale. What are the two weights times that scale, and what are the nearest values of E4M3?",
         why=r"""
             The scale is `448`. `1e-6` becomes `0.000448`, less than half of the smallest value, and
             is lost. `1e-4` becomes `0.0448`, between `2**-5` and `2**-4`, where the `8` steps are
             `2**-8` wide. That is `0.0448 * 2**8 = 11.5` steps, and E4M3 has `11`: off by `4` %. One
-            outlier costs the smallest weights; many scales, one for each
+            outlier makes the smallest weights zero; many scales, one for each
             [block](#an_outlier_ruins_its_own_block_only), limit the harm.
         """)
 
@@ -291,24 +294,25 @@ def one_byte_needs_a_scale() -> None:
 def what_supports_one_byte_training() -> None:
     """Multiplying in one byte, keeping a byte, and sending a byte are three different steps."""
     note(r"""
-        "Trained in FP8", values of one byte, can mean three things: that matmuls *multiply* such
-        values, that weights or averages are *kept* in them, or that gradients are *sent* in them
-        between GPUs. Which of these does a recipe do?
+        "Trained in FP8", in values of one byte, can mean three things: matmuls *multiply* FP8
+        values, weights or averages are *kept* in FP8, or gradients are *sent* between GPUs in FP8.
+        Which of these does a recipe do?
 
         - NVIDIA's Transformer Engine is a library of layers that multiply in FP8. Its first recipe
           has a scale for each tensor, and uses E4M3 forward and E5M2 for the gradients
-          [@transformer-engine]. Newer ones scale by block, where E4M3 serves in both directions
+          [@transformer-engine]. Newer ones scale by block, where E4M3 is used in both directions
           because each block has a range of its own [@te-blockwise].
-        - Its version of the optimizer Adam can keep both averages in FP8 [@te-adam].
-        - Gradients that are stored and sent in FP8 are the work of Peng and others [@peng2023].
+        - The library's version of the optimizer Adam can keep both averages in FP8 [@te-adam].
+        - Peng and others store and send gradients in FP8 [@peng2023].
 
         How much memory could one byte save at most? Training keeps four values for each parameter:
-        weight, gradient, and Adam's two averages. All four in `float32`, and all four in a byte:
+        weight, gradient, and Adam's two averages. Compare all four in `float32` with all four in
+        one byte each:
     """)
     formats = torch.float32, torch.float8_e4m3fn
     wide, narrow = (4 * d.itemsize for d in formats)
     assert (wide, narrow) == (16, 4), \
-        "Four values take 16 bytes in float32, and 4 bytes in FP8."
+        "Four values need 16 bytes in float32, and 4 bytes in FP8."
     note(r"""
         Recipes that work keep some of the four in higher precision, because small updates
         [get lost](#small_updates_are_lost) in low-precision values.
@@ -322,7 +326,7 @@ def what_supports_one_byte_training() -> None:
             "Adam keeps two averages.": 6,
         },
         check=1 + 1 + 4 + 4, unit="B", why=r"""
-            Weight and gradient need `1` byte each, and each of the two averages takes `4`.
+            Weight and gradient need `1` byte each, and each of the two averages needs `4`.
         """)
 
 
@@ -337,14 +341,14 @@ def quantize(
 
 @aside
 def quantized_weights_trade_error_for_bytes() -> None:
-    """Quantization makes a trained model smaller, and a little wrong."""
+    """Quantization makes a trained model smaller, and a little less accurate."""
     note(r"""
-        A trained model that is only used can do with coarser weights. To *quantize* a matrix is to
-        replace its elements by small integers, with one scale for each column: integer times scale
-        is about the old weight. The scale is chosen so that the column's largest weight becomes the
-        largest integer. How wrong does a matmul get? `quantize` rounds a random matrix of
-        `256 * 256` to integers of `8` or of `4` bits. `error_of` compares the matmul with the exact
-        one:
+        A trained model that is only used, and not trained further, works with coarser weights. To
+        *quantize* a matrix is to replace its elements by small integers, with one scale for each
+        column: integer times scale is approximately the old weight. The scale is chosen so that the
+        column's largest weight becomes the largest integer. How large is the error of a matmul
+        then? `quantize` rounds a random matrix of `256 * 256` to integers of `8` or of `4` bits.
+        `error_of` compares the matmul with the exact one:
     """)
     x, w = torch.randn(64, 256), torch.randn(256, 256)
     exact = x @ w
@@ -361,14 +365,14 @@ def quantized_weights_trade_error_for_bytes() -> None:
     extra = scale.nbytes / whole.nbytes  # @inspect extra
     assert round(extra, 3) == 0.016, "The scales add 1.6 % to these bytes."
     misbelief("Quantizing a trained model improves its performance.", rf"""
-        It makes the model smaller, and often faster. The answers get worse: by {error[8]:.1%} for
-        this random matrix at `8` bits, by {error[4]:.0%} at `4`. How much that harms a model has to
-        be measured on its task.
+        It makes the model smaller, and often faster. But the answers get worse: by {error[8]:.1%}
+        for this random matrix at `8` bits, by {error[4]:.0%} at `4`. How much that harms a model
+        has to be measured on its task.
     """)
 
     note(r"""
         With fewer bits the error grows, because `4` bits leave only `15` integers to round to, from
-        `-7` to `7`. To save their bytes, pack two of them into one. `& 15` keeps the last `4` bits
+        `-7` to `7`. To save bytes, pack two integers into one byte. `& 15` keeps the last `4` bits
         of each integer, `view(-1, 2)` pairs neighbours, and `high << 4` moves the second of a pair
         to the upper half of the byte:
     """)
@@ -382,8 +386,8 @@ def quantized_weights_trade_error_for_bytes() -> None:
     assert torch.equal(restored.view(256, 256), whole), "Unpacked, they are the same integers."  # @hide
     whole, scale = quantize(torch.randn(1000, 400), 4)  # @hide  # @unnoticed: 4 -> 5: as many bytes before they are packed
     question(r"""
-        A matrix has `1000` rows and `400` columns, at `4` bits a weight, packed in pairs, with one
-        scale in `float32` for each column. How many bytes does it need?
+        A matrix has `1000` rows and `400` columns, at `4` bits per weight, packed in pairs, with
+        one scale in `float32` for each column. How many bytes does it need?
     """, answer=whole.numel() // 2 + scale.nbytes,
         wrong={
             "The scales are missing.": 200_000,

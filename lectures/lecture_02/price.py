@@ -13,16 +13,17 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
     note(r"""
         What does a training run cost? GPUs are rented by the *GPU-hour*, one GPU for one hour. A
         run with $N$ parameters and $D$ tokens is
-        [$6ND$ FLOPs of work](#a_training_run_in_three_lines). In a second a GPU does peak times MFU
-        of it, where MFU is the share of its peak that the run reaches. With the seconds of an hour:
+        [$6ND$ FLOPs of work](#a_training_run_in_three_lines). In one second, a GPU does peak times
+        MFU of this work, where MFU is the share of its peak that the run reaches. Converted to
+        hours:
 
         [@eq:hours]: $$
         \mathrm{GPU\ hours} = \frac{6ND}{\mathrm{peak} \times \mathrm{MFU} \times 3600}
         $$
 
-        The number of GPUs is not in it, because twice as many GPUs need half the time, as long as
-        the MFU holds. The run of `70` billion parameters on `15` trillion tokens, at an MFU of
-        `0.5`, on H100s, whose peak `dense_peak` looks up:
+        The number of GPUs does not appear in the formula, because twice as many GPUs need half the
+        time, as long as the MFU stays the same. Take the run of `70` billion parameters on `15`
+        trillion tokens, at an MFU of `0.5`, on H100s, whose peak `dense_peak` looks up:
     """)
     work, mfu = 6 * 70e9 * 15e12, 0.5
     rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
@@ -31,7 +32,7 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
     days = {n: work / (rate * mfu * n * DAY) for n in (1024, 16384)}  # @inspect days  # @unnoticed: 1024, 16384: any number of cards
     booked = [round(n * 24 * d) for n, d in days.items()]  # @inspect booked
     assert booked == [round(hours)] * 2, \
-        "1024 GPUs for months and 16384 for days are as many GPU-hours."
+        "1024 GPUs for months and 16384 GPUs for days are the same number of GPU-hours."
     note(r"""
         What does an hour cost? DeepSeek's report assumes `2` dollars for an H800, a GPU with the
         same peak [@deepseek-v3]. Take `4` dollars as the upper end, an assumption of this book:
@@ -72,8 +73,8 @@ def boards_draw_half_of_the_power() -> None:
     note(r"""
         How much energy does a training run take? A GPU sits on a *board*, and the board of an H100
         may draw `700` watts [@nvidia-h100]. But the board sits in a machine. A DGX H100 is a
-        machine with eight boards, and is rated at `10.2` kilowatts at most [@nvidia-dgx-h100].
-        Processors, network and fans take the difference. For each GPU:
+        machine with eight boards, and is rated at up to `10.2` kilowatts [@nvidia-dgx-h100].
+        Processors, network and fans use the difference. For each GPU:
     """)
     board, machine = 700, 10200 / 8  # watts for each GPU
     share = board / machine  # @inspect share as %
@@ -81,9 +82,9 @@ def boards_draw_half_of_the_power() -> None:
         "The boards are rated at 55 % of a machine's rating."
     note(r"""
         The machine is in a building that has to be cooled. The *power usage effectiveness* of a
-        building is its whole energy, divided by that of its machines. Here `1.1` and `1.6` are
-        assumed, for an efficient building and an inefficient one. Take a run of 70 billion
-        parameters and 15 trillion tokens at an assumed MFU of `0.5`, and multiply its
+        building is the energy of the whole building, divided by the energy of its machines. Here
+        `1.1` and `1.6` are assumed, for an efficient building and an inefficient one. Take a run of
+        70 billion parameters and 15 trillion tokens at an assumed MFU of `0.5`, and multiply its
         [GPU-hours](#a_run_is_paid_for_in_gpu_hours) by the watts for each GPU: of the board alone,
         of the machine, and of the machine in either building:
     """)
@@ -93,22 +94,22 @@ def boards_draw_half_of_the_power() -> None:
     energy = [w / 1000 * hours for w in watts]  # @inspect energy as kWh
     millions = [round(e / 1e6, 1) for e in energy]
     assert millions == [2.5, 4.5, 5.0, 7.2], \
-        "The run takes 2.5, 4.5, 5.0 and 7.2 million kilowatt-hours by the four counts."
+        "By the four counts, the run uses 2.5, 4.5, 5.0 and 7.2 million kilowatt-hours."
     per_flop = board / (rate * mfu)  # @hide
     per_token = per_flop * 6 * 70e9  # @hide
-    assert round(per_token, 1) == 0.6, "A token of training takes 0.6 joules."  # @hide
+    assert round(per_token, 1) == 0.6, "Training on one token uses 0.6 joules."  # @hide
     again = per_token * 15e12 / 3.6e6  # @hide
-    assert math.isclose(again, energy[0]), "All tokens together take what the boards take."  # @hide
-    note("The machines draw no more than that, because their power was taken at its limit. MFU and buildings are assumptions.")
+    assert math.isclose(again, energy[0]), "All tokens together use what the boards use."  # @hide
+    note("The machines use no more than that, because the calculation assumes their maximum power. MFU and buildings are assumptions.")
     question(r"""
         A run takes `7.0` million GPU-hours, and each board draws `700` watts. How many
-        kilowatt-hours do the boards alone draw?
+        kilowatt-hours do the boards alone use?
     """, answer=round(7.0e6 * board / 1000),
         wrong={
             "Those are watt-hours.": 7.0e6 * board,
-            "That is what the machines draw.": 7.0e6 * machine / 1000,
+            "That is what the machines use.": 7.0e6 * machine / 1000,
         },
         check=round(energy[0] * 7.0e6 / hours), unit="kWh", why=r"""
-            A board draws `0.7` kilowatts, so it takes `0.7` kilowatt-hours in an hour. Multiply by
+            A board draws `0.7` kilowatts, so it uses `0.7` kilowatt-hours per hour. Multiply by
             `7.0` million hours.
         """)

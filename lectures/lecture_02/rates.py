@@ -30,9 +30,9 @@ def measuring_a_rate() -> None:
     """Measuring a rate."""
     note(r"""
         A rate is work divided by time. The work is counted, and
-        [peaks and MFU](#mfu_counts_what_the_model_needs) say what to compare the rate with. What is
-        left is the time, and it is easily measured wrong. The sections that need a GPU show how
-        long a matmul takes on one, which share of each peak it reaches, and how wrong some usual
+        [peaks and MFU](#mfu_counts_what_the_model_needs) say what to compare the rate with. That
+        leaves the time, and it is easy to measure it wrongly. The sections that need a GPU show how
+        long a matmul takes on it, what share of each peak it reaches, and how wrong some common
         ways of measuring are.
     """)
     the_first_calls_are_not_the_ones_to_time()
@@ -57,7 +57,7 @@ def mean_seconds(call: Callable[[], object], runs: int) -> float:  # @stepover
 
 
 def starts_slowly(x: Tensor, extra: int) -> Callable[[], Tensor]:  # @stepover
-    """A matmul of matrices whose first call does `extra` more matmuls, as set-up does."""
+    """A matmul whose first call does `extra` more matmuls, in place of a set-up."""
     ready: list[int] = []
 
     def call() -> Tensor:
@@ -73,15 +73,15 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
     note(r"""
         How long does an operation take? The obvious way is to call it a few times and take the
         mean. But the first call is slow: the library chooses a *kernel*, the program that the
-        device will run, perhaps compiles it, and asks for memory. This set-up is then in the mean.
-        The remedy is a *warm-up*: call the operation until the times of several calls agree, and
-        only then measure. `time_call` does so, and reports the median, because a few disturbed
-        calls do not move it.
+        device will run, perhaps compiles it, and allocates memory. The mean then includes this
+        set-up. The remedy is a *warm-up*: call the operation until the times of several calls
+        agree, and only then measure. `time_call` does so, and reports the median, because a few
+        disturbed calls do not change it.
 
-        By hand: `5` calls, of which the first does its own matmul and the work of `200` more. That
-        is the work of `5 + 200` matmuls in `5` calls, in the mean `205 / 5 = 41` for each, where
-        one would be right. `starts_slowly` is such a call, and `mean_seconds` takes the mean of `5`
-        without a warm-up:
+        By hand: take `5` calls, where the first does its own matmul and the work of `200` more.
+        That is the work of `5 + 200` matmuls in `5` calls, on average `205 / 5 = 41` for each call,
+        instead of one. `starts_slowly` returns such a call, and `mean_seconds` takes the mean of
+        `5` calls without a warm-up:
     """)
     x = torch.randn(16, 16)
     setup = 200
@@ -95,7 +95,7 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
     """)
     question(r"""
         The first call does the work of `200` more calls, and there is no warm-up. How many calls
-        are needed, so that their mean is only a tenth too high?
+        are needed so that their mean is only a tenth too high?
     """, answer=round(setup / (1.1 - 1)),
         wrong={
             "With 200 calls the mean is twice as high as it should be.": 200,
@@ -103,7 +103,7 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
         check=next(n for n in range(1, 9999) if (n + setup) / n <= 1.1),
         hint="How many matmuls are done in $n$ calls, with the set-up?", unit="calls", within=0.05,
         why=r"""
-            In $n$ calls the work of $n + 200$ matmuls is done. A tenth too high means that the
+            In $n$ calls the work of $n + 200$ matmuls is done. The mean is a tenth too high if the
             `200` are a tenth of $n$.
         """)
 
@@ -112,12 +112,12 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
 def one_slow_first_call_explains_a_low_mfu() -> None:
     """One slow first call is enough to explain a low MFU."""
     note(r"""
-        A matmul in `bfloat16` on an H100 was published at `2.684e14` FLOP/s, little more than a
-        quarter of the peak, as the mean of `5` runs without a warm-up [@cs336]. Is the GPU so slow?
-        Perhaps only the first run was, because it includes
+        For a matmul in `bfloat16` on an H100, a rate of `2.684e14` FLOP/s was published, little
+        more than a quarter of the peak. It is the mean of `5` runs without a warm-up [@cs336]. Is
+        the GPU really that slow? Perhaps only the first run was slow, because it includes
         [set-up](#the_first_calls_are_not_the_ones_to_time). Suppose that the other four ran at
         `0.75` of the peak. How long did the first run take? All five together took `5` times the
-        mean. Take away the other four:
+        mean. Subtract the time of the other four:
     """)
     work = 2 * 16384 * 32768 * 8192
     rate = dense_peak("H100 SXM", "bfloat16")
@@ -130,16 +130,16 @@ def one_slow_first_call_explains_a_low_mfu() -> None:
     assert 0.0327 < (first + 4 * steady) / 5 < 0.0328, \
         "Then the mean of the five runs is the published one."  # @hide
     misbelief("The MFU of `bfloat16` is low because its peak is optimistic.", rf"""
-        So CS336 supposes [@cs336]. But a first run that takes {needed:.1f} times as long as the
+        CS336 assumes so [@cs336]. But a first run that takes {needed:.1f} times as long as the
         others explains the same number. Only a measurement after a warm-up can tell.
     """)
     note(r"""
-        Which MFU is good, then? It is often said that an MFU of one half is good. A report on a
-        very large training run gives `0.38` to `0.43` [@llama3].
+        What MFU is good, then? It is often said that an MFU of one half is good. A report on a very
+        large training run gives `0.38` to `0.43` [@llama3].
     """)
     question(r"""
         The first run takes `10` times as long as each of the others, and these run at `0.75` of the
-        peak. Which share of the peak does the mean of `50` runs show?
+        peak. What share of the peak does the mean of `50` runs show?
     """, answer=0.75 / ((10 + 49) / 50),
         check=50 / (10 / 0.75 + 49 / 0.75),
         wrong={
@@ -148,8 +148,8 @@ def one_slow_first_call_explains_a_low_mfu() -> None:
         },
         hint="How many ordinary runs could be done in the time of all runs?", within=0.005,
         why=r"""
-            All `50` runs take as long as `10 + 49` ordinary ones. So the rate that the mean shows
-            is lower by `50 / 59`.
+            All `50` runs take as long as `10 + 49` ordinary ones. So the mean shows `50 / 59` of
+            the rate of the others.
         """)
 
 
@@ -158,10 +158,10 @@ def one_slow_first_call_explains_a_low_mfu() -> None:
 def a_launch_returns_before_the_work_is_done() -> None:
     """A launch returns before the work is done."""
     note(r"""
-        How does one time a matmul on a GPU? The CPU hands the matmul to the GPU and goes on at
-        once; that is a *launch*. A clock that is read now has timed only the launch, and the rate
-        seems higher than the GPU's peak. `torch.cuda.synchronize()` waits until all that was
-        launched is done. Read the clock before this call and after it:
+        How do you time a matmul on a GPU? The CPU hands the matmul to the GPU and continues
+        immediately; that is a *launch*. If you read the clock now, you have timed only the launch,
+        and the rate seems higher than the GPU's peak. `torch.cuda.synchronize()` waits until
+        everything that was launched is done. Read the clock before this call and after it:
     """)
     n = scaled(8192, lambda n: 20 * n * n)  # @measure n
     x = torch.randn(n, n, device="cuda")
@@ -183,15 +183,15 @@ def a_launch_returns_before_the_work_is_done() -> None:
             "Timed by the launch alone, the rate is higher than the peak of the GPU."
     question(r"""
         A launch takes `10` µs, and the matmul itself takes `20` ms. A program launches `100`
-        matmuls and then synchronizes. How many seconds does a clock show just before it
+        matmuls and then synchronizes. How many seconds does a clock show just before the program
         synchronizes, and how many just after?
     """, answer=[100 * 10e-6, 10e-6 + 100 * 20e-3],
         check=[1e-3, 2.00001],
-        hint="The first clock sees launches only. After the first launch the GPU is never idle.",
+        hint="The first reading includes only launches. After the first launch the GPU is never idle.",
         why=r"""
-            Before synchronizing only launches have been timed, `100` of `10` µs. The GPU begins
-            after the first one and then works without a pause, so the matmuls decide the second
-            reading.
+            Before the program synchronizes, the clock has timed only launches, `100` of `10` µs.
+            The GPU begins after the first launch and then works without a pause, so the second
+            reading is mostly the time of the matmuls.
         """, unit="s")
 
 
@@ -212,8 +212,7 @@ def product_call(
 ) -> Callable[[], Tensor]:
     """A function without arguments that multiplies two random matrices on the GPU in a format.
 
-    `float8` adds up the fast way; PyTorch's default is the exact way, which a Hopper GPU does
-    slower.
+    `float8` accumulates in the fast way; PyTorch's default is the exact way, which is slower on a Hopper GPU.
     """
     rows, inner, cols = shape
     x = torch.randn(rows, inner, device="cuda")
@@ -261,18 +260,18 @@ def formats_to_time(card: Card | None) -> list[str]:
 def five_formats_are_measured_here() -> None:
     """Each format is measured warm, and divided by its own dense peak."""
     note(r"""
-        Which share of its peak does the GPU at hand reach in a matmul, in each number format?
+        What share of its peak does this GPU reach in a matmul, in each number format?
         `time_product` times the [large matmul](#the_denominator_decides) of `16384 × 32768` by
-        `32768 × 8192` random numbers, after a rest of a second and a warm-up, and takes the median
-        of many repeats. `time_for_longer` then times it for a second without a rest, because a GPU
+        `32768 × 8192` random numbers, after a second of rest and a warm-up, and takes the median of
+        many repeats. `time_for_longer` then times it for a second without a rest, because a GPU
         that grows hot, or reaches its power limit, lowers its clock. Each rate is divided by the
         dense peak of its own format.
     """)
     shape = product_shape()  # @measure shape
     note(rf"""
-        What to expect depends on the board as much as on the chip. In `bfloat16` others measured
-        `789` TFLOP/s on an H100 SXM [@measured-h100]. On the PCIe board of the same generation,
-        which gets half the power, they measured `496`
+        The result depends on the board as much as on the chip. In `bfloat16`, others measured `789`
+        TFLOP/s on an H100 SXM [@measured-h100]. On the PCIe board of the same generation, which
+        gets half the power, the measured rate was `496`
         [@measured-h100-pcie].{shrunk(shape[0], PRODUCT[0])}
     """)
     device = torch.cuda.get_device_name()
@@ -287,9 +286,9 @@ def five_formats_are_measured_here() -> None:
     longer = {name: work / t.seconds for name, t in sustained.items()}
     lasting = {name: longer[name] / rate for name, rate in rates.items()}  # @measure lasting as %
     assert 0.5 < min(lasting.values()), \
-        "For a second, each format keeps more than half of its first rate."
+        "Over a second, each format keeps more than half of its first rate."
     assert max(lasting.values()) < 1.1, \
-        "For a second, no format is more than a tenth faster than at first."
+        "Over a second, no format is more than a tenth faster than at first."
     lines = [
         f"| `{name}` | {t.seconds * 1000:.3f} "
         f"| {rates[name] / TERA:.1f} | {as_percent(shares[name])} "
@@ -307,7 +306,7 @@ def five_formats_are_measured_here() -> None:
         promised = card.bfloat16 / card.float32  # @measure promised as times
         speedup = rates["bfloat16"] / rates["float32"]  # @measure speedup as times
         assert speedup > promised / 2, \
-            "bfloat16 is faster than float32 by at least half of the factor that is promised."
+            "bfloat16 is faster than float32 by at least half of the ratio of their peaks."
     boards = "H100 SXM", "H200"
     if card is not None and card.name in boards and shape == PRODUCT:
         assert known["bfloat16"] >= 0.6, \
@@ -323,10 +322,10 @@ def five_formats_are_measured_here() -> None:
             "The additions are missing.": PRODUCT[0] * PRODUCT[1] * PRODUCT[2] / 12e-3,
             "Divide by seconds, not by milliseconds.": 2 * PRODUCT[0] * PRODUCT[1] * PRODUCT[2] / 12,
         },
-        hint="How many FLOPs has the matmul? Divide them by seconds, not by milliseconds.",
+        hint="How many FLOPs does the matmul need? Divide them by seconds, not by milliseconds.",
         why=r"""
-            The matmul takes twice the product of the three lengths, `2 * 16384 * 32768 * 8192`
-            FLOPs, and `0.012` s. Who forgets the additions gets half of that rate.
+            The matmul needs twice the product of the three lengths, `2 * 16384 * 32768 * 8192`
+            FLOPs, and takes `0.012` s. Without the additions, the rate would be half as high.
         """, unit="FLOP/s")
 
 
@@ -353,7 +352,7 @@ def first_runs(rows: int, inner: int, cols: int, left: str) -> list[float]:  # @
 def in_a_new_program(shape: tuple[int, int, int], left: str) -> list[float]:  # @stepover
     """The seconds of the first five matmuls in a new program, where nothing has run yet.
 
-    Nothing comes back from a GPU that lets in one program at a time.
+    The list is empty on a GPU that accepts only one program at a time.
     """
     torch.cuda.empty_cache()
     text = f"import json, time, torch\n\n{inspect.getsource(first_runs)}\n"
@@ -386,10 +385,10 @@ def three_bad_measurements_are_repeated_here() -> None:
     note(r"""
         CS336 reports an MFU of `0.271` for a matmul in `bfloat16` on an H100 [@cs336]. It is the
         mean of the first five runs of a new program, without a warm-up, with a matrix of ones on
-        the left. How far does this way of measuring mislead? `in_a_new_program` repeats it on this
-        GPU in a program of its own, once with ones and once with random numbers. `time_product`
-        measures the same matmul after a warm-up. (A GPU that lets in one program at a time has
-        nothing to say to the first two.)
+        the left. How misleading is this way of measuring? `in_a_new_program` repeats it on this GPU
+        in a separate program, once with ones and once with random numbers. `time_product` measures
+        the same matmul after a warm-up. (A GPU that accepts only one program at a time cannot run
+        the first two.)
     """)
     shape = product_shape()  # @measure shape
     good = time_product("bfloat16", shape)  # @measure good
@@ -404,8 +403,8 @@ def three_bad_measurements_are_repeated_here() -> None:
             "The first of the five runs is slower than their median."
     note(rf"""
         Here are two more ways to measure badly. `without_waiting` reads the clock before the GPU is
-        done, so it times only that the work was handed over. And a matmul of zeros is easier for
-        the chip: fewer of its switches change, so it draws less power and can keep a higher
+        done, so it times only the launches. And a matmul of zeros is easier for the chip: fewer of
+        its transistors switch, so it draws less power and can keep a higher
         clock.{shrunk(shape[0], PRODUCT[0])}
     """)
     call = product_call("bfloat16", shape)
@@ -433,12 +432,12 @@ def three_bad_measurements_are_repeated_here() -> None:
     note("| how | ms | MFU |\n|---|---|---|\n" + "\n".join(lines))
     if rate is not None:
         assert work / launched > rate, \
-            "Without waiting, the rate is higher than the peak: a sign of a bad clock."
+            "Without waiting, the rate is higher than the peak: a sign of a bad measurement."
         assert 0.3 * rate < work / good.seconds <= rate * boost, \
-            "Measured well, the rate is between 30 % and 100 % of the peak."
+            "Measured correctly, the rate is between 30 % and 100 % of the peak."
     question(r"""
         The first of `5` runs took `104` ms, the others `14` ms each. At `14` ms the MFU is `0.63`.
-        Which MFU does the mean of the five runs give?
+        What MFU does the mean of the five runs give?
     """, answer=round(0.63 * 14 / ((104 + 4 * 14) / 5), 3),
         check=round(0.63 / ((104 / 14 + 4) / 5), 3),
         wrong={
@@ -446,8 +445,8 @@ def three_bad_measurements_are_repeated_here() -> None:
         },
         hint="What is the mean of the times? A longer time gives a lower MFU.",
         why=r"""
-            The mean is `(104 + 4 * 14) / 5 = 32` ms. The FLOPs are the same, so the MFU is lower by
-            `14 / 32`.
+            The mean is `(104 + 4 * 14) / 5 = 32` ms. The FLOPs are the same, so the MFU is
+            `14 / 32` of `0.63`.
         """)
 
 
@@ -463,15 +462,15 @@ def random_pair(n: int) -> tuple[Tensor, Tensor]:  # @stepover
 def larger_products_come_closer_to_the_peak() -> None:
     """Small matmuls stay far from the peak."""
     note(r"""
-        How large must a matmul be, for a GPU to come close to its peak? A small matmul is over
-        before it has given work to all parts of the chip. Often it is also over before the program
-        has launched the next one, and then the GPU waits.
+        How large does a matmul have to be for a GPU to come close to its peak? A small matmul ends
+        before it has given work to all parts of the chip. Often it also ends before the program has
+        launched the next one, and then the GPU is idle.
     """)
     largest = scaled(16384, lambda n: 20 * n * n)  # @measure largest
     note(rf"""
-        So square products of growing size are timed in two ways. `time_call` launches them one by
+        So square matmuls of growing size are timed in two ways. `time_call` launches them one by
         one. `time_graph` records many of them as one *CUDA graph*, which the GPU then runs without
-        waiting for the program. They take many matrices in turn, so that none is found in the
+        waiting for the program. Both cycle through many matrices, so that none of them is in the
         cache.{shrunk(largest, 16384)}
     """)
     dtype = narrow_format()  # @measure dtype
@@ -488,7 +487,7 @@ def larger_products_come_closer_to_the_peak() -> None:
     small = [r for n, r in zip(sizes, rates) if n <= 2048]
     gains = [after / before for before, after in pairwise(small)]  # @measure gains as times
     assert min(gains, default=1) > 0.9, \
-        "Up to a width of 2048, twice the width does not lower the rate."
+        "Up to a width of 2048, doubling the width does not lower the rate."
     assert rates[0] < max(rates) / 2, \
         "The smallest matmul has less than half of the best rate."
     lost = rates[0] / launched[0]  # @measure lost as times
@@ -500,8 +499,8 @@ def larger_products_come_closer_to_the_peak() -> None:
         assert max(shares) <= (card.boost if card else 1), \
             "No matmul exceeds the peak."
     figure(plot_sweep(sizes, rates, launched, rate), caption=r"""
-        Rate of a square matmul against its size, in the low-precision format: in a graph, and thin,
-        launched one by one. Dashed, the dense peak.
+        Rate of a square matmul against its size, in the low-precision format: in a graph, and
+        launched one by one (thin line). The dashed line is the dense peak.
     """, alt=r"""
         Two curves of TFLOP/s against matrix size, rising from a small fraction of the peak for the
         smallest matrix to most of what it will reach at a few thousand rows. The curve of single
@@ -516,15 +515,14 @@ def larger_products_come_closer_to_the_peak() -> None:
             "That counts FLOPs alone; the time doubles.": 8,
             "The FLOPs grow with the third power of the width.": 2,
         },
-        hint="How many times the FLOPs of the small matmul has the large one?",
-        why="Twice the width is `8` times the FLOPs, and they take twice the time.")
+        hint="How many times as many FLOPs does the large matmul need?",
+        why="Twice the width means `8` times the FLOPs, and they take twice the time.")
 
 
 def reachable(clock: float | None) -> float | None:
     """The FLOP/s in `bfloat16` of all multiprocessors at a clock; None where that is not known.
 
-    In a tick, one of an A100 does 2048 FLOPs [@nvidia-ampere], one of
-    an H100 or H200 4096 [@nvidia-hopper].
+    In a tick, a multiprocessor of an A100 does 2048 FLOPs [@nvidia-ampere], one of an H100 or H200 does 4096 [@nvidia-hopper].
     """
     each = {(8, 0): 2048, (9, 0): 4096}.get(torch.cuda.get_device_capability())
     if each is None or clock is None:
@@ -536,21 +534,21 @@ def reachable(clock: float | None) -> float | None:
 @aside
 @requires("cuda")
 def a_lower_clock_lowers_the_peak() -> None:
-    """A GPU that draws all the power it may have lowers its clock, and with it what it can reach."""
+    """At its power limit, a GPU lowers its clock, and with it the rate that it can reach."""
     note(r"""
         Why does even a large matmul, on a warm GPU, stay below the peak? One reason is the clock. A
         peak is stated for a certain clock: an H100 has `132` multiprocessors, each does `4096`
-        FLOPs in `bfloat16` in a tick, and at `1.83e9` ticks in a second that is its peak of `989.4`
-        TFLOP/s [@nvidia-hopper]. But a board may draw only so much power, an H100 SXM `700` W
-        [@nvidia-h100]. A large matmul may need more. Then the GPU lowers its clock, until the power
-        is enough.
+        FLOPs in `bfloat16` in a tick, and at `1.83e9` ticks in a second that makes its peak of
+        `989.4` TFLOP/s [@nvidia-hopper]. But the power of a board is limited, on an H100 SXM to
+        `700` W [@nvidia-h100]. A large matmul may need more power than that. Then the GPU lowers
+        its clock until the power is within the limit.
     """)
     largest = scaled(16384, lambda n: 20 * n * n)  # @measure largest
     note(rf"""
-        So square products of growing width are repeated for a second each, and the driver is asked
-        for clock and power meanwhile. `for_a_second` returns the time and both. `reachable`
-        multiplies multiprocessors, FLOPs in a tick and ticks in a second, at the clock of that
-        moment.{shrunk(largest, 16384)}
+        So square matmuls of growing width are repeated for a second each, and the driver reports
+        clock and power meanwhile. `for_a_second` returns the time, the clock and the power.
+        `reachable` multiplies the number of multiprocessors by the FLOPs in a tick and by the clock
+        that was measured.{shrunk(largest, 16384)}
     """)
     sizes = [2**p for p in range(10, 15) if 2**p <= largest]  # @measure sizes
     rates, readings = [], []
@@ -584,7 +582,7 @@ def a_lower_clock_lowers_the_peak() -> None:
     note("| width | TFLOP/s for a second | clock, power | of the peak | of the reachable "
          "|\n|---|---|---|---|---|\n" + "\n".join(lines))
     question(r"""
-        A GPU of `132` multiprocessors does `4096` FLOPs in a tick of each. Under load, its clock
+        A GPU has `132` multiprocessors, and each does `4096` FLOPs in a tick. Under load, its clock
         falls to `1.5e9` ticks in a second. How many FLOP/s can it reach at most?
     """, answer=132 * 4096 * 1.5e9,
         check=132 * 150 * 4096e7,
@@ -595,12 +593,12 @@ def a_lower_clock_lowers_the_peak() -> None:
         hint="Multiply the three numbers.", unit="FLOP/s",
         why=r"""
             `132 * 4096 * 1.5e9` is `811` TFLOP/s, four fifths of the peak. A matmul at that rate
-            leaves nothing unused, though its MFU is `0.82`.
+            does all that this clock allows, although its MFU is only `0.82`.
         """)
 
 
 def measured_points(n: int, dtype: torch.dtype) -> dict[str, Point]:  # @stepover
-    """FLOPs per byte and measured FLOP/s of an addition, and of products of 1, 64, 4096 rows."""
+    """FLOPs per byte and measured FLOP/s of an addition, and of matmuls with 1, 64 and 4096 rows."""
     def numbers(*shape: int) -> Tensor:
         return torch.randn(*shape, device="cuda").to(dtype)
 
@@ -629,13 +627,13 @@ def the_roof_is_measured_here() -> None:
     """A copy shows the bandwidth, and no operation is faster than the roofline allows."""
     note(r"""
         A [roofline](#the_roofline_tells_waiting_from_working) says how fast an operation can be at
-        most: it is limited by the GPU's peak, or by the bytes that its memory delivers, the
-        *bandwidth*. Do measured operations stay below it?
+        most: it is limited by the GPU's peak, or by the bytes that its memory delivers in a second,
+        the *bandwidth*. Do measured operations stay below it?
     """)
     count = scaled(256 * MiB, lambda n: 14 * n)  # @measure count
     note(rf"""
-        First measure the bandwidth, with a large copy. A copy computes nothing, and reads and
-        writes each byte once.{shrunk(count, 256 * MiB)}
+        First measure the bandwidth, with a large copy. A copy computes nothing; it reads and writes
+        each byte once.{shrunk(count, 256 * MiB)}
     """)
     card, dtype = find(torch.cuda.get_device_name()), narrow_format()
     x = torch.randn(count, device="cuda").to(dtype)
@@ -644,41 +642,41 @@ def the_roof_is_measured_here() -> None:
     bandwidth = (x.nbytes + y.nbytes) / copied.seconds  # @measure bandwidth as B/s
     if card is not None:
         share = bandwidth / card.bandwidth  # @measure share
-        assert share <= 1, "The copy is no faster than the datasheet promises."
+        assert share <= 1, "The copy is no faster than the datasheet says."
         assert share > 0.5, \
-            "The copy reaches more than half of the promised bandwidth."
+            "The copy reaches more than half of the datasheet's bandwidth."
     del x, y
     n = scaled(8192, lambda n: 40 * n * n + 80 * 4096 * n)  # @measure n
     note(rf"""
-        Then measure an addition, and the products of a layer with `1`, `64` and `4096` tokens, each
+        Then measure an addition, and the matmuls of a layer with `1`, `64` and `4096` tokens, each
         with weights that are not in the cache. `measured_points` returns their
         rates:{shrunk(n, 8192)}
     """)
     points = measured_points(n, dtype)  # @measure points
     ratio = points["4096 tokens"].rate / points["one token"].rate  # @measure ratio as times
     assert ratio > 10, \
-        "With 4096 tokens the rate is more than 10 times that with one token."
+        "With 4096 tokens the rate is more than 10 times the rate with one token."
     rate = peak(card, str(dtype))
     if card is not None and rate is not None:
         slope, found = card.bandwidth, points.values()
         roofs = [min(rate * card.boost, p.intensity * slope) for p in found]
         over = [p.rate / roof for p, roof in zip(found, roofs)]  # @measure over
         assert max(over) <= 1, \
-            "All operations stay below the promised roofline."
+            "All operations stay below the datasheet's roofline."
     top = rate or max(point.rate for point in points.values())
     ridge = top / bandwidth  # @measure ridge as FLOP/B
     if card is not None and rate is not None:
         promise = rate / card.bandwidth
         assert promise <= ridge < 2 * promise, \
-            "With the measured bandwidth, the ridge is at more FLOPs per byte than promised."
+            "With the measured bandwidth, the ridge is at more FLOPs per byte than with the datasheet's bandwidth."
     slopes = {"dashed": bandwidth}
     slopes |= {} if card is None else {"solid": card.bandwidth}
-    solid = "" if card is None else " Solid, the roof that the datasheet promises."  # @hide
+    solid = "" if card is None else " The solid line is the datasheet's roof."  # @hide
     figure(plot_measured_roof(top, slopes, points),
-        caption=f"Measured rates. Dashed, the bandwidth that the copy showed.{solid}", alt=r"""
+        caption=f"Measured rates. The dashed line is the bandwidth of the copy.{solid}", alt=r"""
             TFLOP/s against FLOPs per byte, both logarithmic, with the roof of bandwidth and peak.
-            An addition and the matmul of a single token lie low on the slope, that of many tokens
-            near the flat part.
+            An addition and the matmul of a single token lie low on the slope, the matmul of many
+            tokens lies near the flat part.
         """)
     question(r"""
         A copy of `2` GiB takes `1` ms. How many bytes does the memory move in a second, reading and
@@ -694,7 +692,7 @@ def the_roof_is_measured_here() -> None:
 
 
 def three_operations(count: int) -> None:
-    """A sum, SiLU and a cast of so many `bfloat16` elements, between two marks for a profiler."""
+    """A sum, SiLU and a cast of `count` elements in `bfloat16`, between two marks for a profiler."""
     x, y = torch.ones(2, count, dtype=torch.bfloat16, device="cuda")
     torch.cuda.synchronize()
     torch.cuda.profiler.start()
@@ -711,7 +709,7 @@ COUNTERS = "dram__bytes_read.sum", "dram__bytes_write.sum"  # of NVIDIA's profil
 def bytes_by_the_counters(count: int) -> list[float]:  # @stepover
     """The bytes that the GPU's memory moved for each of the three operations, as it counts them.
 
-    They run in a new program below `ncu`. Empty where there is none, or nobody may read counters.
+    They run in a new program under `ncu`. The list is empty without `ncu`, or where nobody may read counters.
     """
     torch.cuda.empty_cache()
     text = "import torch\nimport torch.nn.functional as F\n\n"
@@ -741,8 +739,8 @@ def the_card_counts_bytes_too() -> None:
     """The counters of a GPU's memory agree with the bytes counted by hand, to within a fifth."""
     note(r"""
         How many bytes does an operation move? This book counts them by hand: each input is read
-        once and each output is written once. A GPU counts as well: its memory has counters of the
-        bytes that are read and written. Do the two agree?
+        once and each output is written once. A GPU counts as well: its memory has counters for the
+        bytes that are read and written. Do the two counts agree?
 
         Take two tensors `x` and `y` in `bfloat16`, `2` bytes for each element. By hand:
 
@@ -752,9 +750,9 @@ def the_card_counts_bytes_too() -> None:
           bytes.
 
         Both tensors must be far larger than the GPU's *cache*, a small and fast memory, because
-        what is in the cache is not read from the large memory. So they have `2**29` elements.
-        Together with the results they need fewer than `16` bytes for each element. If the GPU has
-        too little memory for that, `scaled` halves the number of elements until it fits:
+        data in the cache is not read from the large memory. So they have `2**29` elements. Together
+        with the results they need less than `16` bytes for each element. If the GPU has too little
+        memory for that, `scaled` halves the number of elements until it fits:
     """)
     count = scaled(2**29, lambda n: 16 * n)  # @measure count
     note(rf"""
@@ -770,15 +768,15 @@ def the_card_counts_bytes_too() -> None:
         assert 0.8 < min(ratios), \
             "Each operation moves at least four fifths of the bytes counted by hand."
         assert max(ratios) < 1.2, \
-            "None moves more than a fifth beyond the bytes counted by hand."
+            "No operation exceeds the bytes counted by hand by more than a fifth."
     question(r"""
-        A tensor has `2**29` elements in `bfloat16`. How many bytes does `x * 2` move, which reads
-        them and writes the same number of elements?
+        A tensor has `2**29` elements in `bfloat16`. The operation `x * 2` reads them and writes the
+        same number of elements. How many bytes does it move?
     """, answer=2 * 2 * 2**29,
         check=4 * 2**29, unit="B",
         wrong={
             "The result is written as well.": 2 * 2**29,
             "An element in bfloat16 has two bytes.": 2 * 2**29 * 4,
         },
-        hint="How many bytes has the tensor? Each is read, and the same number of bytes is written.",
+        hint="How many bytes does the tensor have? Each is read, and the same number of bytes is written.",
         why="The tensor has `2 * 2**29` bytes. They are read once, and the same number of bytes is written.")
