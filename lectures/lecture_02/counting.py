@@ -45,7 +45,8 @@ def only_arithmetic_counts() -> None:
     a = counted(tally, 3, 5)
     total = a + a
     assert total.shape == (3, 5), "There is a sum for each of the 15 numbers."  # @hide
-    assert tally == ["+"] * 3 * 5, "The tally has 15 additions, one per element."
+    assert tally == ["+"] * 3 * 5, \
+        "The tally has 15 additions, one per element."
     note(r"""
         Now transpose the matrix and copy it. Nothing is recorded, because the elements are only
         moved. Then compare each element with another one. The comparisons are recorded, but they

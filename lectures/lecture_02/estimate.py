@@ -612,13 +612,15 @@ def the_roofline_tells_waiting_from_working() -> None:
         matmul from its three dimensions, with all bytes that move:
     """)
     tokens = next(m for m in range(1, n) if intensity(m, n, n) > ridge)  # @inspect tokens
-    assert tokens == 319, "With 319 tokens at a time, the matmul no longer waits for memory."
+    assert tokens == 319, \
+        "With 319 tokens at a time, the matmul no longer waits for memory."
     note("The picture shows this matmul for several numbers of tokens:")
     shapes = {"one token": per_byte}
     shapes |= {f"{m} tokens": intensity(m, n, n) for m in (64, 4096)}  # @unnoticed: arguments swapped: the formula is the same in its three sizes
     reached = {s: min(1, i / ridge) for s, i in shapes.items()}  # @inspect reached as %
     assert 0.21 < reached["64 tokens"] < 0.22, "With 64 tokens at a time, the matmul reaches at most 21 % of the peak."  # @hide
-    assert reached["4096 tokens"] == 1, "With 4096 tokens at a time, the matmul can reach the peak."
+    assert reached["4096 tokens"] == 1, \
+        "With 4096 tokens at a time, the matmul can reach the peak."
     waiting = [name for name, part in reached.items() if part < 1]  # @hide
     figure(plot_roofline(rate, bandwidth, shapes), caption=r"""
         The roofline of an H100 SXM in dense bfloat16: the highest rate for each intensity. On the

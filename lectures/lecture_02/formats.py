@@ -837,7 +837,8 @@ def rounding_at_random_saves_them() -> None:
         "On average, all updates had their effect: the weights went from 1 to 0."
     note("The price is noise: the weights do not all end at the same number. Their standard deviation is:")
     spread = w.float().std().item()  # @inspect spread  # @unnoticed: .float(): exact enough
-    assert 0.038 < spread < 0.044, "The standard deviation of the weights is about 0.04."
+    assert 0.038 < spread < 0.044, \
+        "The standard deviation of the weights is about 0.04."
     misbelief("Parameters and optimizer state must be float32, or training is unstable.", r"""
         The problem in a low-precision format is that small updates get lost. Random rounding saves
         them, as the run above shows. Optimizers that keep each element of their state in one byte

@@ -245,7 +245,8 @@ def deleting_returns_blocks_to_a_cache() -> None:
     torch.cuda.empty_cache()
     reserved = torch.cuda.memory_reserved()
     if exact:
-        assert reserved == start[1], "PyTorch has as much memory as at the start."
+        assert reserved == start[1], \
+            "PyTorch has as much memory as at the start."
     x = torch.empty(count, device="cuda")
     del x
     half = torch.empty(count // 2, device="cuda")
