@@ -25,9 +25,9 @@ def the_activations_of_a_block() -> None:
     """The activations of a block."""
     note(r"""
         A training step keeps *activations*: results of the forward pass that the backward pass
-        needs. Parameters, gradients and the optimizer's averages need the same memory however long
-        the sequence is. Activations grow with every token, so they decide how large a batch can be.
-        How many bytes does one token keep in one layer?
+        needs. Parameters, gradients and the optimizer's running averages need the same memory for
+        any sequence length. The activations grow with every token, so they decide how large a batch
+        can be. How many bytes of activations does one token need in one layer?
     """)
     the_block_of_today_keeps_other_tensors()
     written_attention_keeps_a_weight_per_pair()
@@ -40,7 +40,7 @@ def the_activations_of_a_block() -> None:
 def kept_per_token(
     block: nn.Module, width: int, batch: int, context: int, head: int = 0
 ) -> float:
-    """Bytes for each token that a block keeps for the backward pass, in bfloat16, counted in a run."""
+    """Bytes per token that a block keeps for the backward pass, in bfloat16, counted in a run."""
     block, shape = block.bfloat16(), (batch, context, width)
     x = torch.randn(shape, dtype=torch.bfloat16, requires_grad=True)
     given = [turns(head, context, like=x)] if head else []
@@ -49,49 +49,49 @@ def kept_per_token(
 
 
 def the_block_of_today_keeps_other_tensors() -> None:
-    """Of what a block of Llama-3-8B keeps, two thirds belong to its feed-forward part."""
+    """In Llama-3-8B, two thirds of a block's activations belong to its feed-forward part."""
     note(r"""
-        How many bytes does a block of Llama-3 keep for the backward pass, for each token? A token
-        has $d$ elements, all its keys together have $d_{kv}$, and inside the feed-forward part it
-        has $h$. There are $a$ heads. Each element has `2` bytes in `bfloat16`. Attention is
-        *fused*: a single kernel computes it, and does not keep its softmax weights. In a product
-        $w \cdot x$ the gradient of $w$ contains $x$, so a matmul keeps what it multiplies: a matrix
-        its input, and attention the queries, keys and values. A nonlinearity keeps what went into
-        it. The nonlinearity of this block is SiLU: $\text{SiLU}(z)$ is $z$ times the sigmoid of
-        $z$. From the block's input to its output, a token keeps
+        How many bytes per token does a block of Llama-3 keep for the backward pass? A token has $d$
+        elements, $d_{kv}$ elements in all its keys together, and $h$ elements inside the
+        feed-forward part. There are $a$ heads. Each element has `2` bytes in `bfloat16`. Attention
+        is *fused*: a single kernel computes it and does not keep the softmax weights. In a product
+        $w \cdot x$ the gradient of $w$ contains $x$, so a matmul keeps what it multiplies: a weight
+        matrix keeps its input, and attention keeps the queries, keys and values. A nonlinearity
+        keeps its input. The nonlinearity of this block is SiLU: $\text{SiLU}(z)$ is $z$ times the
+        sigmoid of $z$. From the block's input to its output, these tensors are kept:
 
         | kept for each token | bytes |
         |---|---|
         | inputs of both norms | $4d$ |
-        | input of the matrices of queries, keys and values | $2d$ |
+        | input of the query, key and value matrices | $2d$ |
         | queries, keys and values | $2d + 4d_{kv}$ |
         | input of attention's output matrix | $2d$ |
-        | input of the matrices gate and up | $2d$ |
-        | in the feed-forward part: the result of gate, its SiLU, the result of up, and the product of the last two, four tensors of $2h$ bytes | $8h$ |
-        | a `float32` of `4` bytes for each of the two norms, its root mean square, and one for each head, from which attention computes its softmax weights again | $8 + 4a$ |
+        | input of the gate and up matrices | $2d$ |
+        | in the feed-forward part: the result of gate, its SiLU, the result of up, and the product of the last two: four tensors of $2h$ bytes | $8h$ |
+        | a `float32` of `4` bytes for each of the two norms (its root mean square) and for each head (from which attention recomputes its softmax weights) | $8 + 4a$ |
 
         The terms with $d$ are $4$ (both norms) $+\,2$ (into query, key and value) $+\,2$ (queries)
         $+\,2$ (into output) $+\,2$ (into gate and up), together $12d$. Without the last row, which
-        is small, a token keeps
+        is small, the rows add up to
 
         [@eq:activations]: $$
         \text{bytes a token keeps in a layer} \approx 12\,d + 4\,d_{kv} + 8\,h
         $$
 
-        Compare the whole list with what autograd keeps, for a small block of the sizes `SMALL` that
-        reads `2` sequences of `32` tokens. `kept_per_token` adds up the bytes that autograd keeps
-        for each token. `with_lean_norms` gives the block norms that keep what one kernel on a GPU
-        keeps, the input and one number; on a CPU, PyTorch runs a norm as several operations and
-        keeps more:
+        Compare the whole list with what autograd keeps, for a small block with the sizes in `SMALL`
+        that processes `2` sequences of `32` tokens. `kept_per_token` adds up the bytes that
+        autograd keeps per token. `with_lean_norms` gives the block norms that keep only what a
+        kernel on a GPU keeps, the input and one value per token; on a CPU, PyTorch runs a norm as
+        several operations and keeps more:
     """)
     d, kv, h, a = SMALL.width, SMALL.kv_width, SMALL.hidden, SMALL.heads  # @inspect d, kv, h, a
     rounded = 12 * d + 4 * kv + 8 * h  # @inspect rounded as B
     listed = rounded + 8 + 4 * a  # @inspect listed as B
     block = with_lean_norms(Block(SMALL, "fused"))
-    # Width, sequences, tokens of a sequence, and the size of a head:
+    # Model dimension, sequences, tokens per sequence, head dimension:
     kept = kept_per_token(block, d, 2, 32, SMALL.head)  # @inspect kept as B  # @unnoticed: 2, 32: bytes per token are the same in any batch
     assert kept == listed, \
-        "Autograd keeps the bytes that the list says."
+        "Autograd keeps exactly the bytes in the list."
     assert listed == activation_bytes(SMALL, SMALL.context) == 2152, \
         "The list gives 2152 bytes for a token of the small block."  # @hide
 
@@ -123,8 +123,8 @@ def the_block_of_today_keeps_other_tensors() -> None:
     assert exact_layer - layer == 2 * 4 + 4 * 32, \
         "The formula leaves out the few elements of norms and heads."  # @hide
     note(rf"""
-        So each token keeps {layer / 1e3:.0f} kB in each layer, and {share:.0%} of it inside the
-        feed-forward part, because four tensors of the large width $h$ are kept there. Each of the
+        So each layer keeps {layer / 1e3:.0f} kB per token, {share:.0%} of it inside the
+        feed-forward part, because four tensors of the large size $h$ are kept there. Each of the
         four is the input of an operation.
     """)
     by_part = {
@@ -137,14 +137,14 @@ def the_block_of_today_keeps_other_tensors() -> None:
         "The parts add up to the formula."  # @hide
     figure(stacks({n: {p: b / 1000 for p, b in of.items()} for n, of in by_part.items()}, "kB for each token and layer"),
         caption=r"""
-            What a token keeps in a layer of two models, by the three terms of the formula.
+            Bytes kept per token in a layer of two models, by the three terms of the formula.
         """, alt=r"""
             Two stacked bars. In both the part inside the feed-forward part is the longest; keys and
             values are a quarter as long in Llama-3-8B as in Llama-2-7B.
         """)
     question(r"""
-        Llama-3-8B has `32` layers, $d = 4096$, $d_{kv} = 1024$ and $h = 14336$. How many bytes does
-        a token keep in all layers together, by the formula with the $\approx$?
+        Llama-3-8B has `32` layers, $d = 4096$, $d_{kv} = 1024$ and $h = 14336$. How many bytes per
+        token are kept in all layers together, by the approximate formula?
     """, answer=32 * (12 * 4096 + 4 * 1024 + 8 * 14336),
         check=32 * (activation_bytes(LLAMA_3_8B, 8192) - 2 * 4 - 4 * 32), unit="B", within=0.02, wrong={
             "That is one layer.": 12 * 4096 + 4 * 1024 + 8 * 14336,
@@ -196,20 +196,20 @@ def with_lean_norms(block: Block) -> Block:
 def written_attention_keeps_a_weight_per_pair() -> None:
     """Unfused attention keeps a weight for every pair of tokens; fused attention keeps none."""
     note(r"""
-        In attention, each token has a *softmax weight* for each token of the sequence, in every
-        head. The weight says how much of that other token's value goes into the result. The
-        backward pass needs all these weights. Do they have to be kept?
+        In each head of attention, each token has a *softmax weight* for each token of the sequence.
+        The weight says how much of the other token's value goes into the result. The backward pass
+        needs all these weights. Do they have to be kept?
 
-        - *Unfused* attention runs as separate operations, and keeps them: `2` bytes each in
+        - *Unfused* attention runs as separate operations and keeps the weights: `2` bytes each in
           `bfloat16`.
         - *Fused* attention runs as a single program, a kernel. It keeps only one `float32`, `4`
           bytes, for each head and token. From this, and from the queries and keys, which are kept
-          anyway, it computes the weights again in the backward pass [@dao2022].
+          anyway, it recomputes the weights in the backward pass [@dao2022].
 
         With `8` heads and `16` tokens that is $8 \cdot 16 \cdot 2 = 256$ bytes per token unfused,
         and $8 \cdot 4 = 32$ fused: `224` more. Measure it with a small block of `8` heads that
-        reads sequences of `16` to `128` tokens. `kept` gives the bytes that the whole block keeps
-        for each token:
+        processes sequences of `16` to `128` tokens. `kept` returns the bytes that the whole block
+        keeps per token:
     """)
     lengths = [16, 32, 64, 128]
 
@@ -220,10 +220,10 @@ def written_attention_keeps_a_weight_per_pair() -> None:
     fused = [kept(n, "fused") for n in lengths]  # @inspect fused as B
     unfused = [kept(n, "written") for n in lengths]  # @inspect unfused as B
     assert max(fused) == min(fused), \
-        "Fused, a token keeps the same bytes in a long sequence and in a short one."
+        "Fused, the bytes per token are the same in a long sequence and in a short one."
     more = [u - f for u, f in zip(unfused, fused)]  # @inspect more as B
     assert more == [224, 480, 992, 2016], \
-        "Unfused, a token keeps 224, 480, 992 and 2016 bytes more."  # @hide
+        "Unfused, the block keeps 224, 480, 992 and 2016 bytes per token more."  # @hide
     assert more == [2 * 8 * n - 4 * 8 for n in lengths], \
         "Unfused, each of 8 heads keeps 2 bytes for each of n tokens, instead of 4 bytes."
     tokens, heads = 8192, LLAMA_3_8B.heads  # @hide
@@ -233,15 +233,15 @@ def written_attention_keeps_a_weight_per_pair() -> None:
     assert 4.1 < out / layer < 4.2, \
         "Unfused, a layer of Llama-3-8B keeps 4.1 times as much as fused."  # @hide
     assert LLAMA_3_8B.context == tokens, \
-        "Llama-3-8B reads 8192 tokens."  # @hide
+        "Llama-3-8B has a context of 8192 tokens."  # @hide
     note(rf"""
-        So with unfused attention, *each* token keeps twice as many weights if the sequence is twice
-        as long, because it has a weight for each token of the sequence. With fused attention a
-        token keeps the same bytes in any sequence.
+        So with unfused attention, twice the sequence length means twice as many weights for *each*
+        token, because each token has a weight for every token of the sequence. With fused attention
+        the bytes per token are the same at any length.
 
-        Llama-3-8B has `32` heads and reads sequences of `8192` tokens [@llama3]. Fused, a token
-        [keeps](#the_block_of_today_keeps_other_tensors) {token / 1e3:.0f} kB in a layer. Unfused,
-        it keeps `2 * 32 * 8192` bytes more, {2 * heads * tokens / 1e3:.0f} kB. For all tokens of
+        Llama-3-8B has `32` heads and a context of `8192` tokens [@llama3]. Fused, a layer
+        [keeps](#the_block_of_today_keeps_other_tensors) {token / 1e3:.0f} kB per token. Unfused, it
+        keeps another `2 * 32 * 8192` bytes, {2 * heads * tokens / 1e3:.0f} kB. For all tokens of
         one sequence, a layer keeps {out / 1e9:.1f} GB unfused, and {layer / 1e9:.1f} GB fused.
     """)
     more_lengths = [2**n for n in range(9, 18)]  # @hide
@@ -254,40 +254,40 @@ def written_attention_keeps_a_weight_per_pair() -> None:
         "With fused attention, a layer keeps more than 20 times what its input alone takes."  # @hide
     figure(plot_lines(more_lengths, lines, "tokens in the sequence", "bytes per token and layer", log=True),
         caption=r"""
-            Bytes that a token keeps in a layer of Llama-3-8B. Unfused, they grow with the length of
-            the sequence; fused, they do not.
+            Bytes kept per token in a layer of Llama-3-8B. Unfused, they grow with the length of the
+            sequence; fused, they do not.
         """, alt=r"""
-            Two curves against the length of the sequence. The one of unfused attention bends
-            upwards and rises more than fortyfold, the one of fused attention is level.
+            Two curves against the length of the sequence. The curve of unfused attention bends
+            upwards and rises more than fortyfold; the curve of fused attention is flat.
         """)
     question(r"""
-        Llama-3-8B has `32` heads, and with fused attention a token keeps `168072` bytes in a layer.
-        The sequence has `131072` tokens. How many times as much does a token keep with unfused
-        attention? (Leave out the `float32` of a fused kernel: it is too small to matter.)
+        Llama-3-8B has `32` heads, and with fused attention a layer keeps `168072` bytes per token.
+        The sequence has `131072` tokens. How many times as many bytes per token does the layer keep
+        with unfused attention? (Ignore the `float32` of a fused kernel: it is too small to matter.)
     """, answer=(32 * 2 * 131072 + 168072) / 168072,
         check=(lines["unfused"][-1] + 4 * 32) / lines["fused"][-1],
         unit="times", within=0.01, wrong={
-            "That is the weights alone: the rest is also kept.": 32 * 2 * 131072 / 168072,
+            "Those are the weights alone; the rest is also kept.": 32 * 2 * 131072 / 168072,
             "A weight has two bytes.": 1 + 32 * 131072 / 168072,
         }, hint="How many bytes are the softmax weights of one token?", why=r"""
-            Each of `32` heads keeps `2` bytes for each of the `131072` tokens, `8388608` bytes.
-            They come on top of the `168072`. Divide the sum by `168072`.
+            Each of `32` heads keeps `2` bytes for each of the `131072` tokens, `8388608` bytes. Add
+            the `168072` bytes that are kept in any case, and divide the sum by `168072`.
         """)
 
 
 def checkpointing_keeps_the_input_alone() -> None:
-    """A checkpointed block keeps its input alone, and is computed once more."""
+    """A checkpointed block keeps only its input, and is recomputed in the backward pass."""
     note(r"""
-        *Activations*, the results of the forward pass that the backward pass needs, fill much
+        *Activations*, the results of the forward pass that the backward pass needs, use a lot of
         memory. In *activation checkpointing* [@chen2016] a block keeps only its input. When the
-        backward pass reaches the block, the block runs once more from this input, and so makes its
-        activations again.
+        backward pass reaches the block, the block runs again from this input, and so recomputes its
+        activations.
 
-        PyTorch's `checkpoint` does this, with `use_reentrant=False` in the way that PyTorch
-        recommends. `partial` binds its arguments, so that the call can be made later. Try it with a
-        small block that reads `2` sequences of `32` tokens of `64` elements. `given` lists what is
-        there in any case, parameters and angles. `saved_bytes_of` adds up what autograd keeps apart
-        from these:
+        PyTorch's `checkpoint` does this; `use_reentrant=False` selects the variant that PyTorch
+        recommends. `partial` binds the arguments, so that the call can be made later. Try it with a
+        small block that processes `2` sequences of `32` tokens of `64` elements. `given` lists what
+        is in memory in any case, the parameters and the angles. `saved_bytes_of` adds up what
+        autograd keeps in addition to these:
     """)
     block = Block(SMALL).bfloat16()
     x = torch.randn(2, 32, 64, dtype=torch.bfloat16, requires_grad=True)
@@ -306,17 +306,16 @@ def checkpointing_keeps_the_input_alone() -> None:
     assert round(exact / input_bytes, 1) == usual_bytes / input_bytes == 20.5, \
         "A block of Llama-3-8B that is not checkpointed keeps 20.5 times the bytes of its input."  # @hide
     note(rf"""
-        In a block of Llama-3-8B, which is `4096` wide, the input has `4096` elements of `2` bytes
-        for each token. Without checkpointing the block keeps what goes into each of its matmuls and
-        nonlinearities,
+        In Llama-3-8B, the input of a block has `4096` elements of `2` bytes per token. Without
+        checkpointing the block keeps the inputs of all its matmuls and nonlinearities,
         [about `12 * 4096 + 4 * 1024 + 8 * 14336` bytes](#the_block_of_today_keeps_other_tensors).
-        These are {usual_bytes:,} bytes instead of {input_bytes:,}, or {usual_bytes / input_bytes}
+        That is {usual_bytes:,} bytes instead of {input_bytes:,}, or {usual_bytes / input_bytes}
         times as many.
 
         The price is time: in the backward pass, most of the forward pass runs a second time.
-        `large` is a block of Llama-3-8B on the device `meta`, where a tensor has a shape and no
+        `large` is a block of Llama-3-8B on the device `meta`, where a tensor has a shape but no
         data, and `tokens` is one sequence of `4096` tokens. `.sum()` stands for a loss, and `flops`
-        counts:
+        counts the FLOPs:
     """)
     with torch.device("meta"):
         large = Block(LLAMA_3_8B, "written")  # @unnoticed: 'written': on `meta` a fused call is counted by its matmuls
@@ -337,7 +336,7 @@ def checkpointing_keeps_the_input_alone() -> None:
     misbelief("Checkpointing every block costs a third more.", rf"""
         A step costs {more:.0%} more FLOPs here. A whole forward pass would be a third of a step,
         because the backward pass costs twice as much as the forward pass. But PyTorch stops before
-        the block's last matmul, `down`, because the backward pass needs what goes into this matmul
+        the block's last matmul, `down`, because the backward pass needs the input of this matmul
         and not its result.
     """)
     step = {"forward pass": forward, "backward pass": usual - forward}  # @hide
@@ -350,9 +349,9 @@ def checkpointing_keeps_the_input_alone() -> None:
         checkpointed step has a third part, a little shorter than the forward pass.
     """)
     question(r"""
-        Llama-3-8B is `4096` wide and has `32` blocks. Every block is checkpointed, and an element
-        has `2` bytes. How many bytes do the inputs of all blocks need for one sequence of `8192`
-        tokens?
+        Llama-3-8B has `32` blocks and a model dimension of `4096`. Every block is checkpointed, and
+        an element has `2` bytes. How many bytes do the inputs of all blocks need for one sequence
+        of `8192` tokens?
     """, answer=32 * 2 * 4096 * 8192, check=2 * 2**30, unit="B", wrong={
             "An element of bfloat16 has two bytes.": 32 * 4096 * 8192,
             "Each of the 32 blocks keeps its input.": 2 * 4096 * 8192,
@@ -363,26 +362,26 @@ def checkpointing_keeps_the_input_alone() -> None:
 def checkpointing_lets_a_large_model_fit() -> None:
     """In data parallelism, sharding divides a model's state, and checkpointing shrinks its activations."""
     note(r"""
-        Llama-3-70B has `80` blocks and is `8192` wide. Can it be trained on GPUs of `80` GB, one
-        sequence of `8192` tokens on each? This is *data parallelism*: each GPU trains on sequences
-        of its own. Mainly two things have to fit on a GPU:
+        Llama-3-70B has `80` blocks and a model dimension of `8192`. Can it be trained on GPUs of
+        `80` GB, with one sequence of `8192` tokens on each? This is *data parallelism*: each GPU
+        trains on its own sequences. Two things need most of a GPU's memory:
 
-        - The *state* of the model: parameters, gradients and the optimizer's averages, `16` bytes
-          per parameter. *Sharding* gives each GPU a slice, so with more GPUs, each holds less.
-        - The *activations* of its sequence. In data parallelism more GPUs do not make these
+        - The *state* of the model: parameters, gradients and the optimizer's running averages, `16`
+          bytes per parameter. *Sharding* gives each GPU a slice of the state, so with more GPUs
+          each holds less.
+        - The *activations* of the GPU's sequence. In data parallelism more GPUs do not make these
           smaller, because the other GPUs train on other sequences. Checkpointing does: a GPU then
-          keeps the inputs of all blocks, and the activations of the one block that is computed
-          again.
+          keeps the inputs of all blocks, and the activations of only the block that is being
+          recomputed.
 
-        Take two blocks by hand, whose inputs have `1` GB each, and let a block keep `10` GB of
-        activations. Without checkpointing a GPU keeps `10 + 10` GB. With it, it keeps both inputs
-        and one block's activations: `1 + 1 + 10` GB.
+        By hand, take two blocks whose inputs need `1` GB each and whose activations need `10` GB
+        each. Without checkpointing a GPU keeps `10 + 10` GB. With checkpointing it keeps both
+        inputs and one block's activations: `1 + 1 + 10` GB.
 
         Now the real size. A tenth of a GPU's memory is kept free for buffers and temporary results,
-        so `72` of `80` GB may be planned for. `activation_bytes` gives the bytes that a block keeps
-        per token,
-        [about `12 * 8192 + 4 * 1024 + 8 * 28672`](#the_block_of_today_keeps_other_tensors). The
-        input of a block has `8192` elements of `2` bytes per token:
+        so `72` of `80` GB are available. `activation_bytes` gives the bytes that a block keeps per
+        token, [about `12 * 8192 + 4 * 1024 + 8 * 28672`](#the_block_of_today_keeps_other_tensors).
+        The input of a block has `8192` elements of `2` bytes per token:
     """)
     config, tokens = LLAMA_3_70B, 8192
     of_a_block = tokens * activation_bytes(config, tokens) / GB  # @inspect round(of_a_block, 1) as GB
@@ -396,16 +395,16 @@ def checkpointing_lets_a_large_model_fit() -> None:
     assert round(checkpointed, 1) == 13.5, \
         "With checkpointing, they need 13.5 GB."
     note(rf"""
-        Without checkpointing, the activations of one sequence need {activations:.1f} GB; with it,
-        {checkpointed:.1f} GB. Add each GPU's slice of `state`, the `16` bytes of each of
-        {parameter_count(config) / 1e9:.1f} billion parameters:
+        Without checkpointing, the activations of one sequence need {activations:.1f} GB; with
+        checkpointing, {checkpointed:.1f} GB. Add each GPU's slice of `state`, the `16` bytes of
+        each of {parameter_count(config) / 1e9:.1f} billion parameters:
     """)
     state = 16 * parameter_count(config) / GB  # @inspect round(state) as GB
     needs = {gpus: state / gpus + checkpointed for gpus in (8, 16, 32, 64)}
     needed = {gpus: round(need) for gpus, need in needs.items()}  # @inspect needed as GB
     enough = [gpus for gpus, need in needs.items() if need < 72]
     assert enough == [32, 64], \
-        "Of 8, 16, 32 and 64 GPUs, 32 and 64 hold state and activations in 72 GB each."
+        "Of 8, 16, 32 and 64 GPUs, 32 and 64 are enough to fit state and activations into 72 GB each."
     planned = room(CARDS["H100 SXM"].memory, RESERVE, 0)  # @hide
     assert planned == 72 * GB, \
         "Nine tenths of the memory of an H100 are 72 GB."  # @hide
@@ -447,49 +446,51 @@ def checkpointing_lets_a_large_model_fit() -> None:
     }, module="pictures/fit.js", still=plot_fit(drawn, card.memory),
         do="Make the bar end inside the frame of the GPU. What helps, and what does not?",
         see=r"""
-            More GPUs shrink the state, and the activations not at all. A shorter sequence helps,
-            and so does keeping only the inputs of blocks.
+            More GPUs shrink the state, but not the activations. A shorter sequence helps, and so
+            does keeping only the inputs of blocks.
         """, caption=r"""
-            What one GPU holds in data parallelism with a sharded state: its slice, `16` bytes for
-            each parameter, the activations of one sequence, and the softmax
-            [of its logits](#logits_weigh_as_much_as_layers); the dashed tenth is kept free. It
-            begins with `1024` GPUs and without checkpointing. Training is on `15e12` tokens, at
-            `40 %` of the peak, with [attention](#training_costs_six_per_weight_and_twelve_per_pair)
-            and what is recomputed.
+            What one GPU holds in data parallelism with a sharded state: its slice of the `16` bytes
+            for each parameter, the activations of one sequence, and the softmax
+            [of its logits](#logits_weigh_as_much_as_layers); the dashed tenth is kept free. The
+            picture begins with `1024` GPUs and without checkpointing. The model is trained on
+            `15e12` tokens, at `40 %` of the peak; the FLOPs include those of
+            [attention](#training_costs_six_per_weight_and_twelve_per_pair) and of recomputation.
         """, alt=r"""
             It does not fit. A frame, the memory of one H100, and a bar that runs far out of it: a
             sliver of state, activations, and the softmax of the logits.
         """)  # @hide
     note(rf"""
         So in data parallelism without checkpointing, no number of GPUs is enough, because each
-        holds {activations:.0f} GB of activations. With checkpointing these are {checkpointed:.1f}
-        GB, and {enough[0]} GPUs are the first of those tried that are enough: a slice of the state
-        is then {state / enough[0]:.0f} GB.
+        holds {activations:.0f} GB of activations, regardless of their number. With checkpointing
+        each holds {checkpointed:.1f} GB of activations, and {enough[0]} is the smallest of the
+        numbers tried that is enough: a slice of the state is then {state / enough[0]:.0f} GB.
     """)
     question(r"""
-        A model has `2e9` parameters, and its state has `16` bytes for each. It is sharded over `8`
-        GPUs, in data parallelism. The activations of a sequence are `50` GB, and `3` GB with
-        checkpointing. How many GB does a GPU hold with checkpointing?
+        A model has `2e9` parameters, and its state has `16` bytes for each. The state is sharded
+        over `8` GPUs, in data parallelism. The activations of a sequence are `50` GB, and `3` GB
+        with checkpointing. How many GB does a GPU hold with checkpointing?
     """, answer=16 * 2e9 / 8 / GB + 3, check=2 * 2 + 3, unit="GB", within=0.01, wrong={
             "Sharding does not divide activations.": 16 * 2e9 / 8 / GB + 3 / 8,
             "With sharding, a GPU holds an eighth of the state.": 16 * 2e9 / GB + 3,
             "That is without checkpointing.": 16 * 2e9 / 8 / GB + 50,
         }, hint="First the slice of the state.",
-        why="The state is `32` GB, and `8` GPUs hold `4` GB of it each. The `3` GB of activations are there on each GPU.")
+        why="The state is `32` GB, and `8` GPUs hold `4` GB of it each. Each GPU also holds its `3` GB of activations.")
 
 
 @aside
 def logits_weigh_as_much_as_layers() -> None:
-    """The loss over a large vocabulary keeps as much memory as several layers."""
+    """The loss over a large vocabulary needs as much memory as several layers."""
     note(r"""
         How much memory does the loss of a language model need? After the last block, the model
         gives each token of a sequence a score for each token of its vocabulary; these scores are
         the *logits*. In training, the loss computes their softmax in `float32`, `4` bytes per
         score, and keeps it, because the backward pass computes the gradients of the scores from it.
-        So a token of the sequence should keep `4` bytes for each token of the vocabulary.
+        So for each token of the sequence, the loss should keep `4` bytes for each token of the
+        vocabulary.
 
         Test this on a small model, once with a vocabulary of `100` tokens and once with `1100`.
-        `kept` builds it, and adds up the bytes that autograd keeps for each token of the sequence:
+        `kept` builds the model, and adds up the bytes that autograd keeps for each token of the
+        sequence:
     """)
 
     def kept(vocabulary: int) -> float:
@@ -506,10 +507,10 @@ def logits_weigh_as_much_as_layers() -> None:
     small, large = kept(100), kept(1100)  # @inspect round(small) as B, round(large) as B
     per_score = (large - small) / 1000  # @inspect per_score as B
     assert per_score == 4.0, \
-        "Each token of the sequence keeps 4 bytes for each token of the vocabulary."
+        "For each token of the sequence, the loss keeps 4 bytes for each token of the vocabulary."
     note(r"""
-        Is that much? The vocabulary of Llama-3-8B has `128256` tokens. Compare what its loss keeps
-        for a token with what one layer keeps for a token, which `activation_bytes` gives:
+        Is that much? The vocabulary of Llama-3-8B has `128256` tokens. Compare the bytes per token
+        that its loss keeps with those that one layer keeps, which `activation_bytes` returns:
     """)
     vocabulary, layer = 128256, activation_bytes(LLAMA_3_8B, 8192)  # @inspect layer as B
     assert vocabulary == LLAMA_3_8B.vocabulary, \
@@ -521,8 +522,8 @@ def logits_weigh_as_much_as_layers() -> None:
     held = 8192 * loss
     note(rf"""
         So the loss of Llama-3-8B keeps as much as {layers:.0f} of its layers, because a token has
-        `128256` scores and only `4096` elements of its own. For a sequence of `8192` tokens,
-        `8192 * 128256 * 4` bytes are {held / 1e9:.1f} GB.
+        `128256` scores and only `4096` elements of its own. For a sequence of `8192` tokens, the
+        loss keeps `8192 * 128256 * 4` bytes, which is {held / 1e9:.1f} GB.
     """)
     question(r"""
         Llama-2 has a vocabulary of `32000` tokens. How many GB does the softmax for a sequence of

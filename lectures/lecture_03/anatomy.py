@@ -39,27 +39,30 @@ def a_block_of_today() -> None:
         Llama, Mistral and Qwen2.5 are built from the same kind of block. It differs from the block
         of the first Transformer [@vaswani2017] in five ways:
 
-        - its norm is RMSNorm, and not LayerNorm. The norm comes before attention and before the
-          feed-forward part, and not after each addition;
-        - a token's position turns its queries and keys; it used to be added to the token;
-        - several query heads share one key and value; each used to have its own;
+        - its norm is RMSNorm, not LayerNorm, and comes before attention and before the feed-forward
+          part, not after each addition;
+        - a token's position rotates its queries and keys; it used to be added to the token's
+          vector;
+        - several query heads share one key and one value; each head used to have its own;
         - the feed-forward part has three matrices; it used to have two;
-        - there is no dropout, and there are hardly any biases.
+        - it has no dropout and hardly any biases.
 
-        This part says what each of them costs. [Later models](#later_models) have a part of their
-        own.
+        This part says what each of these changes costs. [Later models](#later_models) have a part
+        of their own.
     """)
     note(r"""
-        Each token is a vector of $d$ elements; $d$ is the *width* of the model. A block adds to
-        this vector twice: `x = x + attention(norm(x))`, then `x = x + feed_forward(norm(x))`. The
-        vector that runs through all blocks, and that they only add to, is the *residual stream*.
+        Each token is a vector of $d$ elements; $d$ is the *model dimension*, or width. A block adds
+        to this vector twice: `x = x + attention(norm(x))`, then `x = x + feed_forward(norm(x))`.
+        This vector runs through all blocks, which only add to it; it is called the *residual
+        stream*.
 
         In attention, three matrices turn each token into a query, a key and a value. These vectors
-        are cut into *heads*, pieces that work apart from each other. In each head, a *score* is the
-        product of one token's query and another's key. The *causal mask* removes the scores of
-        later tokens. The softmax turns the other scores into weights, and the head gives the token
-        the weighted sum of the values. A fourth matrix, the output, combines the sums of all heads.
-        The *feed-forward part* then works on each token alone.
+        are split into *heads*, pieces that work independently of each other. In each head, a
+        *score* is the dot product of one token's query and another token's key. The *causal mask*
+        removes the scores of later tokens. The softmax turns the remaining scores into weights, and
+        for each token the head returns the sum of the values with these weights. A fourth matrix,
+        the output matrix, combines the results of all heads. The *feed-forward part* then processes
+        each token by itself.
     """)
     a_block_is_seven_matrices()
     rmsnorm_forgets_the_scale()
@@ -75,22 +78,23 @@ def a_block_is_seven_matrices() -> None:
     """A block is seven matrices, and most of its weights are in the feed-forward part."""
     note(r"""
         A *block* of a Transformer has two parts: attention and the feed-forward part. How many
-        parameters does a block have, and in which part are most of them? A token comes in as a
-        vector of $d$ elements, and each matrix turns a vector into another. A matrix that turns $r$
+        parameters does a block have, and which part has most of them? A token comes in as a vector
+        of $d$ elements, and each matrix turns one vector into another. A matrix that turns $r$
         elements into $c$ elements has $r \cdot c$ weights.
 
-        - *Attention* lets a token take in something from other tokens. It has four matrices. Query,
-          key and value turn a token into what it looks for, what it is found by, and what it hands
-          on. Output turns the result into a vector of $d$ elements again. Query and output turn $d$
-          elements into $d$. Key and value turn $d$ elements into $d_{kv}$, which is $d$
+        - *Attention* lets a token take in information from other tokens. It has four matrices. The
+          query, key and value matrices turn a token into what it looks for, what it is found by,
+          and what it passes on. The output matrix turns the result back into a vector of $d$
+          elements. The query and output matrices turn $d$ elements into $d$. The key and value
+          matrices turn $d$ elements into $d_{kv}$, which is $d$
           [or less](#heads_of_queries_share_keys).
         - The *feed-forward part* has three matrices. Gate and up each turn $d$ elements into $h$.
-          The two results are multiplied, element by element, so that gate decides what of up is let
-          through. Down turns the $h$ products into $d$ elements again. The inner width $h$ is
-          larger than $d$.
-        - Each of the two parts is preceded by a *norm*. It has $d$ *gains*, factors that it learns.
+          The two results are multiplied, element by element, so that the gate decides how much of
+          up's result passes. Down turns the $h$ products back into $d$ elements. The *intermediate
+          size* $h$, or inner width, is larger than $d$.
+        - A *norm* precedes each of the two parts. It has $d$ *gains*, which are learned factors.
 
-        Added up, a block has this many parameters:
+        In total, a block has this many parameters:
 
         [@eq:block]: $$
         \underbrace{2d^2 + 2\,d\,d_{kv}}_{\text{attention}} +
@@ -98,10 +102,10 @@ def a_block_is_seven_matrices() -> None:
         + \underbrace{2d}_{\text{gains}}
         $$
 
-        Check it on a small block with $d = 64$, $d_{kv} = 16$ and $h = 160$. `SMALL` holds these
-        sizes, `Block` builds the block, and PyTorch lists its parameters by name; `out` is the
-        output matrix. `weights` is the formula without its last term. If the formula is right, the
-        parameters that are left are the $2d$ gains:
+        Check the formula on a small block with $d = 64$, $d_{kv} = 16$ and $h = 160$. `SMALL` holds
+        these sizes, `Block` builds the block, and PyTorch lists its parameters by name; `out` is
+        the output matrix. `weights` is the formula without its last term. If the formula is right,
+        the remaining parameters are the $2d$ gains:
     """)
     block = Block(SMALL)
     by_name = {name: p.numel() for name, p in block.named_parameters()}  # @inspect by_name
@@ -111,7 +115,7 @@ def a_block_is_seven_matrices() -> None:
     weights = 2 * d * d + 2 * d * kv + 3 * d * h  # @inspect weights
     gains = sum(by_name.values()) - weights  # @inspect gains
     assert gains == 2 * d, \
-        "All other parameters that PyTorch lists are 2 * 64 gains."
+        "The remaining parameters that PyTorch lists are 2 * 64 gains."
     assert weights == block_weights(SMALL) == 40960, \
         "The seven matrices have 40,960 weights."  # @hide
     share = 3 * d * h / weights  # @inspect share as %
@@ -119,8 +123,8 @@ def a_block_is_seven_matrices() -> None:
         "75 % of the block's weights are in the feed-forward part."
     note(rf"""
         Attention has `2 * 64 * 64 + 2 * 64 * 16` weights, which is {2 * d * d + 2 * d * kv:,}. The
-        feed-forward part has `3 * 64 * 160`, which is {3 * d * h:,}, so {share:.0%} of all
-        {weights:,}.
+        feed-forward part has `3 * 64 * 160`, which is {3 * d * h:,}, or {share:.0%} of all
+        {weights:,} weights.
     """)
     figure(plot_block(matrices(SMALL)), caption=r"""
         The seven matrices of this block, drawn to the same scale. The area of a matrix is its
@@ -139,16 +143,16 @@ def a_block_is_seven_matrices() -> None:
     """)
     question(r"""
         In another block $d$ is `128`, $d_{kv}$ is `128` as well, and $h$ is `640`. How many weights
-        are in its seven matrices?
+        do its seven matrices have?
     """, answer=4 * 128 * 128 + 3 * 128 * 640, check=block_weights(Config(1, 128, 8, 8, 640, 100, 32)), unit="weights",
         wrong={
             "The feed-forward part has three matrices, not two.": 4 * 128 * 128 + 2 * 128 * 640,
             "Attention has four matrices: do not forget the output.": 3 * 128 * 128 + 3 * 128 * 640,
-            "The matrices of attention count too.": 3 * 128 * 640,
+            "The four matrices of attention are missing.": 3 * 128 * 640,
         }, why=r"""
             Attention has four matrices of `128 * 128`, since $d_{kv}$ is as large as $d$. The
             feed-forward part has three matrices of `128 * 640`.
-        """, hint="Put the three numbers into the formula, without its last term.")
+        """, hint="Use the formula without its last term.")
 
 
 @aside
@@ -156,14 +160,14 @@ def rmsnorm_forgets_the_scale() -> None:
     """RMSNorm removes the scale of a token's elements."""
     note(r"""
         Why does a Transformer have norms? A token is a vector that runs through all blocks of the
-        model. Each block adds its results to it, so the elements grow from block to block. A *norm*
-        brings them back to one scale before a matrix is applied.
+        model. Each block adds its results to this vector, so its elements grow from block to block.
+        A *norm* brings the elements back to one scale before a matrix is applied.
 
-        RMSNorm divides each element of a token by the *root mean square* of them all: square the
-        elements, take the mean of the squares, and the root of the mean. Then it multiplies each
-        element by a learned factor, its gain [@rmsnorm]. Take a token of two elements, `1` and `7`.
-        The squares $1$ and $49$ have the mean $25$, whose root is $5$. With gains of one, the norm
-        returns `1/5` and `7/5`.
+        RMSNorm divides each element of a token by the *root mean square* of all its elements:
+        square the elements, take the mean of the squares, and then the square root of the mean.
+        Then it multiplies each element by a learned factor, its gain [@rmsnorm]. Take a token of
+        two elements, `1` and `7`. The squares $1$ and $49$ have the mean $25$, whose root is $5$.
+        With gains of one, the norm returns `1/5` and `7/5`.
 
         The code below compares PyTorch's norm with this rule, for random tokens of `64` elements. A
         new norm has gains of one. (`eps`, a tiny number that prevents a division by zero, is left
@@ -182,8 +186,8 @@ def rmsnorm_forgets_the_scale() -> None:
     note(r"""
         What happens if the token of `1` and `7` is multiplied by $100$? The root mean square of
         $100$ and $700$ is $500$, so the norm returns $100/500$ and $700/500$: the same `1/5` and
-        `7/5` as before. The factor is in the element and in the root mean square, so it cancels.
-        That holds for any gains. Test it with `learned`, a norm with random gains:
+        `7/5` as before. The factor appears in both the element and the root mean square, so it
+        cancels. This holds for any gains. Test it with `learned`, a norm with random gains:
     """)
     learned = RMSNorm(64, eps=0).double()  # @unnoticed: .double(): any format
     nn.init.uniform_(learned.gain, 0.5, 1.5)  # @unnoticed: 0.5, 1.5: any gains that differ
@@ -209,8 +213,8 @@ def rmsnorm_forgets_the_scale() -> None:
     assert two == [64, 2 * 64], \
         "RMSNorm has a gain for each element, and LayerNorm a gain and a bias."  # @hide
     note(r"""
-        So, but for the tiny `eps`, the matrix after a norm gets the ratios of a token's elements,
-        and never their size.
+        So, except for the tiny `eps`, the matrix after a norm receives the ratios between a token's
+        elements, but never their scale.
     """)
     four = RMSNorm(4, eps=0)  # @hide
     question(r"""
@@ -227,31 +231,33 @@ def rmsnorm_forgets_the_scale() -> None:
 
 @aside
 def rotary_embedding_tells_distances() -> None:
-    """Rotary embedding makes a score depend on how far two tokens are apart, not on their positions."""
+    """Rotary embedding makes a score depend on how far apart two tokens are, not on their positions."""
     note(r"""
-        In attention, each token makes a *query* and a *key*, vectors of $c$ elements. The *score*
-        says how much one token looks at another: multiply the query of the one by the key of the
-        other, element by element, and add up. Nothing in it says how far apart the tokens are. How
-        can attention see that?
+        In attention, each token has a *query* and a *key*, vectors of $c$ elements. The *score*
+        says how much one token attends to another. It is the dot product of the first token's query
+        and the second token's key: multiply the two element by element, and add up. Nothing in this
+        product says how far apart the tokens are. How can attention take their distance into
+        account?
 
-        *Rotary embedding* turns queries and keys before they are multiplied [@rope]. It takes the
-        $c$ elements in pairs, and reads each pair as an arrow in a plane. At position $t$ of the
-        sequence, the first arrow is turned by $t$ radians. Each further arrow is turned by less,
-        arrow $i$ by the angle
+        *Rotary embedding* rotates queries and keys before they are multiplied [@rope]. It groups
+        the $c$ elements in pairs, and treats each pair as an arrow in a plane. At position $t$ of
+        the sequence, the first arrow is rotated by $t$ radians. Each further arrow is rotated by
+        less: arrow $i$ by the angle
 
         $$
         t \cdot 10000^{-2i/c}, \qquad i = 0, 1, \dots, c/2 - 1.
         $$
 
-        Why does the score then depend on the distance alone? The product of two arrows depends on
-        their lengths and on the angle between them. Say the query is at position `5` and the key at
-        position `2`. The first arrow of the query is turned by `5` radians and that of the key by
-        `2`, so the angle between them changes by `5 - 2 = 3`. At positions `35` and `32` it changes
-        by `35 - 32`, which is `3` again.
+        Why does the score then depend on the distance alone? The dot product of two arrows depends
+        only on their lengths and on the angle between them. Suppose the query is at position `5`
+        and the key at position `2`. The first arrow of the query is rotated by `5` radians and the
+        first arrow of the key by `2`, so the angle between the two changes by `5 - 2 = 3`. At
+        positions `35` and `32` the angle changes by `35 - 32`, which is `3` again.
 
         Try it with a random query and a random key of $c = 16$ elements. `turns` computes the
-        cosines and sines of all angles for `40` positions; `turn[:, [p]]` are those of position
-        `p`. `rotate` turns the pairs of a row by them, and `score` adds up the products:
+        cosines and sines of all angles for `40` positions; `turn[:, [p]]` holds those of position
+        `p`. `rotate` rotates the pairs of a row by these angles, and `score` computes the dot
+        product:
     """)
     turn = turns(16, tokens=40).double()  # @unnoticed: 40, .double(): as many as are asked for, in any format
     q, k = torch.randn(2, 1, 1, 1, 16).double()  # @unnoticed: 1, 16, .double(): any rows
@@ -272,9 +278,9 @@ def rotary_embedding_tells_distances() -> None:
         "At positions 5 and 3, the score differs from that at positions 5 and 2."
     turned = rotate(q, turn[:, [39]])  # @hide
     assert torch.allclose(turned.norm(), q.norm()), \
-        "A turned query is as long as before."  # @hide
+        "A rotated query is as long as before."  # @hide
     assert not torch.allclose(turned, q), \
-        "A turned query points elsewhere."  # @hide
+        "A rotated query points elsewhere."  # @hide
     layer = Attention(SMALL, "written").double()  # @hide
     x = torch.randn(1, 8, 64).double()  # @hide
     here = layer(x, turns(8, 8).double())  # @hide
@@ -284,10 +290,10 @@ def rotary_embedding_tells_distances() -> None:
     still = torch.zeros(2, 8, 4).double()  # @hide
     still[0] = 1  # @hide
     assert not torch.allclose(here, layer(x, still)), \
-        "Without turning, attention gives another result."  # @hide
+        "Without rotation, attention gives a different result."  # @hide
     note(r"""
-        So the score depends on how far apart the tokens are, and not on their positions, because
-        both angles grow by the same amount.
+        So the score depends on how far apart the tokens are, not on their positions, because moving
+        both tokens by the same distance rotates both arrows by the same additional angle.
     """)
     question(r"""
         A query at position `12` and a key at position `5` have some score. Now the same query is at
@@ -302,18 +308,19 @@ def heads_of_queries_share_keys() -> None:
     """Grouped-query attention keeps fewer keys and values, but compares the same pairs of tokens."""
     note(r"""
         A model that generates a sequence keeps the *keys* and *values* of all tokens so far,
-        because attention lets later tokens look at them. How can it keep fewer?
+        because later tokens attend to them. How can it keep fewer?
 
         Attention works in *heads*. In its plain form, each head has its own query, key and value
         for every token. But a query can be multiplied by any key of the same length: nothing in the
-        computation needs both to come from the same head. So in *grouped-query attention* [@gqa],
-        several query heads use the same keys and values. If $4$ query heads share one key and one
-        value, a quarter has to be kept. The heads that are left on the side of keys and values are
-        called *KV heads*.
+        computation requires that both come from the same head. So in *grouped-query attention*
+        [@gqa], several query heads use the same keys and values. If $4$ query heads share one key
+        and one value, only a quarter of the keys and values has to be kept. The remaining key and
+        value heads are called *KV heads*.
 
         Here `8` query heads share `2` KV heads. There are `2` sequences of `6` tokens, and a head
-        has `16` elements for each token. `few` has the shape of the keys and of the values, and
-        `many` the shape without sharing. All are on the device `meta`, where tensors have no data:
+        has `16` elements for each token. `few` has the shape of the keys, which is also the shape
+        of the values, and `many` has the shape without sharing. All tensors are on the device
+        `meta`, where they have no data:
     """)
     b, t, heads, kv_heads, c = 2, 6, 8, 2, 16  # @unnoticed: 2 -> 3, 2 -> 4: any batch, and any heads that share
     with torch.device("meta"):
@@ -341,26 +348,27 @@ def heads_of_queries_share_keys() -> None:
         "In a model with 8 query heads, 2 KV heads are a quarter of the bytes to keep."  # @hide
     note(rf"""
         `few` has `2 * 6 * 2 * 16` elements of `4` bytes, {few.nbytes:,} bytes. Keys and values
-        together need twice that, {kept:,}. Without sharing it is `4` times as much, because there
-        are `8` heads to keep instead of `2`.
+        together need twice that, {kept:,}. Without sharing they need `4` times as many bytes,
+        because the keys and values of `8` heads have to be kept instead of those of `2`.
 
-        Does attention also compute less? No. In each query head there are `t * t` pairs of a query
-        and a key, with sharing and without, because every query head still looks at every token. A
-        pair costs `2 * c` FLOPs for its *score*, a multiplication and an addition for each of `c`
-        elements, and `2 * c` for its part of the *weighted sum* of the values. So `b` sequences
-        cost `b * heads * t * t` pairs times `2 * 2 * c` FLOPs, here `2 * 8 * 6 * 6` times
-        `2 * 2 * 16`. `written_attention` computes attention, and `flops` is PyTorch's counter:
+        Do scores and weighted sums also cost less? No. Each query head has `t * t` pairs of a query
+        and a key, with and without sharing, because every query head still attends to every token.
+        A pair costs `2 * c` FLOPs for its *score*, a multiplication and an addition for each of `c`
+        elements, and `2 * c` for its contribution to the *weighted sum* of the values. So `b`
+        sequences have `b * heads * t * t` pairs, and each pair costs `2 * 2 * c` FLOPs. Here that
+        is `2 * 8 * 6 * 6` times `2 * 2 * 16`. `written_attention` computes attention, and `flops`
+        is PyTorch's counter:
     """)
     grouped = flops(lambda: written_attention(q, few, few))  # @inspect grouped as FLOP
     separate = flops(lambda: written_attention(q, many, many))  # @inspect separate as FLOP
     assert grouped == separate == 2 * 2 * b * t * t * heads * c, \
         "Scores and weighted sums cost the same FLOPs with sharing and without."
     misbelief("Grouped-query attention makes attention cheaper to compute.", r"""
-        Scores and weighted sums cost the same FLOPs as before, because every query head still looks
-        at every token.
+        Scores and weighted sums cost the same FLOPs as before, because every query head still
+        attends to every token.
     """)
 
-    note("Llama-3-8B has `32` query heads and `8` KV heads. Give it other numbers of KV heads:")
+    note("Llama-3-8B has `32` query heads and `8` KV heads. Try other numbers of KV heads:")
 
     def shared_by(  # @hide
         kv_heads: int, inner_width: int, context: int
@@ -392,21 +400,21 @@ def heads_of_queries_share_keys() -> None:
         "context": [2**i for i in range(10, 17)],
     }, at={"kv_heads": 32, "inner_width": 14336, "context": 8192}, module="pictures/block.js",
         still=plot_block(matrices(replace(LLAMA_3_8B, kv_heads=32))),
-        do="Go from `32` KV heads to `8`, as Llama-3-8B has them, and on to `1`. What stays?",
+        do="Go from `32` KV heads to `8`, the number in Llama-3-8B, and on to `1`. What stays the same?",
         see=r"""
-            What is kept shrinks as the KV heads do. The FLOPs of attention stay, and so does most
-            of the block: only the matrices of keys and of values shrink.
+            The KV cache shrinks with the number of KV heads. The FLOPs of attention stay the same,
+            and so does most of the block: only the key and value matrices shrink.
         """, caption=r"""
             The seven matrices of a block of Llama-3-8B, drawn to the same scale: the area of a
-            matrix is its number of weights. The KV cache is what is kept of a sequence: the keys
-            and values of all its tokens.
+            matrix is its number of weights. The KV cache holds the keys and values of all tokens of
+            a sequence.
         """, alt=r"""
             Seven rectangles. With a KV head for each query head, the four of attention are squares
             of one size. Gate, up and down are three and a half times as long as they are high.
         """)  # @hide
     note(rf"""
-        So with `8` KV heads instead of `32`, Llama-3-8B keeps {part:.0%} of the keys and values.
-        Scores and weighted sums cost the same FLOPs.
+        So with `8` KV heads instead of `32`, Llama-3-8B keeps {part:.0%} of the keys and values,
+        but scores and weighted sums cost the same FLOPs.
     """)
     with torch.device("meta"):  # @hide
         layer = Attention(LLAMA_3_8B, "fused")  # @hide
@@ -414,11 +422,11 @@ def heads_of_queries_share_keys() -> None:
         "The matrix that makes the keys of Llama-3-8B has 4096 * 8 * 128 weights."  # @hide
     question(r"""
         Llama-3-8B has `32` query heads and `8` KV heads, and every head has `128` elements. How
-        many elements does it keep of each token in one layer, keys and values together?
+        many elements does it keep for each token in one layer, keys and values together?
     """, answer=2 * 8 * 128, check=layer.key.out_features + layer.value.out_features, unit="elements", wrong={
             "Only KV heads are kept, and there are 8 of them.": 2 * 32 * 128,
             "Keys and values are both kept.": 8 * 128,
-        }, why="Each of the `8` KV heads has a key and a value of `128` elements. If no head shared, it would be `4` times as many.",
+        }, why="Each of the `8` KV heads has a key and a value of `128` elements. Without sharing, it would be `4` times as many.",
         hint="How many keys does a token have, and how many elements does a key have?")
 
 
@@ -426,15 +434,15 @@ def heads_of_queries_share_keys() -> None:
 def a_gate_costs_a_third_matrix() -> None:
     """SwiGLU has three matrices instead of two, so they are made narrower."""
     note(r"""
-        The feed-forward part of a Transformer block works on each token alone. In the first
+        The feed-forward part of a Transformer block processes each token by itself. In the first
         Transformer it had two matrices: *up* turned the $d$ elements of a token into $4d$, and
-        *down* turned these into $d$ again. Llama has a third matrix, the *gate*. It decides,
-        element by element, how much passes of what up computes. This is *SwiGLU* [@swiglu]:
+        *down* turned these back into $d$. Llama has a third matrix, the *gate*. It decides, element
+        by element, how much of up's result passes. This is *SwiGLU* [@swiglu]:
 
         - up and gate each turn the $d$ elements of a token into $h$;
         - each element from the gate is multiplied by its sigmoid, which is between zero and one;
-          the product is called *SiLU*;
-        - these $h$ elements are multiplied by the $h$ elements of up, one by one;
+          this operation is called *SiLU*;
+        - the $h$ results are multiplied by the $h$ elements of up, one by one;
         - down turns the $h$ products into $d$ elements.
 
         In code, for `3` sequences of `5` tokens with $d = 64$ and $h = 160$:
@@ -445,10 +453,10 @@ def a_gate_costs_a_third_matrix() -> None:
     assert torch.allclose(part(x), part.down(passed)), \
         "SwiGLU computes these four steps."
     note(r"""
-        Three matrices of one size have more weights than two. So that the block does not grow, the
-        inner width $h$ is made smaller than $4d$. Two matrices between $d$ and $4d$ have
+        Three matrices have more weights than two of the same size. To keep the block from growing,
+        the intermediate size $h$ is made smaller than $4d$. Two matrices between $d$ and $4d$ have
         $2 \cdot d \cdot 4d = 8d^2$ weights, and three between $d$ and $h$ have $3dh$. These are
-        equal if $h = \tfrac{8}{3}d$. Llama-2-7B has $d = 4096$. Its $h$ is eight thirds of that,
+        equal if $h = \tfrac{8}{3}d$. Llama-2-7B has $d = 4096$. Its $h$ is eight thirds of $d$,
         rounded up to a multiple of `256` [@llama-code]:
     """)
     d = 4096
@@ -459,10 +467,10 @@ def a_gate_costs_a_third_matrix() -> None:
 
     h = rounded_up(exact, 256)  # @inspect h
     assert h == LLAMA_2_7B.hidden == 11008, \
-        "The inner width of Llama-2-7B is 11,008."
+        "The intermediate size of Llama-2-7B is 11,008."
     wider = 1.3 * exact  # @hide
     assert rounded_up(wider, 1024) == LLAMA_3_8B.hidden == 14336, \
-        "1.3 times eight thirds, rounded up to a multiple of 1024, is the inner width of Llama-3-8B."  # @hide
+        "1.3 times eight thirds, rounded up to a multiple of 1024, is the intermediate size of Llama-3-8B."  # @hide
     two_plain = 2 * d * 4 * d  # @hide
     ratio = 3 * d * h / two_plain  # @hide
     assert 1 < ratio < 1.01, \
@@ -471,8 +479,9 @@ def a_gate_costs_a_third_matrix() -> None:
     assert wide == 1.3125, \
         "The three matrices of Llama-3-8B have almost a third more weights than two plain ones."  # @hide
     note(rf"""
-        So the third matrix costs Llama-2-7B hardly a weight: its three have {ratio:.3f} times the
-        weights of two with $4d$, because each is a third narrower. The rest is the rounding up.
+        So the third matrix adds hardly any weights to Llama-2-7B: its three matrices have
+        {ratio:.3f} times the weights of two with $4d$, because each of the three is a third
+        narrower. The small excess comes from rounding up.
     """)
     narrow = {"gate": (d, h), "up": (d, h), "down, turned": (d, h)}  # @hide
     plain = {"up, 4d wide": (d, 4 * d), "down, 4d wide, turned": (d, 4 * d)}  # @hide
@@ -486,25 +495,25 @@ def a_gate_costs_a_third_matrix() -> None:
         Two rows of rectangles of the same height. Two long ones above; below three, each two thirds
         as long.
     """)
-    question("Llama-2-13B is `5120` wide. Its inner width follows the same rule as that of Llama-2-7B: eight thirds of the width, rounded up to a multiple of `256`. How wide is that?",
+    question("Llama-2-13B has a model dimension of `5120`. Its intermediate size follows the same rule as in Llama-2-7B: eight thirds of the model dimension, rounded up to a multiple of `256`. What is its intermediate size?",
              answer=rounded_up(8 * 5120 / 3, 256), check=54 * 256, wrong={
                  "That is rounded down: round up to the next multiple.": 53 * 256,
-                 "That is four times the width, as with two matrices.": 4 * 5120,
+                 "That is four times the model dimension, as with two matrices.": 4 * 5120,
              }, hint="How often does `256` go into eight thirds of `5120`?",
              why="Eight thirds of `5120` are `13653` and a third. `53 * 256` is `13568`, which is less, so the next multiple is `54 * 256`.")
 
 
 def each_matrix_costs_two_flops_per_weight() -> None:
-    """Each matrix costs two FLOPs per weight and token, and attention's matmuls come on top."""
+    """Each matrix costs two FLOPs per weight and token; attention's matmuls cost extra."""
     note(r"""
-        How many FLOPs does a block of a Transformer cost for a token? Take a token of `2` elements
-        and a matrix that turns them into `3`. Each of the `2 * 3` weights multiplies one element,
-        and the result is added to an output. So a matrix costs `2` FLOPs per weight and token.
+        How many FLOPs does a Transformer block cost per token? Take a token of `2` elements and a
+        matrix that turns them into `3`. Each of the `2 * 3` weights is multiplied by one element,
+        and the product is added to an output. So a matrix costs `2` FLOPs per weight and token.
 
-        Test this on a block of Llama-3-8B that reads `2048` tokens. `Block` builds it on the device
-        `meta`, where a tensor has a shape and no data. With `"written"`, attention runs as plain
-        matmuls that a counter can see. PyTorch's `FlopCounterMode` does not know our rule: it looks
-        at the shapes of every matmul that runs. `by_counter` holds what it counts for each part of
+        Test this on a block of Llama-3-8B that processes `2048` tokens. `Block` builds it on the
+        device `meta`, where a tensor has a shape but no data. With `"written"`, attention runs as
+        plain matmuls that a counter can see. PyTorch's `FlopCounterMode` does not know our rule: it
+        looks at the shapes of every matmul that runs. `by_counter` holds its count for each part of
         the block, and `matrices` gives the rows and columns of the seven matrices:
     """)
     tokens = 2048
@@ -515,7 +524,7 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         turn = turns(LLAMA_3_8B.head, tokens)
     with FlopCounterMode(display=False) as counter:
         block(x, turn)
-    # By the full name of a part, as Block.feed_forward.gate:
+    # Keys are full names of parts, such as Block.feed_forward.gate:
     counts = counter.get_flop_counts()
     by_counter = {
         name.split(".")[-1]: sum(counts[name].values()) for name in counts
@@ -530,16 +539,18 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     assert weights == block_weights(LLAMA_3_8B), \
         "These are all weights of a block of Llama-3-8B."  # @hide
     note(rf"""
-        Rows times columns, added up over the seven matrices, are {weights / 1e6:.0f} million
+        Rows times columns, summed over the seven matrices, give {weights / 1e6:.0f} million
         weights. So they cost `2 * {weights / 1e6:.0f}` million FLOPs per token.
 
-        But the counter's total is larger. The rest belongs to no matrix: attention also multiplies
-        queries by keys, and the softmax's weights by values. In each of these two matmuls, each of
-        $T$ tokens is combined with all $T$ tokens: a plain matmul also computes the pairs that the
-        causal mask then discards. A pair costs a multiplication and an addition for each element:
-        of the key in the first matmul, of the value in the second. Each of the `32` query heads
-        does that for `128` elements, together `32 * 128 = 4096`, and that is the width $d$. So each
-        of the two matmuls costs $2\,T^2 d$ FLOPs. Here $T$ is `2048`, and $d$ is `4096`:
+        But the counter's total is larger. The rest does not come from the weight matrices:
+        attention also multiplies queries by keys, and the attention weights, the results of the
+        softmax, by values. In each of these two matmuls, each of $T$ tokens is combined with all
+        $T$ tokens: a plain matmul also computes the pairs that the causal mask then discards. In
+        the first matmul a pair costs a multiplication and an addition for each element of the key,
+        in the second for each element of the value. In each of the `32` query heads, a key and a
+        value have `128` elements, in all heads together `32 * 128 = 4096`, which is the model
+        dimension $d$. So each of the two matmuls costs $2\,T^2 d$ FLOPs. Here $T$ is `2048`, and
+        $d$ is `4096`:
     """)
     rest = total - sum(by_formula.values())  # @inspect total as FLOP, rest as FLOP
     assert rest == 2 * (2 * 2048**2 * 4096), \
@@ -553,8 +564,8 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         "At 2048 tokens, attention's two matmuls are 7 % of the block's FLOPs."  # @hide
     note(rf"""
         With `2048` tokens the two matmuls are {share:.1%} of the block's FLOPs. In a longer
-        sequence their share is larger, because they grow with the square of the tokens, and the
-        matrices' FLOPs only with the tokens.
+        sequence their share is larger, because their FLOPs grow with the square of the number of
+        tokens, while the FLOPs of the weight matrices grow only in proportion to it.
     """)
     parts = {
         f"{length:,} tokens": {
@@ -589,11 +600,11 @@ def a_counter_may_overlook_attention() -> None:
     note(r"""
         You count the FLOPs of a model with PyTorch's counter. Does it count all of them? The
         counter has a list of operations, with a formula for each. An operation that is not on the
-        list counts as nothing. Attention can run in two ways: *unfused*, as two matmuls and a
-        softmax, or *fused* into a single operation, one program called a *kernel*.
+        list adds nothing to the count. Attention can run in two ways: *unfused*, as two matmuls and
+        a softmax, or *fused* into a single operation, one program called a *kernel*.
 
-        Build a small model in both ways, with the same weights. It reads `3` sequences of `32`
-        tokens. `flops_by_operation` gives what the counter says for each operation, first of the
+        Build a small model in both ways, with the same weights. It processes `3` sequences of `32`
+        tokens. `flops_by_operation` returns the counter's result for each operation. First the
         unfused model:
     """)
     unfused = Transformer(SMALL, "written").double()
@@ -607,8 +618,8 @@ def a_counter_may_overlook_attention() -> None:
     assert whole == forward_flops(SMALL, 3 * 32, 32), \
         "With unfused attention, the counter agrees with the formula for a forward pass."
     note(r"""
-        `aten.mm` are the matmuls with weights, and `aten.bmm` are attention's two matmuls. Here the
-        counter sees both. Now count the fused model. `attention_flops` is the formula for
+        `aten.mm` stands for the matmuls with weights, and `aten.bmm` for attention's two matmuls.
+        Here the counter sees both. Now count the fused model. `attention_flops` is the formula for
         attention's two matmuls, and `listed` says whether the kernel that PyTorch runs on a CPU is
         on the counter's list:
     """)
@@ -618,10 +629,10 @@ def a_counter_may_overlook_attention() -> None:
     attention = attention_flops(SMALL, 3 * 32, 32)  # @inspect attention as FLOP
     assert seen == (whole if listed else whole - attention), \
         "Without the kernel on its list, the counter misses attention's FLOPs, and no others."
-    misbelief("`FlopCounterMode` counts what a model does.", rf"""
+    misbelief("`FlopCounterMode` counts all FLOPs of a model.", rf"""
         It counts the operations on its list, and each release of PyTorch has its own list. If the
         fused kernel for a CPU is not on it, {attention:,} of this model's {whole:,} FLOPs, those of
-        attention, count as nothing. So count with unfused attention.
+        attention, are not counted. So count with unfused attention.
     """)
     question(r"""
         On a CPU, another model with unfused attention costs `50e6` FLOPs by the counter, of which
@@ -641,10 +652,9 @@ def published_counts_follow_from_eight_numbers() -> None:
 
         - $L$ equal *blocks*. A block has seven matrices and two norms. With $d$ elements in a
           token, $d_{kv}$ elements in all its keys, and $h$ elements inside the feed-forward part,
-          these are [$2d^2 + 2\,d\,d_{kv} + 3\,d\,h + 2d$ parameters](#a_block_is_seven_matrices).
+          these have [$2d^2 + 2\,d\,d_{kv} + 3\,d\,h + 2d$ parameters](#a_block_is_seven_matrices).
           Some models also have $b$ biases in each block.
-        - *A last norm*, which multiplies each of the $d$ elements by a factor that is learned, its
-          gain.
+        - *A last norm*, which multiplies each of the $d$ elements by a learned factor, its gain.
         - *Two tables* with a row of $d$ elements for each of the $V$ tokens of the vocabulary. The
           *embedding* turns a token into its row, and the *head* gives a score for each token at the
           end. In a *tied* model one table serves as both, so $2Vd$ becomes $Vd$.
@@ -656,7 +666,7 @@ def published_counts_follow_from_eight_numbers() -> None:
         + \underbrace{d}_{\text{last norm}} + \underbrace{2Vd}_{\text{tables}}
         $$
 
-        `parameter_count` is this formula. Compare it with the published sizes of four models
+        `parameter_count` computes this formula. Compare its results with the published sizes of four models
         [@keras-hub]. Their $L$, $d$ and so on are also published
         [@llama-2-7b; @llama-3-8b; @mistral-7b; @qwen25-05b]:
     """)
@@ -680,11 +690,11 @@ def published_counts_follow_from_eight_numbers() -> None:
     assert parameter_count(LLAMA_3_70B) == 70_553_706_496, \
         "Llama-3-70B has 70,553,706,496 parameters by the formula."  # @hide
     note(rf"""
-        All four agree to the last digit, because a Transformer has nothing else to learn. Take
+        All four agree to the last digit, because a Transformer has no other parameters. Take
         Llama-3-8B, with $L = 32$, $d = 4096$, $d_{{kv}} = 1024$, $h = 14336$ and $V = 128256$. By
-        the bracket, a block has `218,112,000` parameters, so all blocks have `32 * 218,112,000`.
-        The tables have `2 * 128256 * 4096`. Together with the `4096` gains of the last norm that is
-        {computed["Llama-3-8B"]:,}.
+        the expression in brackets, a block has `218,112,000` parameters, so all blocks have
+        `32 * 218,112,000`. The tables have `2 * 128256 * 4096`. Together with the `4096` gains of
+        the last norm that is {computed["Llama-3-8B"]:,}.
     """)
     assert 2 * computed["Llama-3-8B"] == 16_060_522_496, \
         "Two bytes a parameter give the size of the file of Llama-3-8B's weights."  # @hide
@@ -704,7 +714,7 @@ def published_counts_follow_from_eight_numbers() -> None:
             "It has two tables: the embedding and the head.": 95040 - 100 * 64,
             "There are two blocks.": 95040 - 41088,
             "Each block has two norms with 64 gains each, and there is a last norm.": 95040 - 5 * 64,
-        }, hint="First one block, by the bracket of the formula.", why=r"""
+        }, hint="First compute one block, by the expression in brackets.", why=r"""
             One block has `41088` parameters: `2 * 64**2 + 2 * 64 * 16 + 3 * 64 * 160 + 2 * 64`.
-            There are two of them, and `64` gains of the last norm, and two tables of `100 * 64`.
+            There are two blocks, `64` gains of the last norm, and two tables of `100 * 64`.
         """)

@@ -1,7 +1,6 @@
 """A Transformer of today: RMSNorm, rotary embedding, grouped-query attention, SwiGLU.
 
-Axes: b sequences, t tokens, s tokens that are looked at, d the width, h heads, g heads of keys and values, c numbers
-in a head. `counts.py` says what all of it costs.
+Axes: b sequences, t tokens, s tokens that are looked at, d the width, h heads, g KV heads, c elements in a head. `counts.py` says what all of it costs.
 """
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ def turns(
     head: int, tokens: int, start: int = 0, base: float = 10_000.0,
     like: Tensor | None = None,
 ) -> Turns:
-    """Cosines and sines of the angles of rotary embedding, for as many positions as `tokens` says, the first being `start`.
+    """Cosines and sines of the angles of rotary embedding, for `tokens` positions, from `start` on.
 
     Device and dtype are those of `like`; the angles themselves are float32.
     """
@@ -53,9 +52,9 @@ def turns(
 def rotate(
     x: Float[Tensor, "b t h c"], turn: Turns
 ) -> Float[Tensor, "b t h c"]:
-    """Turns each query or key in `x` by the angles of its position; the result has the shape of `x`.
+    """Rotates each query or key in `x` by the angles of its position; the result has the shape of `x`.
 
-    The first half of each head are x axes, and the second half y axes.
+    The first half of each head holds x coordinates, and the second half y coordinates.
     """
     cos, sin = rearrange(turn, "two t half -> two t 1 half")
     along, across = x.chunk(2, dim=-1)
@@ -64,7 +63,7 @@ def rotate(
 
 
 class Cache:
-    """The KV cache of one layer: the keys and values of all tokens so far, with room for those of a full sequence."""
+    """The KV cache of one layer: the keys and values of all tokens so far, with room for a full sequence."""
 
     def __init__(self, config: Config, batch: int, like: Tensor) -> None:
         shape = 2, batch, config.context, config.kv_heads, config.head
@@ -72,7 +71,7 @@ class Cache:
         self.length = 0  # tokens so far
 
     def extended(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Adds keys `k` and values `v` of new tokens, and returns those of all tokens so far."""
+        """Adds keys `k` and values `v` of new tokens, and returns the keys and values of all tokens so far."""
         start, self.length = self.length, self.length + k.shape[1]
         self.memory[:, :, start:self.length] = torch.stack([k, v])
         keys, values = self.memory[:, :, :self.length]
@@ -85,9 +84,9 @@ def written_attention(
     v: Float[Tensor, "b s g c"],
     window: int = ALL,
 ) -> Float[Tensor, "b t h c"]:
-    """Unfused causal attention, in separate operations: for each query, the weighted sum of the values that it may look at.
+    """Unfused causal attention, in separate operations: for each query, the weighted sum of the values that it may attend to.
 
-    The last query may look at the last `window` keys, the one before it at those one position earlier, and so on.
+    The last query may attend to the last `window` keys, the query before it to the keys one position earlier, and so on.
     """
     t, s, g = q.shape[1], k.shape[1], k.shape[2]
     q = rearrange(q, "b t (g r) c -> b g r t c", g=g)
@@ -107,7 +106,7 @@ def fused_attention(
     v: Float[Tensor, "b s g c"],
     window: int = ALL,
 ) -> Float[Tensor, "b t h c"]:
-    """Fused causal attention, in one call that never stores all scores; the result is that of `written_attention`."""
+    """Fused causal attention, in one call that never stores all scores; the result is the same as in `written_attention`."""
     t, s, shared = q.shape[1], k.shape[1], q.shape[2] > k.shape[2]
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))
     causal, seen = t == s > 1, None
@@ -121,7 +120,7 @@ def fused_attention(
 
 
 class Attention(nn.Module):
-    """Attention of one block: the matrices of queries, keys, values and output, and between them scores and weighted sums."""
+    """Attention of one block: the query, key, value and output matrices, and between them scores and weighted sums."""
 
     def __init__(self, config: Config, how: How) -> None:
         super().__init__()
@@ -167,7 +166,7 @@ class SwiGLU(nn.Module):
 
 
 class Experts(nn.Module):
-    """Several feed-forward parts; each token goes only through the few that a router chooses for it."""
+    """Several feed-forward parts; each token goes through only the few that a router chooses for it."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -189,7 +188,7 @@ class Experts(nn.Module):
 
 
 class Block(nn.Module):
-    """One block of a Transformer: adds attention and then the feed-forward part to its input, of d elements a token."""
+    """One block of a Transformer: adds attention and then the feed-forward part to its input, of d elements per token."""
 
     def __init__(self, config: Config, how: How = "fused") -> None:
         super().__init__()
