@@ -28,8 +28,8 @@ def generating() -> None:
     note(r"""
         In training, a model processes whole sequences at once. When it generates, it adds one new
         token at a time. A token costs the same FLOPs in both cases. But each step reads all weights
-        from the GPU's memory for this single token. So the GPU waits for its memory, and uses
-        hardly any of its arithmetic.
+        from the GPU's memory for this single token. So generating is memory-bound: the GPU waits
+        for its memory, and its arithmetic units are mostly idle.
     """)
     a_cache_gives_the_same_answer_for_less()
     a_token_leaves_its_keys_and_values()
@@ -52,13 +52,13 @@ def one_by_one(model: Transformer, tokens: Tensor) -> Tensor:
 
 
 def a_cache_gives_the_same_answer_for_less() -> None:
-    """A KV cache computes each token's keys and values once, not again for every later token."""
+    """With a KV cache, each token's keys and values are computed once, not again for every later token."""
     note(r"""
         A language model generates a sequence one token at a time. In attention, each token has a
-        *key* and a *value*, and the new token attends to those of all earlier tokens. Does the
-        model have to compute them again for each new token? No. A token's key and value depend on
-        this token and on those before it, because no token looks ahead. So a new token does not
-        change them, and a *KV cache* keeps them.
+        *key* and a *value*, and the new token uses the keys and values of all earlier tokens. Does
+        the model have to recompute them for each new token? No. A token's key and value depend only
+        on this token and on the tokens before it, because no token attends to later ones. So a new
+        token does not change the earlier keys and values, and a *KV cache* keeps them.
 
         Check that the *logits*, the scores that the model gives to each possible next token, are
         the same with a cache and without. A small model, with unfused attention, processes a
@@ -73,11 +73,11 @@ def a_cache_gives_the_same_answer_for_less() -> None:
     assert torch.allclose(logits, from_cache), \
         "Both methods give the same logits."
     note(r"""
-        How much work does the cache save? Without it, the model runs over all $n$ tokens so far to
-        generate token $n + 1$. With it, the model runs over the last token alone. In `3` steps that
+        How much work does the cache save? Without it, the model processes all $n$ tokens so far to
+        generate token $n + 1$. With it, the model processes only the last token. In `3` steps that
         is `1 + 2 + 3 = 6` tokens without a cache, and `1 + 1 + 1 = 3` with it, so without a cache
-        the model does twice the work. Now `8` steps. `flops` counts their FLOPs, without a cache
-        and with one:
+        the model does twice the work. Now take `8` steps. `flops` counts their FLOPs, without a
+        cache and with one:
     """)
     with torch.no_grad():
         runs = [partial(model, tokens[:, :n]) for n in range(1, 9)]
@@ -93,9 +93,10 @@ def a_cache_gives_the_same_answer_for_less() -> None:
     assert 4.5 < saved < 4.6, \
         "Without a cache, 8 steps cost between 4.5 and 4.6 times the FLOPs."
     note(rf"""
-        Without a cache, the steps run over `1`, `2` and so on up to `8` tokens. The average is
-        `(1 + 8) / 2`, which is {(1 + 8) / 2}; with a cache it is `1`. So the matmuls with weights
-        cost {(1 + 8) / 2} times the FLOPs. The longer the sequence, the more a cache saves.
+        Without a cache, the steps process `1`, `2` and so on up to `8` tokens, on average
+        `(1 + 8) / 2`, which is {(1 + 8) / 2}. With a cache each step processes `1`. So without a
+        cache, the matmuls with weights cost {(1 + 8) / 2} times as many FLOPs. The longer the
+        sequence, the more a cache saves.
 
         The counted ratio is {saved:.2f}, a little more, because the cache saves even more in
         attention.
@@ -120,15 +121,15 @@ def a_cache_gives_the_same_answer_for_less() -> None:
                      through the model, in the right one only its diagonal; what is below it is
                      kept.
                  """)
-    question("Llama-3-8B starts from one token and runs `1000` steps, each of which generates a token. About how many times as many FLOPs is that without a cache?",
+    question("Llama-3-8B starts from one token and runs `1000` steps, each of which generates a token. About how many times as many FLOPs do these steps cost without a cache as with one?",
         answer=(2 * 7504658432 * 500500 + 4 * 32 * 4096 * 333833500) / (2 * 7504658432 * 1000 + 4 * 32 * 4096 * 500500), check=sum(forward_flops(LLAMA_3_8B, n, n) for n in range(1, 1001))
         / sum(forward_flops(LLAMA_3_8B, 1, n) for n in range(1, 1001)),
-        unit="times", hint="Over how many tokens does a step without a cache run, on average?", within=0.1,
-        wrong={"That is the last step; the earlier ones run over fewer tokens.": 1000}, why=r"""
-            Without a cache, step $n$ runs over $n$ tokens. From `1` to `1000` these are `500500`,
-            on average `500.5`; with a cache a step runs over one. Attention saves a little more,
-            because without a cache a step combines all $n^2$ pairs of its tokens, `333833500` in
-            all steps.
+        unit="times", hint="How many tokens does a step without a cache process, on average?", within=0.1,
+        wrong={"That is the last step; the earlier steps process fewer tokens.": 1000}, why=r"""
+            Without a cache, step $n$ processes $n$ tokens. In steps `1` to `1000` these are
+            `500500` tokens, on average `500.5`; with a cache each step processes one. Attention
+            saves a little more, because without a cache a step combines all $n^2$ pairs of its
+            tokens, `333833500` in all steps.
         """)
 
 
@@ -143,17 +144,17 @@ def a_token_leaves_its_keys_and_values() -> None:
     """Each token adds one row of keys and one of values per layer to the KV cache."""
     note(r"""
         When a model generates a sequence, it keeps the keys and values of all tokens so far, in its
-        *KV cache*. How much memory does that need? In every layer, each token adds one row of keys
-        and one row of values. In Llama-3-8B, [`4` query heads share](#heads_of_queries_share_keys)
-        one key and one value, those of a *KV head*. So a row has `128` elements for each KV head,
-        and not for each query head. With $L$ layers, $d_{kv}$ elements in a row and $w$ bytes for
-        an element, $T$ tokens need
+        *KV cache*. How much memory does the cache need? In every layer, each token adds one row of
+        keys and one row of values. In Llama-3-8B,
+        [`4` query heads share](#heads_of_queries_share_keys) one key and one value, those of a *KV
+        head*. So a row has `128` elements for each KV head, not for each query head. With $L$
+        layers, $d_{kv}$ elements in a row and $w$ bytes per element, $T$ tokens need
 
         [@eq:cache]: $$
         \text{bytes of the KV cache} = 2\,L\,d_{kv}\,T\,w
         $$
 
-        The factor `2` is there because keys and values are both kept. One layer with rows of $4$
+        The factor `2` is needed because keys and values are both kept. One layer with rows of $4$
         elements of $2$ bytes needs $2 \cdot 1 \cdot 4 \cdot 3 \cdot 2 = 48$ bytes for $3$ tokens.
         Llama-3-8B has $L = 32$ and `8` KV heads of `128` elements, so $d_{kv} = 8 \cdot 128$. It
         was made for sequences of $T = 8192$ tokens [@llama-3-8b]. In `bfloat16`, an element needs
@@ -190,20 +191,20 @@ def a_token_leaves_its_keys_and_values() -> None:
         "The largest Llama 3 has more than 50 times the parameters of the smallest."  # @hide
     assert caches == 126 / 32, \
         "Its cache for a token is larger by its layers alone, 126 instead of 32."  # @hide
-    misbelief("The cache of a larger model is larger in proportion.", rf"""
-        The cache grows with the layers and the KV heads, and not with the parameters. Llama-3-405B
-        has {sizes:.0f} times the parameters of Llama-3-8B. But it has the same number of KV heads,
-        and `126` layers instead of `32` [@llama3]. So its cache for a token is only `126 / 32`, or
+    misbelief("The KV cache of a model grows in proportion to its parameters.", rf"""
+        The cache grows with the layers and the KV heads, not with the parameters. Llama-3-405B has
+        {sizes:.0f} times the parameters of Llama-3-8B. But it has the same number of KV heads, and
+        `126` layers instead of `32` [@llama3]. So its cache per token is only `126 / 32`, or
         {caches:.1f}, times as large.
     """)
     question(r"""
-        GPT-3 has `96` layers and `96` heads of `128` elements, each with keys and values of its own
+        GPT-3 has `96` layers and `96` heads of `128` elements, each with its own keys and values
         [@gpt3]. How many bytes does one token add to its KV cache in `bfloat16`?
     """, answer=2 * 96 * (96 * 128) * 2, check=weighed_cache(GPT_3) // GPT_3.context, unit="B", within=0.05, wrong={
             "A token adds keys and values: two rows in each layer.": 96 * 96 * 128 * 2,
             "An element in bfloat16 needs two bytes.": 2 * 96 * 96 * 128,
         }, hint="Without sharing, a row of keys has `96 * 128` elements.",
-        why=f"It is `2 * 96 * (96 * 128) * 2`: keys and values, layers, elements in a row, bytes. One sequence of `2048` tokens then keeps {weighed_cache(GPT_3) / GB:.1f} GB.")
+        why=f"It is `2 * 96 * (96 * 128) * 2`: keys and values, layers, elements in a row, bytes. One sequence of `2048` tokens then needs {weighed_cache(GPT_3) / GB:.1f} GB.")
 
 
 def decoding_bytes(config: Config, batch: int, context: int) -> int:
@@ -225,17 +226,17 @@ MODEST = Config(layers=4, width=256, heads=8, kv_heads=2, hidden=704, vocabulary
 
 
 def reading_is_work_and_writing_is_waiting() -> None:
-    """Prefill does many FLOPs with each byte, and decoding does about one."""
+    """Prefill does many FLOPs per byte, and decoding does about one."""
     note(r"""
         A model answers in two phases. First it processes all tokens of the prompt at once; this is
         *prefill*. Then it generates one token at a time; this is *decoding*. A generated token
         costs the same FLOPs as one of the prompt, because each is multiplied by every weight once.
-        Yet it takes much longer. Why?
+        Yet generating it takes much longer. Why?
 
         Take a model with a single weight of `2` bytes. Multiplying it by a token costs `2` FLOPs.
         Prefill of `100` tokens reads the weight once, `2` bytes, and does `2 * 100` FLOPs. To
         generate one token, the GPU reads the same `2` bytes again, and does `2` FLOPs. So decoding
-        does one FLOP per byte, and prefill one per byte for every token of the prompt.
+        does one FLOP per byte, and prefill does one FLOP per byte for every token of the prompt.
     """)
     with torch.device("meta"):  # @hide
         model = Transformer(MODEST, "written").bfloat16()
@@ -253,14 +254,15 @@ def reading_is_work_and_writing_is_waiting() -> None:
     note(r"""
         Now a real model. Llama-3-8B has
         [`7504658432` weights](#training_costs_six_per_weight_and_twelve_per_pair) of `2` bytes in
-        its matrices. Beside them a GPU moves the KV cache, the keys and values of all tokens so
-        far, [`131072` bytes per token](#a_token_leaves_its_keys_and_values). Compare generating one
-        token after `2048` others with prefill of `2048` tokens. Both read the weights once. Prefill
-        writes a cache of `2048` tokens, and decoding reads it.
+        its matrices. In addition to these, a GPU moves the KV cache, the keys and values of all
+        tokens so far, [`131072` bytes per token](#a_token_leaves_its_keys_and_values). Compare
+        generating one token after `2048` others with prefill of `2048` tokens. Both read the
+        weights once. Prefill writes a cache of `2048` tokens, and decoding reads it.
         `forward_flops(config, tokens, context)` gives the FLOPs of a forward pass over `tokens`
-        tokens that look at `context` tokens: `2` per weight and token, and those of attention for
-        all pairs, also the masked ones. The [ridge](#every_operation_has_an_intensity) of an H100
-        is its peak divided by its bandwidth, the FLOPs that it can do while one byte arrives:
+        tokens that attend to `context` tokens: `2` per weight and token, and the FLOPs of attention
+        for all pairs, including the masked ones. The [ridge](#every_operation_has_an_intensity) of
+        an H100 is its peak divided by its bandwidth, the FLOPs that it can do while one byte
+        arrives:
     """)
     weights, cache = 2 * 7504658432, 131072 * 2048
     moved = weights + cache
@@ -269,9 +271,9 @@ def reading_is_work_and_writing_is_waiting() -> None:
     assert moved == decoding_bytes(LLAMA_3_8B, 1, 2048), \
         "These are the bytes of the weights and of the cache."  # @hide
     assert round(decoding, 2) == 1.05, \
-        "Decoding does about one FLOP with each byte."
+        "Decoding does about one FLOP per byte."
     assert 2100 < prefill < 2200, \
-        "Prefill of 2048 tokens does about 2000 times as many FLOPs with each byte."  # @hide
+        "Prefill of 2048 tokens does about 2000 times as many FLOPs per byte."  # @hide
     ridge = PEAK / BANDWIDTH  # @inspect round(ridge) as FLOP/B
     assert decoding < ridge < prefill, \
         "Decoding is below the ridge of an H100, and prefill is above it."
@@ -284,21 +286,22 @@ def reading_is_work_and_writing_is_waiting() -> None:
         "In a small model, weights and cache are nearly all bytes that its operations move when it generates."  # @hide
     note(rf"""
         An H100 can do {ridge:.0f} FLOPs while one byte arrives from its memory. Prefill does
-        {prefill:,.0f} FLOPs with each byte, about one for each of the `2048` tokens, and some for
-        attention. That is more than the ridge, so the GPU is busy with arithmetic. Decoding does
-        {decoding:.2f}, so the GPU waits for its memory nearly all the time.
+        {prefill:,.0f} FLOPs per byte, about one for each of the `2048` tokens, and some more for
+        attention. That is above the ridge, so prefill is compute-bound: the GPU computes all the
+        time. Decoding does only {decoding:.2f} FLOPs per byte, so decoding is memory-bound: the GPU
+        waits for its memory nearly all the time.
     """)
     question(r"""
         Llama-3-8B processes a short prompt of `100` tokens. About how many FLOPs does the GPU do
-        with each byte that it moves?
+        per byte that it moves?
     """, answer=100 * (2 * 7504658432 + 4 * 32 * 4096 * 100) / (2 * 7504658432 + 131072 * 100),
         check=forward_flops(LLAMA_3_8B, 100, 100) / decoding_bytes(LLAMA_3_8B, 1, 100),
         unit="FLOP/B", within=0.1, wrong={
             "That is for generating one token; here the weights serve 100 tokens.": 1,
         }, hint="How often is a weight used in this pass, and how often is it read?", why=r"""
             A weight of `2` bytes is read once and used for each of the `100` tokens, with `2` FLOPs
-            each time. That is about `100` FLOPs for each byte, still less than the ridge: the GPU
-            waits for memory.
+            each time. That is about `100` FLOPs per byte, still below the ridge, so the prefill of
+            this prompt is memory-bound.
         """)
 
 
@@ -306,20 +309,21 @@ def bandwidth_sets_the_pace() -> None:
     """For one sequence, tokens per second are at most the bandwidth divided by the bytes of the weights."""
     note(r"""
         A model generates a single sequence, one token in each pass through the model. How fast can
-        a GPU do that at best? In each pass it reads all weights from its memory. That takes far
-        longer than the arithmetic for a single token, so the reading sets the time. With weights of
-        $10$ GB and a bandwidth of $1000$ GB/s, the weights can be read $1000 / 10 = 100$ times a
-        second. In general the tokens per second are at most
+        a GPU do that at best? In each pass the GPU reads all weights from its memory. That takes
+        far longer than the arithmetic for a single token, so the reading determines the time. With
+        weights of $10$ GB and a bandwidth of $1000$ GB/s, the weights can be read $1000 / 10 = 100$
+        times a second. In general the tokens per second are at most
 
         $$
         \frac{\text{bandwidth}}{\text{bytes that a pass reads}}.
         $$
 
-        For a token, Llama-3-8B reads
+        For each token, Llama-3-8B reads
         [`7504658432` weights](#training_costs_six_per_weight_and_twelve_per_pair) of `2` bytes,
-        those of its blocks and its output matrix. (It reads the KV cache too. In a short sequence
-        this is little beside the weights, so it is left out, and the result is an upper bound.)
-        `CARDS` holds the datasheets of GPUs. Divide the bandwidths of four of them by these bytes:
+        those of its blocks and its output matrix. (It also reads the KV cache. In a short sequence
+        the cache is small compared with the weights, so it is left out here, and the result is an
+        upper bound.) `CARDS` holds the datasheets of GPUs. Divide the bandwidths of four of them by
+        these bytes:
     """)
     size = 2 * 7504658432  # bytes
     counted = decoding_bytes(LLAMA_3_8B, 1, 0)  # @hide
@@ -333,7 +337,7 @@ def bandwidth_sets_the_pace() -> None:
         "An H100 generates no more than 223 tokens a second."  # @hide
     faster = pace["H200"] / h100  # @inspect round(faster, 2) as times
     assert round(faster, 3) == round(4.8 / 3.35, 3), \
-        "An H200 decodes 4.8 / 3.35 times as fast as an H100, as its bandwidth says."
+        "An H200 decodes 4.8 / 3.35 times as fast as an H100, in proportion to its bandwidth."
     sources = "; ".join(f"@{CARDS[name].source}" for name in cards)  # @hide
     note(rf"""
         An H100 has `3.35` TB/s, so it generates at most `3.35e12 / {size}` tokens a second, which
@@ -349,21 +353,23 @@ def bandwidth_sets_the_pace() -> None:
     assert 295 < unused < 296, \
         "That is 295 times the tokens that its memory allows."  # @hide
     misbelief("A GPU with twice the FLOP/s decodes twice as fast.", rf"""
-        Only the bandwidth counts, because the arithmetic could be {unused:.0f} times as fast and
-        waits. The H200 has the same FLOP/s as the H100. It generates {4.8 / 3.35:.1f} times as
-        fast, because its bandwidth is higher by this factor [@nvidia-h200].
+        Only the bandwidth matters, because the arithmetic alone would allow {unused:.0f} times as
+        many tokens per second. The H200 has the same FLOP/s as the H100. It generates
+        {4.8 / 3.35:.1f} times as fast, because its bandwidth is higher by this factor
+        [@nvidia-h200].
     """)
     question(r"""
-        Llama-3-8B is stored with half a byte for each weight, on an H100 with `3.35` TB/s. It reads
-        `7504658432` weights for each token. How many tokens a second does it generate, at best?
+        Llama-3-8B is stored with half a byte for each weight, on an H100 with `3.35` TB/s. The GPU
+        reads `7504658432` weights for each token. How many tokens a second does it generate at
+        best?
     """, answer=3.35e12 / (7504658432 / 2), check=4 * pace["H100 SXM"], unit="tokens/s", within=0.05, wrong={
             "That is with two bytes for each weight.": 3.35e12 / (7504658432 * 2),
             "That is with one byte for each weight.": 3.35e12 / 7504658432,
             "Half a byte a weight: divide the bytes by two, do not multiply.": 3.35e12 / (7504658432 * 4),
-        }, hint="How many bytes does a token read?",
+        }, hint="How many bytes are read for one token?",
         why=r"""
-            A token reads `7504658432 / 2` bytes, a quarter of those in `bfloat16`. So the pace is
-            `4` times as high, although no arithmetic became faster.
+            For one token `7504658432 / 2` bytes are read, a quarter of the bytes in `bfloat16`. So
+            decoding is `4` times as fast, although the arithmetic is no faster.
         """)
 
 
@@ -387,24 +393,24 @@ MEMORY = int(room(H100.memory, RESERVE, 0))  # bytes: a tenth is kept free
 def room_for(
     config: Config, context: int, gpus: int = 1, memory: int = MEMORY
 ) -> int:
-    """How many sequences fit beside the weights with their KV caches; `context`: tokens of each, `gpus`: how many GPUs."""
+    """How many sequences fit into the memory that the weights leave for KV caches; `context`: tokens of each, `gpus`: how many GPUs."""
     left = gpus * memory - 2 * parameter_count(config)
     return left // cache_bytes(config, context)
 
 
 def a_batch_shares_the_weights() -> None:
-    """A batch shares one reading of the weights, but each sequence adds its own cache."""
+    """A batch reads the weights once for all sequences, but each sequence adds its own cache."""
     note(r"""
         To generate one token of a sequence, a GPU reads all weights of the model. Can many
-        sequences share this reading?
+        sequences share this read?
 
-        They can, because all sequences are multiplied by the same weights. Say that reading the
-        weights takes `10` ms, and reading the KV cache of one sequence `1` ms. One sequence alone
-        needs `10 + 1` ms for a token. Five sequences in a *batch* need `10 + 5` ms, and each of
-        them gets a token in that time. The weights are read once, but every cache has to be read,
-        because each sequence has keys and values of its own.
+        They can, because the tokens of all sequences are multiplied by the same weights. Suppose
+        reading the weights takes `10` ms, and reading the KV cache of one sequence `1` ms. One
+        sequence alone needs `10 + 1` ms for a token. Five sequences in a *batch* need `10 + 5` ms,
+        and each of them gets a token in that time. The weights are read once, but every cache has
+        to be read, because each sequence has its own keys and values.
 
-        So a step has two parts, in turn:
+        So a step has two parts, which run one after another:
 
         - *The matmuls with weights.* The GPU reads $N$ weights of $w$ bytes, once for all
           sequences. Each of $B$ sequences costs $2N$ FLOPs. The GPU reads and computes at the same
@@ -412,8 +418,8 @@ def a_batch_shares_the_weights() -> None:
         - *Attention.* The KV cache of one sequence, the keys and values of its tokens, has $C$
           bytes, and the GPU reads $B$ of these caches. This part takes as long as the reading,
           because attention does only
-          [`4` FLOPs with each byte](#attention_over_a_cache_gains_nothing_from_a_batch), far fewer
-          than an H100 can do meanwhile.
+          [`4` FLOPs per byte](#attention_over_a_cache_gains_nothing_from_a_batch), far fewer than
+          an H100 can do while a byte arrives.
 
         [@eq:step]: $$
         \text{step} = \max\left(\frac{N w}{\text{bandwidth}},\; \frac{2BN}{\text{peak}}\right)
@@ -422,10 +428,10 @@ def a_batch_shares_the_weights() -> None:
 
         Take Llama-3-8B on an H100, which reads `3.35e12` bytes a second. Reading `2 * 7504658432`
         bytes of weights takes `4.48` ms. Reading the cache of a long sequence of `8192` tokens,
-        `2**30` bytes, takes `0.32` ms; that of a short sequence of `128` tokens takes `1/64` of
-        this, `0.005` ms. The `2 * 48 * 7504658432` FLOPs of `48` sequences take `0.73` ms, less
-        than reading the weights, so the maximum is the time of the reading. `pace_of` divides the
-        tokens of a step, one for each sequence, by the step's time at best:
+        `2**30` bytes, takes `0.32` ms; reading the cache of a short sequence of `128` tokens takes
+        `1/64` of this, `0.005` ms. The `2 * 48 * 7504658432` FLOPs of `48` sequences take `0.73`
+        ms, less than reading the weights, so the maximum is the time to read the weights. `pace_of`
+        divides the tokens of a step, one for each sequence, by the least time of the step:
     """)
     weights = 1e3 * 2 * 7504658432 / BANDWIDTH  # @hide
     one_cache = 1e3 * GiB / BANDWIDTH  # @hide
@@ -437,7 +443,7 @@ def a_batch_shares_the_weights() -> None:
     assert round(PEAK / BANDWIDTH) == 295, \
         "While a byte arrives, an H100 can do 295 FLOPs."  # @hide
     assert attention_flops(LLAMA_3_8B, 1, 8192) == 4 * GiB, \
-        "Attention does 4 FLOPs with each byte of the cache."  # @hide
+        "Attention does 4 FLOPs per byte of the cache."  # @hide
     model = Transformer(MODEST).bfloat16()  # @hide
     grown = []  # @hide
     for batch in (1, 16):  # @hide
@@ -471,7 +477,7 @@ def a_batch_shares_the_weights() -> None:
     steps = [step_seconds(LLAMA_3_8B, b, 0) for b in range(999)]  # @hide
     turn = next(b for b in range(2, 999) if steps[b] > steps[1])  # @hide
     assert turn == 296, \
-        "From 296 sequences on, the matmuls wait for arithmetic."  # @hide
+        "From 296 sequences on, the matmuls are compute-bound."  # @hide
     both = 1e3 * step_seconds(LLAMA_3_8B, 512, 128)  # @hide
     assert round(both, 2) == 10.33, \
         "A step of 512 short sequences takes 10.33 milliseconds."  # @hide
@@ -479,13 +485,14 @@ def a_batch_shares_the_weights() -> None:
     assert round(1e3 * full_step, 2) == 19.87, \
         "A step of 48 long sequences takes 4.48 + 48 * 0.32 milliseconds, 20."  # @hide
     note(rf"""
-        With {batches[3]} short sequences the total is {short[3] / short[0]:.1f} times the tokens of
-        one, because the weights are read once for all of them. With {batches[3]} long sequences it
-        is only {long[3] / long[0]:.1f} times, because each has a long cache to read: at best a step
-        takes `4.48` ms for the weights and `48 * 0.32` ms for the caches, {1e3 * full_step:.1f} ms
-        in all.
+        With {batches[3]} short sequences the total throughput is {short[3] / short[0]:.1f} times
+        that of one sequence, because the weights are read once for all of them. With {batches[3]}
+        long sequences the factor is only {long[3] / long[0]:.1f}, because the long cache of each
+        sequence has to be read: at best a step takes `4.48` ms for the weights and `48 * 0.32` ms
+        for the caches, {1e3 * full_step:.1f} ms in all.
 
-        A single sequence gets no faster in a batch, because it waits for the caches of the others.
+        A single sequence gets no faster in a batch, because it also waits while the caches of the
+        others are read.
     """)
     more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]  # @hide
 
@@ -499,9 +506,10 @@ def a_batch_shares_the_weights() -> None:
         at={"sequences": 8, "context": 2048}, kind="curve", unit="tokens/s",
         do="Set the context to `8192` and go from one sequence to as many as fit. Then set the context to `128` and do the same.",
         see=rf"""
-            With long sequences the total levels off, because each sequence waits for the caches of
-            the others. With short sequences the total first grows nearly in proportion to their
-            number. From {turn} sequences on, the FLOPs take longer than reading the weights.
+            With long sequences the total levels off, because each sequence also waits while the
+            caches of the others are read. With short sequences the total first grows nearly in
+            proportion to their number. From {turn} sequences on, the FLOPs take longer than reading
+            the weights.
         """,
         caption=f"Tokens per second of Llama-3-8B on an {H100.name}, at best, for as many sequences as fit into its memory.",
         alt=r"""
@@ -515,19 +523,19 @@ def a_batch_shares_the_weights() -> None:
         "The line ends where twice the sequences no longer fit."  # @hide
     question(r"""
         On some GPU, reading the weights of a model takes `10` ms, and reading the cache of one
-        sequence takes `0.2` ms. The GPU waits for memory all the time. It generates `50` sequences
-        at once. How many tokens a second is that in total?
+        sequence takes `0.2` ms. The step is memory-bound. The GPU generates `50` sequences at once.
+        How many tokens a second is that in total?
     """, answer=50 / (10e-3 + 50 * 0.2e-3), check=1e3 * 50 / (10 + 10), unit="tokens/s", within=0.01, wrong={
-            "Each sequence has a cache to read: the time of one, 50 times.": 50 / (10e-3 + 0.2e-3),
-            "That is each sequence; in total there are 50 times as many.": 1 / (10e-3 + 50 * 0.2e-3),
+            "Each sequence has its own cache: add the time of one cache 50 times.": 50 / (10e-3 + 0.2e-3),
+            "That is for each sequence; in total there are 50 times as many.": 1 / (10e-3 + 50 * 0.2e-3),
             "The weights are read once for all sequences.": 50 / (50 * (10e-3 + 0.2e-3)),
             "The caches also have to be read.": 50 / 10e-3,
         }, hint="How long does one step take?",
-        why="A step takes `10` ms for the weights, read once, and `50 * 0.2` ms for the caches: `20` ms. It brings `50` tokens.")
+        why="A step takes `10` ms for the weights, read once, and `50 * 0.2` ms for the caches: `20` ms. It generates `50` tokens.")
 
 
 def memory_limits_the_batch() -> None:
-    """A GPU's memory limits the batch: beside the weights, each sequence needs room for its cache."""
+    """A GPU's memory limits the batch: in addition to the weights, it has to hold the cache of each sequence."""
     note(rf"""
         When a GPU generates many sequences at once, its memory holds the weights of the model once,
         and for each sequence a *KV cache*, the keys and values of its tokens. How many sequences
@@ -542,9 +550,9 @@ def memory_limits_the_batch() -> None:
         [`8030261248` parameters](#published_counts_follow_from_eight_numbers) of `2` bytes. For
         each of `8192` tokens, a full sequence's cache needs
         [`2` (key and value) × `32` layers × `8` KV heads × `128` elements × `2` bytes](#a_token_leaves_its_keys_and_values),
-        in all one GiB. The GPU is sold with `80` GB, and a tenth is
+        in total one GiB. The GPU is sold with `80` GB, and a tenth is
         [kept free](#checkpointing_lets_a_large_model_fit), for buffers and temporary results. So
-        weights and caches may have `72` GB:
+        `72` GB are available for weights and caches:
     """)
     memory = 72 * 10**9  # bytes
     assert memory == MEMORY, \
@@ -554,7 +562,7 @@ def memory_limits_the_batch() -> None:
     left = memory - 2 * 8030261248  # @inspect round(left / GiB, 1) as GiB
     sequences = left // GiB  # @inspect sequences
     assert sequences == 52, \
-        "Beside the weights, the caches of 52 full sequences fit."
+        "In addition to the weights, the caches of 52 full sequences fit."
     assert sequences == room_for(LLAMA_3_8B, LLAMA_3_8B.context), \
         "The formula that later sections use gives the same number."  # @hide
     note(rf"""
@@ -580,7 +588,7 @@ def memory_limits_the_batch() -> None:
         "sequences": [2**i for i in range(10)], "tokens": [2**i for i in range(9, 18, 2)], "kv_heads": [1, 8, 32],
     }, at={"sequences": 16, "tokens": 8192, "kv_heads": 8}, module="pictures/cache.js",
         still=stacks({"one H100": {"weights": start["weights"] / GB, "KV caches": 16 * start["cache"] / GB}}, "GB"),
-        do="Add sequences until the GPU is full. Where is more time spent then, on the weights or on the caches? Then choose another number of KV heads.",
+        do="Add sequences until the GPU is full. Which then takes more time, reading the weights or reading the caches? Then choose another number of KV heads.",
         see=rf"""
             With `32` sequences of `8192` tokens, twice as many no longer fit. Reading their caches
             takes {start['caches_ms'] * 2 / start['weights_ms']:.1f} times as long as reading the
@@ -588,7 +596,7 @@ def memory_limits_the_batch() -> None:
             sequences fit.
         """, caption=rf"""
             The weights of Llama-3-8B in the memory of an {H100.name}, and a stripe for the KV cache
-            of each sequence. Below, how long a step reads both, at best.
+            of each sequence. Below, the least time that a step needs to read both.
         """, alt=r"""
             A frame, the memory of a GPU, with a bar in it: the weights, and behind them a stripe
             for each sequence. Below it two bars, the time to read the weights and the time to read
@@ -603,14 +611,15 @@ def memory_limits_the_batch() -> None:
     question(r"""
         Llama-3-70B has `70553706496` parameters of `2` bytes. The cache of a full sequence needs
         `2 * 80 * 1024 * 8192 * 2` bytes: keys and values, `80` layers, `8 * 128` elements, `8192`
-        tokens, `2` bytes. Weights and caches are split over four H100, which together have `4 * 80`
-        GB, and a tenth is kept free. How many full sequences fit beside the weights at most?
+        tokens, `2` bytes. Weights and caches are split over four H100s, which together have
+        `4 * 80` GB, and a tenth is kept free. At most how many full sequences fit in addition to
+        the weights?
     """, answer=(4 * 72 * 10**9 - 2 * 70553706496) // (2 * 80 * 1024 * 8192 * 2),
         check=room_for(LLAMA_3_70B, 8192, gpus=4), unit="sequences", within=0.02, wrong={
             "The weights need two bytes each.": (4 * 72 * 10**9 - 70553706496) // (2 * 80 * 1024 * 8192 * 2),
             "A tenth of the memory is kept free.": (4 * 80 * 10**9 - 2 * 70553706496) // (2 * 80 * 1024 * 8192 * 2),
-            "The weights also have to be there.": 4 * 72 * 10**9 // (2 * 80 * 1024 * 8192 * 2),
-        }, hint="How many bytes are left beside the weights?", why=r"""
+            "The weights also have to be in memory.": 4 * 72 * 10**9 // (2 * 80 * 1024 * 8192 * 2),
+        }, hint="How many bytes do the weights leave for the caches?", why=r"""
             Subtract `2` bytes for each parameter from `4 * 72` GB. Divide the rest by the cache of
             a full sequence, and round down.
         """)
@@ -629,26 +638,26 @@ def cache_intensity(heads: int, kv_heads: int, batch: int) -> float:
 def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
     """A batch does not raise the intensity of attention over a cache; sharing heads does."""
     note(r"""
-        When a model generates many sequences at once, they share the reading of the weights. But
-        each sequence has its own *KV cache*, the keys and values of its tokens, and attention reads
-        it for each new token. How many FLOPs does attention do per byte of the cache? This is its
-        *intensity*. Take one element of a key. In `bfloat16` it has `2` bytes. Each query head that
-        uses this key multiplies the element once and adds the result once: `2` FLOPs. The same
+        When a model generates many sequences at once, the weights are read once for all of them.
+        But each sequence has its own *KV cache*, the keys and values of its tokens, and attention
+        reads it for each new token. How many FLOPs does attention do per byte of the cache? This is
+        its *intensity*. Take one element of a key. In `bfloat16` it has `2` bytes. Each query head
+        that uses this key multiplies the element once and adds the result once: `2` FLOPs. The same
         holds for an element of a value. So:
 
         - If one head uses a key, attention does one FLOP per byte. If four heads share the key, it
           does four.
-        - The number of sequences does not matter, because each sequence has keys and values of its
-          own.
+        - The number of sequences does not matter, because each sequence has its own keys and
+          values.
 
         `cache_intensity(heads, kv_heads, batch)` counts the FLOPs and divides them by the bytes of
-        the cache. First for `32` query heads that share `8` KV heads, with one sequence and with
+        the cache. First take `32` query heads that share `8` KV heads, with one sequence and with
         `64`:
     """)
     by_batch = {batch: cache_intensity(32, 8, batch) for batch in (1, 64)}  # @inspect by_batch as FLOP/B
     assert by_batch[1] == by_batch[64] == 32 / 8, \
         "For one sequence and for 64, attention does 4 FLOPs per byte."
-    note("Now one sequence, where `32` query heads use `32`, `8` and a single KV head:")
+    note("Now take one sequence, and let `32` query heads use `32`, `8` or a single KV head:")
     by_sharing = [cache_intensity(32, g, 1) for g in (32, 8, 1)]  # @inspect by_sharing as FLOP/B
     assert by_sharing == [1, 4, 32], \
         "If 1, 4 or 32 heads share a key, attention does 1, 4 or 32 FLOPs per byte."
@@ -657,7 +666,7 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
         "Even if all heads share one key, the ridge of an H100 is more than 9 times as high."
     note(rf"""
         An H100 can do {ridge:.0f} FLOPs while one byte arrives from its memory; this is its
-        *ridge*. Attention does far fewer FLOPs per byte, so it waits for memory at any batch size.
+        *ridge*. Attention does far fewer FLOPs per byte, so it is memory-bound at any batch size.
 
         Sharing helps: if more query heads share a key, there are fewer keys, so the cache is
         smaller and is read faster. This is a reason for *grouped-query attention*, in which heads
@@ -665,7 +674,7 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
     """)
     question(r"""
         A model has `64` query heads that share `8` KV heads. An element of its cache has `1` byte.
-        How many FLOPs does attention do for each byte of the cache?
+        How many FLOPs does attention do per byte of the cache?
     """, answer=2 * 64 / 8, check=2 * cache_intensity(64, 8, 1), unit="FLOP/B",
         wrong={
             "A head does a multiplication and an addition with each element.": 64 / 8,
@@ -679,17 +688,18 @@ def a_guess_is_cheap_to_check() -> None:
     """Checking four guessed tokens takes hardly longer than generating one."""
     note(r"""
         When a model generates a single sequence, the GPU reads all weights for each token, and its
-        arithmetic is mostly idle. *Speculative decoding* gives this arithmetic something to do. A
-        small model guesses the next few tokens. The large model reads all of them in one pass, and
-        computes at each token which one it would generate next [@leviathan2023]. A guess is wrong
-        if the large model would have generated another token. The guesses before the first wrong
-        one are kept. What does such a pass cost?
+        arithmetic is mostly idle. *Speculative decoding* makes use of this idle arithmetic. A small
+        model guesses the next few tokens. The large model processes all guesses in one pass, and
+        computes at each position which token it would generate next [@leviathan2023]. A guess is
+        wrong if the large model would have generated a different token. The guesses before the
+        first wrong one are kept. What does such a pass cost?
 
-        To check `4` guesses, the large model runs over `5` tokens: the last token of the sequence
-        and the guesses. Compare this with a pass over one token, which generates one. Here the
-        large model has only `4` layers and is `256` wide. `flops` counts the FLOPs of a pass, and
-        `bytes_moved` the bytes that its operations read and write. Both passes end at token `512`.
-        The tokens before are in the KV cache, which `full_caches` fills:
+        To check `4` guesses, the large model processes `5` tokens: the last token of the sequence
+        and the guesses. Compare this with a pass over one token, which generates one token. Here
+        the large model has only `4` layers and a model dimension of `256`. `flops` counts the FLOPs
+        of a pass, and `bytes_moved` the bytes that its operations read and write. After either pass
+        the sequence is `512` tokens long. The earlier tokens are in the KV cache, which
+        `full_caches` fills:
     """)
     model = Transformer(MODEST).bfloat16()  # @unnoticed: .bfloat16(): the quotients are the same in any format
 
@@ -709,13 +719,13 @@ def a_guess_is_cheap_to_check() -> None:
         "A pass over 5 tokens moves less than 1.2 times the bytes of a pass over one."
     note(rf"""
         The check costs {more_flops:.0f} times the FLOPs, but moves only {more_bytes:.2f} times the
-        bytes, because the weights, most of the bytes, are read once for all tokens of a pass. When
-        a single sequence is generated, the bytes set the time. So the check takes hardly longer
-        than generating one token.
+        bytes, because the weights, which are most of the bytes, are read once for all tokens of a
+        pass. Generating a single sequence is memory-bound, so the time depends on the bytes, and
+        the check takes hardly longer than generating one token.
     """)
     question(r"""
         A model reads `10` GB of weights in a pass, and each token in the pass moves another `0.1`
-        GB. A pass over `6` tokens moves how many times the bytes of a pass over one?
+        GB. How many times as many bytes does a pass over `6` tokens move as a pass over one?
     """, answer=(10 + 6 * 0.1) / (10 + 0.1), check=106 / 101, unit="times", within=0.01, wrong={
             "The weights are read once for all tokens.": 6,
         }, hint="How many GB is a pass over one token?",
@@ -734,18 +744,19 @@ def guesses_pay_if_they_are_often_right() -> None:
         The guesses before the first wrong one are kept. The pass also gives one token of the large
         model's own: it replaces the wrong guess, or follows the last guess if all are right. Take
         two guesses, each right half of the time, independently of the other. The large model's own
-        token always comes, the first guess is kept in half of the passes, and the second, which
-        needs both to be right, in `0.5 * 0.5 = 0.25`. On average that is `1 + 0.5 + 0.25 = 1.75`
-        tokens per pass. With $n$ guesses, each right with probability $p$, it is [@leviathan2023]
+        token is always produced. The first guess is kept in half of the passes, and the second
+        guess, which is kept only if both are right, in `0.5 * 0.5 = 0.25` of the passes. On average
+        that is `1 + 0.5 + 0.25 = 1.75` tokens per pass. With $n$ guesses, each right with
+        probability $p$, the average is [@leviathan2023]
 
         $$
         1 + p + p^2 + \dots + p^n \quad\text{tokens.}
         $$
 
-        Take $p = 0.8$ and $n = 4$. To check the formula, each of the `100_000` rows of `right` says
-        at random which of `4` guesses are right. `cumprod` multiplies along a row, so after the
-        first wrong guess all entries become zero. `drawn` is the mean of the draws, and `expected`
-        is the formula:
+        Take $p = 0.8$ and $n = 4$. To check the formula, draw at random: each of the `100_000` rows
+        of `right` says which of `4` guesses are right. `cumprod` multiplies along a row, so after
+        the first wrong guess all entries become zero. `drawn` is the mean over all rows, and
+        `expected` is the result of the formula:
     """)
     p, n = 0.8, 4
     right = torch.rand(100_000, n) < p  # @unnoticed: 100_000: more draws come nearer
@@ -755,9 +766,9 @@ def guesses_pay_if_they_are_often_right() -> None:
         "By the formula, one pass gives 3.4 tokens on average."
     # Drawn with ten seeds, it was off by at most 0.004.
     assert math.isclose(drawn, expected, rel_tol=0.01), \
-        "Random draws give the tokens of the formula, up to 1 %."
+        "The random draws agree with the formula to within 1 %."
     note(r"""
-        The guesses also take time. Say that a guess takes the share $q$ of the time of a pass of
+        The guesses also take time. Suppose a guess takes a fraction $q$ of the time of a pass of
         the large model. Then $n$ guesses and their check take the time of $1 + nq$ passes. The
         large model alone would need one pass per token. So decoding is faster by the factor
 
@@ -767,8 +778,8 @@ def guesses_pay_if_they_are_often_right() -> None:
 
         [@leviathan2023]. Let the smallest Llama-3.2 guess for Llama-3-8B. Both spend their time
         reading weights, so $q$ is the small model's bytes divided by the large model's.
-        `decoding_bytes` gives the bytes that are read for a token, here of `1` sequence with `0`
-        tokens before it:
+        `decoding_bytes` gives the bytes that are read for a token, here of `1` sequence with an
+        empty context of `0` tokens:
     """)
     q = decoding_bytes(LLAMA_32_1B, 1, 0) / decoding_bytes(LLAMA_3_8B, 1, 0)  # @inspect round(q, 3)
     assert 0.16 < q < 0.17, \
@@ -785,8 +796,8 @@ def guesses_pay_if_they_are_often_right() -> None:
     """)
     question(r"""
         The small model has learned another language, and all its `4` guesses are wrong every time.
-        How fast is speculative decoding then, compared with the large model alone? (A guess takes
-        `0.165` of a pass.)
+        How many times as fast as the large model alone is speculative decoding then? (A guess takes
+        `0.165` of the time of a pass.)
     """, answer=1 / (1 + 4 * 0.165), check=(1 - 0.0 ** (n + 1)) / (1 + n * 0.165), unit="times", within=0.02,
         wrong={
             "The guesses take time, right or wrong.": 1.0,
@@ -800,11 +811,12 @@ def guesses_pay_if_they_are_often_right() -> None:
 
 @aside
 def a_step_has_a_bound() -> None:
-    """Before a GPU is timed, its bandwidth bounds the time of a step from below."""
+    """Before a GPU is timed, its bandwidth gives a lower bound on the time of a step."""
     note(r"""
-        How fast should a real GPU generate, if it waits for its memory? Before anything is timed,
-        compute two lower bounds for a step: the time to read all bytes from memory, and the time to
-        do the arithmetic. The step cannot be faster than the longer one.
+        How fast should a real GPU generate if decoding is memory-bound, so that the GPU waits for
+        its memory? Before anything is timed, compute two lower bounds for a step: the time to read
+        all bytes from memory, and the time to do the arithmetic. The step cannot be faster than the
+        longer one.
 
         Take `8` layers of Llama-3-8B, each with `218103808` weights, and its head of
         `128256 * 4096`, together `2270167040` weights of `2` bytes. A step generates one token of
@@ -812,8 +824,8 @@ def a_step_has_a_bound() -> None:
         FLOPs with it for each sequence. It also reads the KV cache of each sequence, its keys and
         values: `2` (key and value) × `8` layers × `8` KV heads × `128` elements × `1024` tokens ×
         `2` bytes. An H100 reads `3.35e12` bytes and does `989.5e12` FLOPs a second, by its
-        datasheet. `sizes` are the bytes of a step for `1`, `8` and `32` sequences, and `bounds` the
-        seconds that they need at least:
+        datasheet. `sizes` are the bytes of a step for `1`, `8` and `32` sequences, and `bounds` are
+        the seconds that reading them takes at least:
     """)
     weights, cache = 2 * 2270167040, 2 * 8 * (8 * 128) * 1024 * 2  # bytes
     batches = [1, 8, 32]
@@ -834,19 +846,19 @@ def a_step_has_a_bound() -> None:
     assert round(longer, 2) == 1.05, \
         "A step for 8 sequences should take 1.05 times as long as for one."
     note(rf"""
-        So the bytes decide. A step for `8` sequences should take only {longer:.2f} times as long as
-        for one, because nearly all of its bytes are weights, which are read once. If the sequences
-        did not share this reading, it would take `8` times as long.
-        [Where there is a GPU](#writing_is_timed_on_the_card), its times are compared with these
+        So the bytes determine the time. A step for `8` sequences should take only {longer:.2f}
+        times as long as for one, because nearly all of its bytes are weights, which are read once.
+        If each sequence read the weights separately, the step would take `8` times as long.
+        [If a GPU is available](#writing_is_timed_on_the_card), its times are compared with these
         bounds.
     """)
     question(r"""
         Another GPU does twice as many FLOPs a second as this H100, and reads `3.35e12` bytes a
         second like it. How many ms does a step for one sequence take at least?
     """, answer=1e3 * (2 * 2270167040 + cache) / 3.35e12, check=1e3 * decoding_bytes(config, 1, 1024) / BANDWIDTH, unit="ms", within=0.02, wrong={
-            "Only the arithmetic is twice as fast, and the step waits for bytes.": 1e3 * bounds[0] / 2,
+            "Only the arithmetic is twice as fast, and the step is memory-bound.": 1e3 * bounds[0] / 2,
         }, hint="Which of the two lower bounds is the longer one?",
-        why="The bytes take far longer than the FLOPs, so only the bandwidth counts. It is the same on both GPUs.")
+        why="The bytes take far longer than the FLOPs, so only the bandwidth matters, and it is the same on both GPUs.")
 
 
 def random_model(config: Config) -> Transformer:  # @stepover
@@ -879,11 +891,11 @@ def time_decoding(model: Transformer, batch: int, context: int) -> Timing:  # @s
 @aside
 @requires("cuda")
 def writing_is_timed_on_the_card() -> None:
-    """On a GPU, a step that generates should use a large share of the memory's bandwidth."""
+    """On a GPU, a decoding step should use a large share of the memory bandwidth."""
     note(r"""
-        Does a real GPU wait for its memory when it generates? The model has `8` layers of
-        Llama-3-8B and its head, `2270167040` weights of `2` bytes, and each sequence has `1024`
-        tokens. On an H100, a step that generates one token of each sequence
+        Is decoding memory-bound on a real GPU, so that the GPU waits for its memory? The model has
+        `8` layers of Llama-3-8B and its head, `2270167040` weights of `2` bytes, and each sequence
+        has `1024` tokens. On an H100, a step that generates one token of each sequence
         [takes at least](#a_step_has_a_bound)
 
         | sequences | to read its bytes, ms | to compute its matmuls with weights, ms |
@@ -895,16 +907,16 @@ def writing_is_timed_on_the_card() -> None:
         Even for `32` sequences, reading takes `1.68 / 0.147 = 11.4` times as long as computing. So
         if a step takes about as long as reading its bytes, the memory is the limit.
 
-        Where there is a GPU, the code below compares its times with these bounds. `random_model`
+        If a GPU is available, the code below compares its times with these bounds. `random_model`
         builds the model, and `time_decoding` times a step. `find` looks up the GPU's datasheet.
         `share` is the share of the bandwidth that a step uses: its bytes divided by its seconds and
-        by the bandwidth. At the bound it would be `1`. A real GPU stays below, because a step is a
-        chain of short *kernels*, programs on the GPU, and memory is idle while each one starts and
-        finishes. So the code asks for a share above `0.4`: a step may take up to `1 / 0.4 = 2.5`
-        times as long as the reading.
+        by the bandwidth. At the bound the share would be `1`. A real GPU stays below that, because
+        a step is a chain of short *kernels*, programs on the GPU, and memory is idle while each one
+        starts and finishes. So the code requires a share above `0.4`: a step may take up to
+        `1 / 0.4 = 2.5` times as long as the reading.
 
         A second sign: a step for `8` sequences must take less than twice as long as a step for one.
-        If the sequences did not share the reading of the weights, it would take `8` times as long:
+        If each sequence read the weights separately, the step would take `8` times as long:
     """)
     config, context = replace(LLAMA_3_8B, layers=8, context=1024), 1024
     batches = [1, 8, 32]

@@ -31,11 +31,11 @@ LAUNCH = 5e-6  # seconds to hand one operation to a GPU, assumed
 def three_regimes() -> None:
     """Three regimes."""
     note(r"""
-        What limits the speed of a GPU while it runs a model? There are three answers. It computes
-        all the time; we say that it waits for *arithmetic*. Its arithmetic waits for bytes from
-        *memory*. Or it has nothing to do, and waits for the program to *launch* the next operation.
-        A fix for one of these does nothing for the others. So first find out which it is, by
-        counting FLOPs and bytes.
+        What limits the speed of a GPU while it runs a model? There are three answers. Either the
+        GPU computes all the time: it is *compute-bound*. Or its arithmetic units wait for bytes
+        from memory: it is *memory-bound*. Or it has nothing to do until the program launches the
+        next operation: it is *launch-bound*. A fix for one of these does nothing for the others, so
+        first find out which one applies, by counting FLOPs and bytes.
     """)
     every_operation_has_an_intensity()
     a_block_moves_more_than_it_multiplies()
@@ -125,26 +125,27 @@ def bytes_moved(call: Callable[[], object]) -> int:  # @stepover
 
 
 def every_operation_has_an_intensity() -> None:
-    """An operation waits for memory unless it does enough FLOPs per byte."""
+    """An operation is memory-bound unless it does enough FLOPs per byte."""
     note(rf"""
-        A GPU computes, and at the same time it fetches the next bytes from its memory. When does an
-        operation wait for memory, and when for arithmetic?
+        While a GPU computes, it fetches the next bytes from its memory. When is an operation
+        limited by memory, and when by arithmetic?
 
-        Say that a GPU can do $200$ FLOPs while one byte arrives. An operation that does $100$ FLOPs
-        with each byte is done with them in half this time, and then waits for memory. One that does
-        $400$ FLOPs with each byte waits for arithmetic, because the next byte arrives before they
-        are done. In general, an operation waits for arithmetic if
+        Suppose a GPU can do $200$ FLOPs while one byte arrives. An operation with $100$ FLOPs per
+        byte finishes these FLOPs in half the time and then waits for the next byte: it is
+        *memory-bound*. An operation with $400$ FLOPs per byte never waits for memory, because the
+        next byte arrives before the FLOPs are done. The GPU computes all the time, and the
+        operation is *compute-bound*. In general, an operation is compute-bound if
 
         $$
         \frac{{\text{{FLOPs}}}}{{\text{{bytes}}}} > \frac{{\text{{peak}}}}{{\text{{bandwidth}}}}.
         $$
 
-        The left side is a property of the operation, its *intensity*: the FLOPs that it does per
-        byte moved. The right side is a property of the GPU, its *ridge*: the FLOPs that it can do
-        while one byte arrives. An operation whose intensity is below the ridge waits for memory; it
-        is *memory-bound*. One whose intensity is above the ridge waits for arithmetic; it is
-        *compute-bound*. The {H100.name} has a peak of {PEAK / 1e12:.1f} TFLOP/s in `bfloat16` and a
-        bandwidth of {BANDWIDTH / 1e12:.2f} TB/s [@nvidia-h100]:
+        The left side is a property of the operation, its *intensity* (arithmetic intensity): the
+        FLOPs that it does per byte moved. The right side is a property of the GPU, its *ridge*: the
+        FLOPs that it can do while one byte arrives. An operation whose intensity is below the ridge
+        is memory-bound, and one whose intensity is above the ridge is compute-bound. The
+        {H100.name} has a peak of {PEAK / 1e12:.1f} TFLOP/s in `bfloat16` and a bandwidth of
+        {BANDWIDTH / 1e12:.2f} TB/s [@nvidia-h100]:
     """)
     card = H100.bfloat16, H100.bandwidth  # @hide
     assert card == (PEAK, BANDWIDTH) == (989.5e12, 3.35e12), \
@@ -163,13 +164,13 @@ def every_operation_has_an_intensity() -> None:
         \frac{2mkn}{2(mk + kn + mn)} = \frac{mkn}{mk + kn + mn}.
         $$
 
-        If there are few tokens, nearly all bytes that are moved are those of the $kn$ weights. Then
-        the intensity is about $mkn / kn = m$, the number of tokens, because each weight is read
-        once, and used once for each token.
+        With few tokens, nearly all bytes that are moved belong to the $kn$ weights. Then the
+        intensity is about $mkn / kn = m$, the number of tokens, because each weight is read once
+        and used once for each token.
 
         Take the gate of Llama-3-8B, a matrix with $k = 4096$ and $n = 14336$, with `2048` tokens
-        and with a single one. `operations_of` lists the operations that PyTorch runs, with their
-        FLOPs and the bytes that they move. On the device `meta` a tensor has a shape, but no data;
+        and with a single token. `operations_of` lists the operations that PyTorch runs, with their
+        FLOPs and the bytes that they move. On the device `meta` a tensor has a shape but no data;
         that is enough to count:
     """)
     k, n = 4096, 14336
@@ -197,18 +198,18 @@ def every_operation_has_an_intensity() -> None:
     assert round(single, 3) == 1.0, \
         "With one token, the matmul does one FLOP per byte."
     note(rf"""
-        With `2048` tokens the intensity is less than `2048`, because tokens and results are no
-        longer few beside the weights. The matmul does {many:,.0f} FLOPs per byte, more than the
-        ridge of {ridge:.0f}, so it waits for arithmetic. With one token it does {single:.0f} FLOP
-        per byte, far less than the ridge, so it waits for memory.
+        With `2048` tokens the intensity is less than `2048`, because the bytes of tokens and
+        results are no longer negligible. The matmul does {many:,.0f} FLOPs per byte, more than the
+        ridge of {ridge:.0f}, so it is compute-bound. With one token it does {single:.0f} FLOP per
+        byte, far less than the ridge, so it is memory-bound.
     """)
     question(rf"""
         The gate of Llama-3-8B is a matrix with $k = 4096$ and $n = 14336$, and the ridge of an H100
-        is `{ridge:.1f}` FLOPs a byte. What is the smallest number of tokens $m$ with which the
-        matmul waits for arithmetic? (Solve $mkn/(mk + kn + mn) > {ridge:.1f}$ for $m$.)
+        is `{ridge:.1f}` FLOPs a byte. What is the smallest number of tokens $m$ for which the
+        matmul is compute-bound? (Solve $mkn/(mk + kn + mn) > {ridge:.1f}$ for $m$.)
     """, answer=math.ceil(ridge * k * n / (k * n - ridge * (k + n))), check=next(m for m in range(1, 999) if m * k * n / (m * k + k * n + m * n) > ridge), within=0.02,
              unit="tokens", hint="Set the intensity $mkn/(mk + kn + mn)$ equal to the ridge $R$. Solved for $m$, that is $Rkn/(kn - R(k + n))$.",
-             wrong={"The tokens are also read, and the results written: these bytes count.": 296}, why=r"""
+             wrong={"The tokens are also read and the results are written: add these bytes.": 296}, why=r"""
                  The intensity $mkn/(mk + kn + mn)$ has to exceed the ridge. If only the matrix had
                  to be read, the intensity would be $m$, and a number of tokens equal to the ridge
                  would be enough. The bytes of the tokens make it a little less, so a few more
@@ -242,7 +243,7 @@ class KernelNorm(RMSNorm):
 def block_operations(
     tokens: int, config: Config = LLAMA_3_8B
 ) -> list[Operation]:
-    """The operations of one block in bfloat16, with unfused attention; `tokens`: how many tokens it reads."""
+    """The operations of one block in bfloat16, with unfused attention; `tokens`: how many tokens it processes."""
     with torch.device("meta"):
         block = Block(config, "written")
         block.before_attention = KernelNorm(config.width)
@@ -254,9 +255,9 @@ def block_operations(
 
 
 def seconds_at_best(op: Operation) -> float:
-    """Seconds that an operation takes on an H100 at best: those of its FLOPs or those of its bytes, whichever are more.
+    """Seconds that an operation takes on an H100 at best: the time of its FLOPs or the time of its bytes, whichever is longer.
 
-    Nothing is taken to stay in the GPU's cache from one operation to the next.
+    It is assumed that nothing stays in the GPU's cache from one operation to the next.
     """
     return max(op.flops / PEAK, op.moved / BANDWIDTH)
 
@@ -296,10 +297,10 @@ def a_block_moves_more_than_it_multiplies() -> None:
         the softmax, additions. A matmul uses each element that it reads many times. An operation in
         between reads an element, does one thing to it, and writes it back.
 
-        Count both for a block of Llama-3-8B that reads a sequence of `2048` tokens, with unfused
-        attention. `block_operations` lists its operations, with the FLOPs of each and the bytes
-        that it moves. `by_kind` adds these up for three kinds of operation, and `shares` divides by
-        the sum of all:
+        Count the FLOPs and bytes of both for a block of Llama-3-8B that processes a sequence of
+        `2048` tokens, with unfused attention. `block_operations` lists its operations, with the
+        FLOPs of each and the bytes that it moves. `by_kind` adds these up for three kinds of
+        operation, and `shares` divides by the total:
     """)
     operations = block_operations(2048)
     kernels = sum(op.moved > 0 for op in operations)  # @hide
@@ -312,7 +313,7 @@ def a_block_moves_more_than_it_multiplies() -> None:
     assert flops_share["all in between"] == 0, \
         "For the operations in between, PyTorch's counter counts no FLOPs."  # @zero: it has no formula for them
     assert 0.63 < bytes_share["all in between"] < 0.65, \
-        "64 % of the bytes are moved by the operations in between."
+        "The operations in between move 64 % of the bytes."
     note(r"""
         So nearly all FLOPs are in the matmuls, and most bytes are moved in between. And the time?
         On an H100, each operation takes at least the time to compute its FLOPs or the time to move
@@ -328,12 +329,11 @@ def a_block_moves_more_than_it_multiplies() -> None:
         "Added up by hand, tensor by tensor, the same bytes move between the matmuls."  # @hide
     bars = {"FLOPs": flops_share, "bytes": bytes_share, "time at best": time_share}  # @hide
     figure(stacks(bars, "share"), caption=rf"""
-        One block of Llama-3-8B that reads `2048` tokens, by kind of operation: its FLOPs, the bytes
-        it moves, and the least time it needs on an {H100.name}.
+        One block of Llama-3-8B that processes `2048` tokens, by kind of operation: its FLOPs, the
+        bytes it moves, and the least time it needs on an {H100.name}.
     """, alt=rf"""
-        Three stacked bars. In the one of FLOPs nearly all is matmuls with weights; in the one of
-        bytes most is what is between the matmuls; in the one of time
-        {time_share['all in between']:.0%} is.
+        Three stacked bars. In the bar of FLOPs nearly all is matmuls with weights; in the bar of
+        bytes most is between the matmuls; in the bar of time {time_share['all in between']:.0%} is.
     """)
     note(rf"""
         So the operations in between take {time_share["all in between"]:.0%} of this least time,
@@ -352,8 +352,8 @@ def a_block_moves_more_than_it_multiplies() -> None:
         hint="Divide by all bytes, not by those of the matmuls.", within=0.05, wrong={
             "Divide by all bytes, not by those of the matmuls alone.": by_hand / products,
         }, why=r"""
-            The weights are read in any case. What is moved between the matmuls grows with the
-            tokens, and with so few tokens it is small.
+            The weights are read for any number of tokens. The bytes moved between the matmuls grow
+            with the number of tokens, so with few tokens their share is small.
         """)
 
 
@@ -386,16 +386,16 @@ def fusion_saves_the_bytes_between_operations() -> None:
     note(r"""
         Can a chain of operations run faster without computing less? Take the gate in the
         feed-forward part of Llama, `F.silu(gate) * up`. Both operations are *elementwise*: they do
-        the same to each element of a tensor. Call one reading or one writing of a whole tensor a
-        *pass* over memory. As PyTorch runs it, SiLU reads `gate` and writes its result, two passes.
-        The multiplication reads this result and `up`, and writes its own, three passes. Together
-        that is `5`.
+        the same to each element of a tensor. Reading or writing a whole tensor once is a *pass*
+        over memory. As PyTorch runs it, SiLU reads `gate` and writes its result, two passes. The
+        multiplication reads this result and `up`, and writes its own, three passes. In total these
+        are `5` passes.
 
         A single *kernel*, a program that runs on the GPU, can do better. For each element it reads
-        `gate` and `up`, does both operations, and writes the end result. What comes between is
-        never written. That is `3` passes. Joining operations like this is called *fusion*. `passes`
-        counts the passes without and with fusion, from the bytes of two tensors on the device
-        `meta`, where a tensor has a shape and no data:
+        `gate` and `up`, does both operations, and writes the final result. The intermediate result
+        is never written. That leaves `3` passes. Joining operations like this is called *fusion*.
+        `passes` counts the passes without and with fusion, from the bytes of two tensors on the
+        device `meta`, where a tensor has a shape but no data:
     """)
     with torch.device("meta"):
         gate, up = torch.empty(16384, 4096), torch.empty(16384, 4096)
@@ -403,16 +403,16 @@ def fusion_saves_the_bytes_between_operations() -> None:
         "Each tensor takes 256 MiB, more than five times the 50 MB of an H100's cache."  # @hide
     separate, fused = passes(gated, gate, up)  # @inspect separate, fused
     assert (separate, fused) == (5.0, 3.0), \
-        "The gate takes 5 passes, and 3 if it is fused."
+        "The gate needs 5 passes, and 3 if it is fused."
     gain = separate / fused  # @inspect round(gain, 2) as times
     note(rf"""
-        No FLOP is saved. But an elementwise operation waits for memory, so it takes the time of its
-        bytes. With `3` passes instead of `5` the gate is up to {gain:.2f} times as fast. `lifted`,
-        a longer chain, does ten additions in a row:
+        No FLOPs are saved. But an elementwise operation is memory-bound: its time is the time to
+        move its bytes. So with `3` passes instead of `5` the gate is up to {gain:.2f} times as
+        fast. `lifted`, a longer chain, does ten additions in a row:
     """)
     chain = passes(lifted, gate)  # @inspect chain
     assert chain == (20.0, 2.0), \
-        "Ten additions take 20 passes, and 2 if they are fused."
+        "Ten additions need 20 passes, and 2 if they are fused."
     longest = chain[0] / chain[1]  # @inspect longest as times
     assert longest == 10.0, \
         "Fused, ten additions are at most 10 times as fast."
@@ -421,16 +421,16 @@ def fusion_saves_the_bytes_between_operations() -> None:
         "A norm takes 7 passes, and 2 if it is fused."  # @hide
     misbelief("Fusion makes models faster because it saves computation.", rf"""
         Fusion saves no computation: all ten additions are still done. They can be up to
-        {longest:.0f} times as fast, because the tensors in between are never written and read.
+        {longest:.0f} times as fast, because the intermediate tensors are neither written nor read.
     """)
-    note("`torch.compile` finds such chains in a model, and makes a single kernel of each chain.")
+    note("`torch.compile` finds such chains in a model, and turns each chain into a single kernel.")
     in_two, in_one = passes(lambda a, b, c: a * b + c, gate, up, up + 1)  # @hide
     question("PyTorch runs `a * b + c` as a multiplication and then an addition. All three tensors have the same size. How many times as fast can fusion make it at best?",
         answer=6 / 4, check=in_two / in_one, unit="times", wrong={
             "The multiplication also writes its result, and the addition reads it again.": 5 / 4,
             "Fused, three tensors are read and one is written.": 2.0,
         }, hint="Count the passes of each operation: what it reads and what it writes.",
-        why="As it stands, each of the two operations reads two tensors and writes one: `6` passes. Fused, three tensors are read and one is written: `4` passes.")
+        why="Unfused, each of the two operations reads two tensors and writes one: `6` passes. Fused, three tensors are read and one is written: `4` passes.")
 
 
 @one_thread()
@@ -473,23 +473,23 @@ def most_made(call: Callable[[], object]) -> int:  # @stepover
 def fused_attention_stores_no_scores() -> None:
     """Fused attention works in tiles and needs no memory for the scores of all pairs."""
     note(r"""
-        In attention, the query of each token is multiplied by the key of each token; the result is
-        a *score*. So a sequence of `512` tokens has `512 * 512` scores in each head. Do all of them
-        have to be in memory? No, because the result is one sum divided by another. With two scores
-        $a$ and $b$, and values $x$ and $y$, it is
+        In attention, the query of each token is multiplied by the key of each token; each result is
+        a *score*. So a sequence of `512` tokens has `512 * 512` scores in each head. Do all scores
+        have to be in memory at once? No, because the result of attention is one sum divided by
+        another. With two scores $a$ and $b$, and values $x$ and $y$, it is
 
         $$
         \frac{e^a x + e^b y}{e^a + e^b},
         $$
 
         and both sums can be added up one score at a time. So a *fused kernel*, one program that
-        computes all of attention, works in *tiles*, groups of neighboring tokens, which fit into
-        the small fast memory beside the GPU's arithmetic. For a tile of queries it goes through the
-        tiles of keys and values in turn. It computes the scores of these two tiles, adds to both
-        sums, and throws the scores away.
+        computes all of attention, works in *tiles*, groups of neighboring tokens that fit into the
+        small fast memory next to the GPU's arithmetic units. For each tile of queries, the kernel
+        goes through the tiles of keys and values one after another. It computes the scores of the
+        two tiles, adds to both sums, and discards the scores.
 
-        `in_tiles` does this for one head. Compare it, with tiles of `16` tokens, with attention
-        that is *unfused*, in separate operations:
+        `in_tiles` does this for one head. Compare its result, for tiles of `16` tokens, with that
+        of *unfused* attention, which runs as separate operations:
     """)
     tokens, d = 512, 64
     q, k, v = torch.randn(3, tokens, d)
@@ -499,8 +499,8 @@ def fused_attention_stores_no_scores() -> None:
     assert torch.allclose(tiled, whole, atol=1e-5), \
         "In tiles, the result is the same as unfused."
     note(r"""
-        How much memory does that need? `most_made` measures the most bytes that are in memory at
-        once. `growth` divides the bytes for `512` tokens by those for half of them:
+        How much memory does that need? `most_made` measures the peak of the bytes in memory.
+        `growth` divides the bytes for `512` tokens by those for half of them:
     """)
 
     def unfused(t: int) -> Tensor:
@@ -520,34 +520,34 @@ def fused_attention_stores_no_scores() -> None:
     assert 1.8 < in_fused < 2, \
         "In tiles, twice the sequence needs nearly twice the memory."
     note(r"""
-        Unfused, the memory grows nearly with the square of the sequence, because there is a score
-        for each pair of tokens. In tiles it grows only as the sequence does, because just the
-        scores of one tile of queries with one tile of keys are there at a time.
+        Unfused, the memory grows nearly with the square of the sequence length, because there is a
+        score for each pair of tokens. In tiles it grows only in proportion to the length, because
+        only the scores between one tile of queries and one tile of keys are in memory at a time.
     """)
     question(r"""
-        A head attends over a sequence of `4096` tokens. Unfused attention has how many times as
-        many scores in memory at once as attention in tiles of `128` tokens?
+        A head attends over a sequence of `4096` tokens. How many times as many scores does unfused
+        attention have in memory at once as attention in tiles of `128` tokens?
     """, answer=4096**2 / 128**2, check=(4096 // 128) ** 2, unit="times", within=0.01, wrong={
             "Both queries and keys are cut into tiles.": 4096 / 128,
         }, hint="How many scores do one tile of queries and one tile of keys have?",
-        why="Unfused, there are `4096 * 4096` scores. In tiles, only `128 * 128` are there at a time.")
+        why="Unfused, there are `4096 * 4096` scores. In tiles, only `128 * 128` are in memory at a time.")
 
 
 class Wait(NamedTuple):
-    """Seconds of one block on an H100 at best: of operations that wait for arithmetic, of those that wait for memory, of launches."""
+    """Seconds of one block on an H100 at best: of compute-bound operations, of memory-bound operations, and of launches."""
 
-    arithmetic: float  # of operations that wait for it longer than for memory
+    arithmetic: float  # of operations whose FLOPs take longer than their bytes
     memory: float      # of all others
     launches: float
 
     @property
     def gpu(self) -> float:
-        """Seconds that the GPU is busy: its operations run in turn."""
+        """Seconds that the GPU is busy: its operations run one after another."""
         return self.arithmetic + self.memory
 
 
 def waits(tokens: int, config: Config = LLAMA_3_8B) -> Wait:
-    """Adds up the seconds of one block on an H100 by what it waits for; `tokens`: how many tokens it reads."""
+    """Adds up the seconds of one block on an H100 by what limits it; `tokens`: how many tokens it processes."""
     done = block_operations(tokens, config)
     bound = [op for op in done if op.flops / PEAK > op.moved / BANDWIDTH]
     work, both = (sum(map(seconds_at_best, ops)) for ops in (bound, done))
@@ -559,7 +559,7 @@ AFTER_EACH = "after each operation"
 
 
 def in_lanes(launch: int, operation: int, the_program_waits: str) -> dict[str, Any]:  # @hide
-    """When each of eight operations is handed over and when it starts, until when it takes, and idle time, in µs."""
+    """When each of eight operations is handed over and when it starts, when all are done, and the idle time, in µs."""
     free = ready = 0  # until when the program and the GPU are busy
     handed, starts = [], []
     for _ in range(8):
@@ -572,19 +572,20 @@ def in_lanes(launch: int, operation: int, the_program_waits: str) -> dict[str, A
 
 
 def operations_run_in_turn() -> None:
-    """A GPU runs its operations in turn, while the program launches the next ones."""
+    """A GPU runs its operations one after another, while the program launches the next ones."""
     note(rf"""
         A Python program on the CPU runs a chain of operations on a GPU. How long do they take at
-        best? Two things go on at the same time:
+        best? Two things happen at the same time:
 
         - The program *launches* the operations: it hands them to the GPU, one by one, and does not
-          wait for their results. Assume {LAUNCH / MICRO:.0f} µs for each, however small it is.
-        - The GPU runs the operations in turn. Within an operation it computes while the next bytes
-          arrive. So an operation takes the time of its FLOPs or that of its bytes, whichever is
-          longer. The times of all operations add up.
+          wait for their results. Assume {LAUNCH / MICRO:.0f} µs for each launch, however small the
+          operation is.
+        - The GPU runs the operations one after another. Within an operation it computes while the
+          next bytes arrive, so an operation takes the time to compute its FLOPs or the time to move
+          its bytes, whichever is longer. The times of all operations add up.
 
         The chain is done when the last launch and the last operation are done. With $n$ operations,
-        of which operation $i$ does $F_i$ FLOPs and moves $Q_i$ bytes, the time is at least
+        where operation $i$ does $F_i$ FLOPs and moves $Q_i$ bytes, the time is at least
 
         [@eq:block-time]: $$
         \text{{time}} = \max\left(n \cdot \text{{launch}},\;
@@ -599,8 +600,8 @@ def operations_run_in_turn() -> None:
         launch.
 
         `in_lanes` computes, in µs, when each operation is launched, when it starts, and when all
-        are done. Its arguments are the time of a launch and that of an operation. With `AT_THE_END`
-        the program waits for results once, after the last launch:
+        are done. Its arguments are the time of a launch and the time of an operation. With
+        `AT_THE_END` the program waits for results once, after the last launch:
     """)
     short, long = in_lanes(5, 2, AT_THE_END), in_lanes(5, 20, AT_THE_END)
     times = short["total"], long["total"]  # @inspect times as µs
@@ -608,7 +609,7 @@ def operations_run_in_turn() -> None:
         "Operations of 2 µs wait for their launches: 8 launches and the last operation."
     assert times[1] == 5 + 8 * 20, \
         "Operations of 20 µs wait for one launch only, the first."
-    note("So if the operations are short, the time is that of the launches, and if they are long, that of the GPU. Try other times:")
+    note("So the slower of the two determines the time, because both go on at the same time: with short operations the launches, with long ones the GPU. Try other times:")
     after_each = in_lanes(5, 2, AFTER_EACH)["total"]  # @hide
     assert after_each == 8 * (5 + 2), \
         "If the program waits for each, the times add up."  # @hide
@@ -622,7 +623,7 @@ def operations_run_in_turn() -> None:
             If the program waits after each operation, the GPU is idle during every launch.
         """, caption=r"""
             Eight operations, in µs. Above, the program launches them; a launch returns before its
-            operation has run. Below, the GPU runs them in turn.
+            operation has run. Below, the GPU runs them one after another.
         """, alt=r"""
             Two lanes. Above, eight launches without a gap. Below, eight short operations, each
             begun when its launch has ended, and gaps between them.
@@ -636,43 +637,43 @@ def operations_run_in_turn() -> None:
     """, answer=max(2 * 5, max(30, 10) + max(5, 40)), check=round(sum(map(seconds_at_best, two)) / MICRO, 3), unit="µs", within=0.01,
         wrong={
             "Within an operation, computing and moving bytes overlap: take the longer one.": 30 + 10 + 5 + 40,
-            "The operations run in turn: take the longer time of each, then add.": max(30 + 5, 10 + 40),
-            "Launching goes on while the GPU works.": 30 + 40 + 10,
+            "The operations run one after another: take the longer time of each, then add.": max(30 + 5, 10 + 40),
+            "The program launches while the GPU works: these times do not add up.": 30 + 40 + 10,
         }, hint="How long does each operation take by itself?",
-        why="The first takes `30` µs and waits for arithmetic. The second takes `40` µs and waits for memory. They run in turn, so the times add up. The launches take `10` µs meanwhile.")
+        why="The first takes `30` µs and is compute-bound. The second takes `40` µs and is memory-bound. They run one after another, so the times add up. Meanwhile the launches take only `10` µs.")
 
 
 def a_block_waits_for_three_things() -> None:
-    """With few tokens a block waits for launches, with more for arithmetic, with very many and unfused attention for memory."""
+    """With unfused attention, a block is launch-bound for few tokens, compute-bound for more, and memory-bound for very many."""
     note(rf"""
-        What does a Transformer block wait for on a GPU? The program *launches* the block's
-        operations: it hands them to the GPU one by one. If the GPU is quicker than that, it waits.
-        While the GPU runs an operation the program already launches the next, so whichever takes
-        longer counts. On the GPU, an operation waits for *arithmetic* if its FLOPs take longer than
-        its bytes, and for *memory* if its bytes take longer. The GPU runs the operations
-        [in turn](#operations_run_in_turn), so their times add up.
+        What limits the speed of a Transformer block on a GPU? The program *launches* the block's
+        operations: it hands them to the GPU one by one. While the GPU runs an operation the program
+        already launches the next, so the slower of the two determines the time. If that is the
+        program, the GPU waits for launches, and the block is *launch-bound*. On the GPU, an
+        operation is *compute-bound* if its FLOPs take longer than moving its bytes, and
+        *memory-bound* if its bytes take longer. The GPU runs the operations
+        [one after another](#operations_run_in_turn), so their times add up.
 
-        `waits` adds them up for a block of Llama-3-8B on an H100, with unfused attention and
-        {LAUNCH / MICRO:.0f} µs for a launch. `arithmetic` is the part of the GPU's time that is
-        spent in operations that wait for arithmetic; the rest is spent in those that wait for
-        memory:
+        `waits` adds up these times for a block of Llama-3-8B on an H100, with unfused attention and
+        {LAUNCH / MICRO:.0f} µs for a launch. `arithmetic` is the share of the GPU's time that is
+        spent in compute-bound operations; the rest is spent in memory-bound ones:
     """)
     lengths = [1, 8, 64, 512, 4096]  # @inspect lengths  # @unnoticed: 8, 64, 512: points of the curves
     times = [waits(tokens) for tokens in lengths]
     assert [t.launches > t.gpu for t in times] == [True] * 3 + [False] * 2, \
-        "With 64 tokens or fewer, launching takes longer than the GPU."
+        "With 64 tokens or fewer, launching takes longer than the GPU's work."
     arithmetic = [t.arithmetic / t.gpu for t in times]
     assert arithmetic[:3] == [0.0] * 3, \
-        "With 64 tokens or fewer, no operation waits for arithmetic."
+        "With 64 tokens or fewer, no operation is compute-bound."
     assert 0.69 < arithmetic[3] < 0.71, \
-        "With 512 tokens, 70 % of the GPU's time is arithmetic."
+        "With 512 tokens, 70 % of the GPU's time is spent in compute-bound operations."
     assert 0.36 < arithmetic[4] < 0.38, \
-        "With 4096 tokens, 37 % of the GPU's time is arithmetic, and all else is memory."
+        "With 4096 tokens, 37 % of the GPU's time is spent in compute-bound operations, and the rest in memory-bound ones."
     assert [round(t.gpu / t.launches, 2) for t in times[:3]] == [0.77, 0.73, 0.78], \
         "With 1, 8 and 64 tokens, the GPU takes 0.77, 0.73 and 0.78 times as long as launching."  # @hide
     longest = ["launches" if t.launches > t.gpu else "arithmetic" if t.arithmetic > t.memory else "memory" for t in times]  # @hide
     assert longest == ["launches"] * 3 + ["arithmetic", "memory"], \
-        "With more and more tokens, the block waits for launches, for arithmetic, and for memory."  # @hide
+        "With more and more tokens, the block is launch-bound, then compute-bound, then memory-bound."  # @hide
     counts = [round(t.launches / LAUNCH) for t in times]  # @hide
     assert counts == [34, 36, 36, 36, 36], \
         "The block has 36 operations, and 34 with one token."  # @hide
@@ -680,56 +681,58 @@ def a_block_waits_for_three_things() -> None:
         f"| {tokens:,} | {t.launches / MICRO:.0f} | {t.gpu / MICRO:,.0f} | {part:.0%} | {name} |"
         for tokens, t, part, name in zip(lengths, times, arithmetic, longest))  # @hide
     note(f"""
-        | tokens | launching takes, µs | the GPU takes, µs | of this for arithmetic | the block waits mostly for |
+        | tokens | launching, µs | the GPU's work, µs | share in compute-bound operations | the block waits mostly for |
         |---|---|---|---|---|
         {rows}
     """.replace("\n        ", "\n"))
     note(r"""
         Launching the block's `36` operations takes `36 * 5` µs. (With one token there are `34`.)
 
-        Up to `64` tokens the GPU is done before the next operation comes, and waits for launches.
+        Up to `64` tokens the block is launch-bound, because the GPU finishes before the program has
+        launched the next operation.
 
-        With `512` tokens the block mostly waits for arithmetic, because each weight that is read is
-        used for all of them. With `4096` tokens it mostly waits for memory, because unfused
-        attention has a score for each pair of tokens, and these have to be moved.
+        With `512` tokens the block is mostly compute-bound, because each weight is read once and
+        used for all tokens. With `4096` tokens it is mostly memory-bound, because unfused attention
+        has a score for each pair of tokens, and these scores have to be moved.
     """)
     done = block_operations(512)  # @hide
     work_alone = sum(op.flops for op in done) / PEAK  # @hide
     moving = sum(op.moved for op in done) / BANDWIDTH  # @hide
     more = times[3].gpu / max(work_alone, moving)  # @hide
     assert 1.27 < more < 1.29, \
-        "With 512 tokens, the operations in turn take 1.28 times the larger of the two totals."  # @hide
+        "With 512 tokens, the operations one after another take 1.28 times the larger of the two totals."  # @hide
     misbelief("A GPU computes and moves bytes at the same time, so a block takes the longer of the two totals.", rf"""
-        Both overlap within an operation only. While a softmax moves its scores, no matmul runs.
-        With `512` tokens all FLOPs take {work_alone / MICRO:.0f} µs and all bytes
-        {moving / MICRO:.0f} µs. But the block takes {times[3].gpu / MICRO:.0f} µs:
-        {times[3].arithmetic / MICRO:.0f} µs in operations that wait for arithmetic, and
-        {times[3].memory / MICRO:.0f} µs in those that wait for memory.
+        The two overlap only within one operation: while a softmax moves its scores, no matmul runs.
+        With `512` tokens, computing all FLOPs takes {work_alone / MICRO:.0f} µs and moving all
+        bytes {moving / MICRO:.0f} µs. But the block takes {times[3].gpu / MICRO:.0f} µs:
+        {times[3].arithmetic / MICRO:.0f} µs in compute-bound operations, and
+        {times[3].memory / MICRO:.0f} µs in memory-bound ones.
     """)
     listed = by_kind(block_operations(4096), seconds_at_best)  # @hide
     products = 2 * 4096 * block_weights(LLAMA_3_8B) / PEAK  # @hide
     assert math.isclose(listed["matmuls with weights"], products), \
         "With 4096 tokens, the matmuls with weights take their FLOPs divided by the peak."  # @hide
     question(r"""
-        A block has `40` operations, and a launch takes `5` µs. Of its operations, those that wait
-        for arithmetic take `50` µs on the GPU, and those that wait for memory `100` µs. How many µs
-        does the block take at best?
+        A block has `40` operations, and a launch takes `5` µs. Its compute-bound operations take
+        `50` µs on the GPU, and its memory-bound operations `100` µs. How many µs does the block
+        take at best?
     """, answer=max(40 * 5, 50 + 100), check=sum([5] * 40), unit="µs", within=0.01, wrong={
-            "Launching goes on while the GPU works.": 40 * 5 + 50 + 100,
+            "The program launches while the GPU works: these times do not add up.": 40 * 5 + 50 + 100,
             "The GPU waits for the launches, which take longer.": 50 + 100,
         }, hint="How long do all launches take?",
-        why="Launching takes `40 * 5` µs. Meanwhile the GPU works for `50 + 100` µs. Both go on at the same time, so the longer one counts: the block waits for launches.")
+        why="Launching takes `40 * 5` µs. Meanwhile the GPU works for `50 + 100` µs. Both go on at the same time, so the longer of the two is the time of the block: it is launch-bound.")
 
 
 @aside
 def one_change_tells_what_a_block_waits_for() -> None:
-    """Change one thing and watch the time, and you see what a block waits for."""
+    """Change one thing and watch the time to see what limits a block."""
     note(rf"""
-        A block of a model is slow on a GPU. Does it wait for the program, which *launches* each
-        operation, that is, hands it to the GPU? Or for the GPU's *memory*, or for its *arithmetic*?
-        Change one thing, and watch the time. Here it is the width, by calculation: `waits` computes
-        the times of a block of Llama-3-8B with `64` tokens on an H100, where a launch takes
-        {LAUNCH / MICRO:.0f} µs, and those of a block of half the width:
+        A block of a model is slow on a GPU. Is it *launch-bound*, so that the GPU waits for the
+        program, which launches each operation, that is, hands it to the GPU? Is it *memory-bound*,
+        limited by the GPU's memory bandwidth? Or is it *compute-bound*, limited by the GPU's
+        arithmetic? Change one thing, and watch the time. Here we change the width, by calculation:
+        `waits` computes the times of a block of Llama-3-8B with `64` tokens on an H100, where a
+        launch takes {LAUNCH / MICRO:.0f} µs, and the times of a block of half the width:
     """)
     half = replace(LLAMA_3_8B, width=2048, heads=16, kv_heads=4, hidden=7168)
     usual, narrow = waits(64), waits(64, half)
@@ -740,28 +743,28 @@ def one_change_tells_what_a_block_waits_for() -> None:
     assert working == [141, 38], \
         "At half the width, the GPU takes 38 µs instead of 141."
     note(rf"""
-        Half the width leaves the same operations to launch, but the matrices have a quarter of the
-        weights. So a block that waits for the GPU gets nearly `4` times as fast, and one that waits
-        for launches gets no faster. This block takes the {launching[0]} µs of its launches at both
-        widths, because that is longer than the GPU takes. So it waits for launches.
+        At half the width the program launches the same operations, but the matrices have a quarter
+        of the weights. So a block that is limited by the GPU gets nearly `4` times as fast, and a
+        launch-bound block gets no faster. This block takes the {launching[0]} µs of its launches at
+        both widths, because launching takes longer than the GPU's work. So it is launch-bound.
 
-        A second change tells memory from arithmetic: half the bytes per element, if the GPU
+        A second change distinguishes memory from arithmetic: half the bytes per element, if the GPU
         computes with these elements as fast as before. Then there are fewer bytes and the same
         FLOPs.
 
-        | half the width | half the bytes | the block waits for | what helps |
+        | half the width | half the bytes | the block is | what helps |
         |---|---|---|---|
-        | no faster | no faster | launches | a larger batch; a *CUDA graph*, which hands all launches to the GPU at once |
-        | faster | faster | memory | fusion; lower precision |
-        | faster | no faster | arithmetic | a format in which the GPU is faster; more GPUs |
+        | no faster | no faster | launch-bound | a larger batch; a *CUDA graph*, which hands all launches to the GPU at once |
+        | faster | faster | memory-bound | fusion; lower precision |
+        | faster | no faster | compute-bound | a format in which the GPU is faster; more GPUs |
     """)
     question(rf"""
         With `64` tokens, launching the operations of a block takes `{launching[0]}` µs, and the GPU
-        takes `{working[0]}` µs for them. Both go on at the same time. In a CUDA graph, launching
-        takes no time. How many times as fast does it make the block at best?
+        takes `{working[0]}` µs to run them. Both go on at the same time. In a CUDA graph, launching
+        takes no time. How many times as fast does the graph make the block at best?
     """, answer=180 / 141, check=launching[0] / working[0], unit="times", within=0.01,
         wrong={
-            "Launching goes on while the GPU works: the times do not add up.": (usual.launches + usual.gpu) / usual.gpu,
+            "The program launches while the GPU works: the times do not add up.": (usual.launches + usual.gpu) / usual.gpu,
         }, hint="How long does the block take without a graph, and how long in it?",
         why="Without a graph the block takes the longer time, that of the launches. In a graph only the time of the GPU is left.")
 
@@ -787,7 +790,7 @@ def three_ways(tokens: int) -> tuple[dict[str, Timing], dict[str, Tensor]]:  # @
 
 
 def between_on_gpu(tokens: int) -> float:  # @stepover
-    """The share of a block's time on the GPU that its matmuls do not need; `tokens`: how many tokens it reads."""
+    """The share of a block's time on the GPU that its matmuls do not need; `tokens`: how many tokens it processes."""
     block = Block(LLAMA_3_8B, "written").cuda().bfloat16()
     x = torch.randn(1, tokens, LLAMA_3_8B.width, device="cuda").bfloat16()
     turn = turns(LLAMA_3_8B.head, tokens, like=x)
@@ -808,19 +811,19 @@ def between_on_gpu(tokens: int) -> float:  # @stepover
 @aside
 @requires("cuda")
 def eager_compiled_and_in_a_graph() -> None:
-    """With one token a CUDA graph should make a block faster, with many a compiler."""
+    """With one token a CUDA graph should make a block faster, and with many tokens a compiler should."""
     note(r"""
-        PyTorch usually runs a block *eager*: the program *launches* the operations in turn, which
-        means that it hands them to the GPU. There are two ways to be faster. A *CUDA graph* hands
-        all launches to the GPU in one call, and so saves the time of launching. `torch.compile`
-        *fuses* the operations between the matmuls into fewer programs, and so saves bytes. Which
-        helps when?
+        PyTorch usually runs a block in *eager* mode: the program *launches* the operations one
+        after another, which means that it hands each of them to the GPU. There are two ways to make
+        this faster. A *CUDA graph* hands all launches to the GPU in one call, and so saves the time
+        of launching. `torch.compile` *fuses* the operations between the matmuls into fewer
+        programs, and so moves fewer bytes. When does each of the two help?
 
         First a prediction, for a block of Llama-3-8B on an H100. `waits` adds up the times of its
-        operations. Launching and working go on at the same time, so the block takes the longer of
-        the two:
+        operations. The program launches while the GPU works, so the block takes the longer of the
+        two times:
 
-        | tokens | launching, µs | the GPU works, µs | eager, µs | in a graph, µs |
+        | tokens | launching, µs | the GPU's work, µs | eager, µs | in a graph, µs |
         |---|---|---|---|---|
         | `1` | `170` | `130` | `170` | `130` |
         | `2048` | `180` | `1781` | `1781` | `1781` |
@@ -830,10 +833,11 @@ def eager_compiled_and_in_a_graph() -> None:
         time. There compiling should help, because much of the time is spent
         [between the matmuls](#a_block_moves_more_than_it_multiplies).
 
-        Where there is a GPU, the code below tests this. `three_ways` times the block eager,
+        If a GPU is available, the code below tests this. `three_ways` times the block eager,
         compiled, in a graph, and both. (Its attention is fused; the prediction is for unfused
-        attention, which takes longer.) `gain` is how many times as fast a graph makes the block
-        with `1` token, and `small_gain` with `2048`. The prediction is `170 / 130` and `1`:
+        attention, which takes longer.) `gain` says how many times as fast a graph makes the block
+        with `1` token, and `small_gain` says the same for `2048` tokens. The prediction is
+        `170 / 130` and `1`:
     """)
     predicted = [(w.launches, w.gpu) for w in (waits(1), waits(2048))]
     in_micros = [[round(s / MICRO) for s in times] for times in predicted]  # @inspect in_micros as µs
@@ -874,10 +878,10 @@ def eager_compiled_and_in_a_graph() -> None:
     note(f"{few['eager'].device}, in µs:")
     note(f"| how | a single token | many tokens |\n|---|---|---|\n{rows}")
     question(r"""
-        For a single token, launching the operations of another block takes `400` µs, and the GPU
-        works `150` µs on them. A model has `32` such blocks, and nothing else takes time. How many
-        tokens a second does it generate at best, eager and in a graph? Write both numbers with a
-        comma between them.
+        For a single token, launching the operations of another block takes `400` µs, and running
+        them takes the GPU `150` µs. A model has `32` such blocks, and nothing else takes time. How
+        many tokens a second does it generate at best, eager and in a graph? Write both numbers with
+        a comma between them.
     """, answer=[1 / (32 * 400e-6), 1 / (32 * 150e-6)], check=[78.125, 10**6 / 4800], unit="tokens/s",
-        within=0.02, hint="Launching and working go on at the same time. Which is longer?",
-        why="Eager, a block takes the longer time, `400` µs, so a token takes `32 * 400` µs. In a graph only the `150` µs of the GPU are left, so a token takes `32 * 150` µs. One second divided by the time of a token is the pace.")
+        within=0.02, hint="The program launches while the GPU works. Which takes longer?",
+        why="Eager, a block takes the longer time, `400` µs, so a token takes `32 * 400` µs. In a graph only the `150` µs of the GPU are left, so a token takes `32 * 150` µs. One second divided by the time of a token gives the tokens per second.")

@@ -27,11 +27,11 @@ from .regimes import BANDWIDTH, PEAK, Operation, Traffic, operations_of
 def the_whole_model() -> None:
     """The whole model."""
     note(r"""
-        A whole Transformer has its blocks and two tables: the embedding, which turns tokens into
-        vectors, and the head, which turns vectors into scores for tokens. This part tests the
-        counting of this lecture on a training run. Before the run starts, four things are
-        predicted: its first loss and a loss that it cannot go below, its FLOPs, a bound on its
-        memory, and its seconds.
+        A whole Transformer consists of its blocks and two tables: the embedding, which turns tokens
+        into vectors, and the head, which turns vectors into scores for tokens. This part tests the
+        formulas of this lecture on a training run. Before the run starts, four things are
+        predicted: its first loss and a lower bound on its loss, its FLOPs, an upper bound on its
+        memory, and its time.
     """)
     one_table_costs_flops_and_the_other_none()
     a_text_with_a_known_entropy()
@@ -51,13 +51,14 @@ def one_table_costs_flops_and_the_other_none() -> None:
     """The embedding costs no FLOPs, and the head costs two for each element of its table."""
     note(r"""
         At each of its two ends, a language model uses a table with a vector of $d$ elements for
-        each token of the vocabulary. The *embedding*, at the beginning, turns a token into the row
-        that belongs to it. The *head*, at the end, multiplies the token's $d$ elements by every
-        row, and so gives a score for each token of the vocabulary. Do both tables cost the same?
+        each token of the vocabulary. The *embedding*, at the beginning, turns a token into its row.
+        The *head*, at the end, multiplies the token's $d$ elements by every row, and so gives a
+        score for each token of the vocabulary. Do both tables cost the same?
 
         Count for one token in the smallest Llama-3.2 [@llama-32], with $d = 2048$ and a vocabulary
         of `128256` tokens. `operations_of` lists the operations that PyTorch runs, with the FLOPs
-        of each. `lookup` is that of the embedding, and `scores` that of the head:
+        of each. `lookup` is the operation of the embedding, and `scores` is the operation of the
+        head:
     """)
     d, rows = 2048, 128256
     assert (d, rows) == (LLAMA_32_1B.width, LLAMA_32_1B.vocabulary), \
@@ -73,7 +74,7 @@ def one_table_costs_flops_and_the_other_none() -> None:
         "The head costs two FLOPs for each element of its table."
     share = scores.flops / forward_flops(LLAMA_32_1B, 1, 0)  # @inspect share as %  # @unnoticed: 0: a token of context costs hardly anything
     assert 0.21 < share < 0.22, \
-        "Without scores and weighted sums, more than a fifth of the forward FLOPs are in the head."
+        "Without attention's scores and sums, more than a fifth of the forward FLOPs are in the head."
     note(rf"""
         So the embedding costs nothing, because a lookup multiplies nothing. The head costs
         `2 * 128256 * 2048` FLOPs, because each element of its table costs a multiplication and an
@@ -82,7 +83,8 @@ def one_table_costs_flops_and_the_other_none() -> None:
     """)
     question(r"""
         A model has `100e6` weights in blocks, an embedding of `20e6` elements and a head of `20e6`.
-        It is not tied. How many FLOPs does a token cost in the forward pass, without attention?
+        The two tables are not tied. How many FLOPs does a token cost in the forward pass, without
+        attention?
     """, answer=2 * (100e6 + 20e6), check=240e6, unit="FLOP", within=0.01, wrong={
             "The embedding is looked up, and multiplies nothing.": 2 * 140e6,
             "The head is also a matmul.": 2 * 100e6,
@@ -144,8 +146,8 @@ def a_text_with_a_known_entropy() -> None:
     assert len(line) == RUN.context == 32, \
         "The sequence has 32 letters and spaces."  # @hide
     note(rf"""
-        The *surprise* of an event with probability $p$ is $-\log p$: zero if it was certain, and
-        larger the less likely it was. The loss of a model is its mean surprise per token.
+        The *surprise* of an event with probability $p$ is $-\log p$: zero if the event was certain,
+        and the larger the less likely it was. The loss of a model is its mean surprise per token.
 
         By hand, take the words `aa`, `ab`, `ba` and `bb`, equally likely. A word has probability
         $1/4$, so its surprise is $\log 4$. Each of its two letters has probability $1/2$ and
@@ -163,10 +165,11 @@ def a_text_with_a_known_entropy() -> None:
 
         This is the *entropy* of the language. No model's loss is lower in the long run, because the
         words are drawn at random: nobody knows more about the next one than its probability, and a
-        model that gives other probabilities loses. Let it give `aa` a probability of $1/2$ and each
-        of `ab`, `ba` and `bb` $1/6$. Its mean surprise per word is $(\log 2 + 3 \log 6)/4$, which
-        is {lopsided:.2f}, more than $\log 4$, which is {math.log(4):.2f}. With natural logarithms,
-        the unit of the entropy is the *nat*.
+        model that gives other probabilities has a higher loss. In the example by hand, let a model
+        give `aa` a probability of $1/2$ and each of `ab`, `ba` and `bb` a probability of $1/6$. Its
+        mean surprise per word is $(\log 2 + 3 \log 6)/4$, which is {lopsided:.2f}, more than
+        $\log 4$, which is {math.log(4):.2f}. With natural logarithms, the unit of the entropy is
+        the *nat*.
 
         Check that the surprises of the `4` tokens of a word add up to $\log 32$. `fits(start)` is
         the number of words that begin with the letters `start`; with no letters it is `32`. If `2`
@@ -190,7 +193,7 @@ def a_text_with_a_known_entropy() -> None:
     assert round(entropy, 2) == 0.87, \
         "The entropy of a token is 0.87 nats."  # @hide
     note(rf"""
-        So a word has the surprise $\log 32$, and each of its `4` tokens a quarter of that on
+        So a word has a surprise of $\log 32$, and each of its `4` tokens has a quarter of that on
         average: the entropy is {entropy:.3f} nats per token.
     """)
     question(r"""
@@ -199,13 +202,13 @@ def a_text_with_a_known_entropy() -> None:
     """, answer=math.log(256) / 4, check=8 / 5 * entropy, unit="nats per token", within=0.02, wrong={
             "That is for a word; a word has four tokens.": math.log(256),
             "The space is a token too: divide by four.": math.log(256) / 3,
-            "Take the natural logarithm, not that to the base 2.": 2.0,
+            "Take the natural logarithm, not the logarithm to base 2.": 2.0,
         }, hint="Divide the surprise of a word by its tokens.",
         why=r"A word has the surprise $\log 256$, which is `5.545`. It has `4` tokens, three letters and a space.")
 
 
 def loss_of(model: Transformer, batch: Int[Tensor, "sequences seq"]) -> Tensor:
-    """The model's loss on sequences, its mean surprise per token in nats; the first token of a sequence is only read."""
+    """The model's loss on sequences, its mean surprise per token in nats; the first token of a sequence is only an input."""
     scores = model(batch[:, :-1])
     return F.cross_entropy(scores.flatten(0, 1), batch[:, 1:].flatten())
 
@@ -254,7 +257,7 @@ def operations_of_a_step() -> list[Operation]:  # @stepover
 
 @cache
 def step_at_best() -> float:  # @stepover
-    """Predicts the seconds of a training step: for each operation, the longer time of FLOPs and bytes, and that of its call."""
+    """Predicts the seconds of a training step: for each operation, the longer of the times of its FLOPs and its bytes, and the time of its call."""
     here = measured_speeds()
     return sum(
         max(op.flops / here.rate, op.moved / here.bandwidth) + here.call
@@ -265,22 +268,23 @@ def step_at_best() -> float:  # @stepover
 def the_run_is_predicted() -> None:
     """Loss, FLOPs, memory and time can be predicted before the first step."""
     note(rf"""
-        How much of a training run can be said before its first step? Take a small Transformer that
-        is to be trained on a [made-up language](#a_text_with_a_known_entropy) of `32` words, all
-        equally likely. A word has three letters and a space, and a token is a letter or a space.
-        These are the sizes:
+        How much about a training run can be predicted before its first step? Take a small
+        Transformer that is to be trained on a [made-up language](#a_text_with_a_known_entropy) of
+        `32` words, all equally likely. A word has three letters and a space, and a token is a
+        letter or a space. These are the sizes:
 
-        | its model and run | |
+        | model and run | |
         |---|---|
-        | layers $L$, width $d$ | {RUN.layers}, {RUN.width} |
+        | layers $L$, model dimension $d$ | {RUN.layers}, {RUN.width} |
         | vocabulary: `26` letters and the space | {RUN.vocabulary} tokens |
         | a sequence, $T$ | {RUN.context} tokens |
         | a batch | {BATCH} sequences, {TOKENS} tokens |
         | steps | {STEPS} |
         | parameters | {parameter_count(RUN):,} |
-        | of which $N$ are in the matrices of the blocks and the output matrix | {forward_flops(RUN, 1, 0) // 2:,} |
+        | of these, in the matrices of the blocks and the output matrix: $N$ | {forward_flops(RUN, 1, 0) // 2:,} |
 
-        (The others are `27 * 128` of the embedding and `5 * 128` gains of the norms.)
+        (The other parameters are the `27 * 128` of the embedding and the `5 * 128` gains of the
+        norms.)
     """)
     count, model = parameter_count(RUN), fresh_model()  # @hide
     assert count == 376_192 == sum(p.numel() for p in model.parameters()), \
@@ -289,9 +293,9 @@ def the_run_is_predicted() -> None:
         "All parameters but N are 27 * 128 of the embedding and 5 * 128 gains."  # @hide
     note(r"""
         **Loss.** The loss is the mean of $-\log p$, where $p$ is the probability that the model
-        gave to the token that did come next. An untrained model gives each of the `27` tokens the
-        probability $1/27$, so the loss begins near $\log 27$. It cannot end below the entropy of
-        the language, the loss of a reader who knows all words. For this reader a word has a
+        gave to the token that actually came next. An untrained model gives each of the `27` tokens
+        the probability $1/27$, so the loss begins near $\log 27$. It cannot end below the entropy
+        of the language, the loss of a reader who knows all words. For this reader a word has a
         surprise of $\log 32$, because all words are equally likely, and a word has `4` tokens. So
         the loss ends above $\tfrac{1}{4} \log 32$ per token.
     """)
@@ -326,10 +330,11 @@ def the_run_is_predicted() -> None:
     assert 0.95 < rule < 0.97, \
         "Six FLOPs for each parameter and token would be a little less."  # @hide
     note(r"""
-        **Memory.** Each parameter needs `4` bytes, and so do its gradient and its two averages in
-        the optimizer: `4 * 4` bytes per parameter. Added to these are the activations of one batch:
-        `fresh_model` builds the model, and `saved_bytes_of` adds up what it keeps. The sum is an
-        upper bound, because the backward pass frees activations while it makes gradients:
+        **Memory.** Each parameter needs `4` bytes, and so do its gradient and each of its two
+        averages in the optimizer: `4 * 4` bytes per parameter. The activations of one batch also
+        need memory: `fresh_model` builds the model, and `saved_bytes_of` adds up its activations.
+        The sum is an upper bound, because the backward pass frees activations while it makes
+        gradients:
     """)
     state = 4 * 4 * 376_192  # @inspect round(state / 1e6, 1) as MB
     in_model = sum(p.nbytes for p in model.parameters())  # @hide
@@ -346,11 +351,11 @@ def the_run_is_predicted() -> None:
     assert state < bound < 2 * state, \
         "More than half of the bound is for parameters, gradients and averages."  # @hide
     note(r"""
-        **Time.** The processor runs the operations in turn. An operation takes the time to compute
-        its FLOPs or the time to move its bytes, whichever is longer, and a little more for the call
-        itself. If its FLOPs take $40$ µs to compute, its bytes $10$ µs to move, and the call takes
-        $2$ µs, the operation takes $\max(40, 10) + 2 = 42$ µs. `step_at_best` adds this up over all
-        operations of a step, with speeds measured on this machine:
+        **Time.** The processor runs the operations one after another. An operation takes the time
+        to compute its FLOPs or the time to move its bytes, whichever is longer, and a little more
+        for the call itself. If its FLOPs take $40$ µs to compute, its bytes $10$ µs to move, and
+        the call takes $2$ µs, the operation takes $\max(40, 10) + 2 = 42$ µs. `step_at_best` adds
+        this up over all operations of a step, with speeds measured on this machine:
     """)
     calls = len(operations_of_a_step())  # @hide
     here = measured_speeds()  # @hide
@@ -360,15 +365,15 @@ def the_run_is_predicted() -> None:
     assert alone < seconds < most, \
         "The predicted time is more than that of the FLOPs alone, and less than 16 times as long."  # @hide
     note(rf"""
-        So this is predicted: the loss falls from {start:.2f} towards {floor:.2f} nats per token;
-        the run costs {total / 1e9:.1f} GFLOP and needs no more than {bound / 1e6:.1f} MB; and it
-        takes the time in the margin, which depends on the machine. The [next section](#the_run)
-        compares the loss with that of the run.
+        So these are the predictions: the loss falls from {start:.2f} towards {floor:.2f} nats per
+        token; the run costs {total / 1e9:.1f} GFLOP and needs no more than {bound / 1e6:.1f} MB;
+        and it takes the time in the margin, which depends on the machine. The
+        [next section](#the_run) compares the predicted losses with those of the run.
     """)
     question(rf"""
-        Now let each sequence have $T = 128$ tokens instead of $T = 32$, and a batch only one
-        sequence, so that a step has {TOKENS} tokens as before. How many FLOPs does the run cost in
-        all? (With $T = 32$ it costs {total / 1e9:.1f} GFLOP.)
+        Now let each sequence have $T = 128$ tokens instead of $T = 32$, and let a batch have only
+        one sequence, so that a step has {TOKENS} tokens as before. How many FLOPs does the run cost
+        in all? (With $T = 32$ it costs {total / 1e9:.1f} GFLOP.)
     """, answer=240 * 128 * (6 * 372_096 + 12 * 2 * 128 * 128),
         check=STEPS * 3 * forward_flops(RUN, TOKENS, 4 * RUN.context), unit="FLOP", within=0.02,
         wrong={
@@ -376,7 +381,7 @@ def the_run_is_predicted() -> None:
             "Attention costs more: each token looks at four times as many tokens.": total,
         }, hint="Which of the two terms has $T$ in it?",
         why=rf"""
-            Only the term $12LdT$ grows, as $T$ does. A token costs
+            Only the term $12LdT$ grows, in proportion to $T$. A token costs
             $6 \cdot 372096 + 12 \cdot 2 \cdot 128 \cdot 128$ FLOPs, and there are
             {STEPS * TOKENS:,} tokens in all.
         """)
@@ -418,7 +423,7 @@ def trained() -> Run:  # @stepover
 
 
 def the_run() -> None:
-    """The loss falls from the logarithm of the vocabulary to the entropy of the language."""
+    """The loss falls from the logarithm of the vocabulary size to the entropy of the language."""
     note(r"""
         A small Transformer is trained on a [made-up language](#a_text_with_a_known_entropy) of `32`
         words, all equally likely. A word has three letters and a space, and a token is one of the
@@ -431,8 +436,8 @@ def the_run() -> None:
           has `4` tokens: $\tfrac{1}{4} \log 32$ per token.
 
         `trained` runs `240` steps on the processor that built this page and returns the loss of
-        each; `first` is that of the first step. `held_out_loss` is the loss of the trained model on
-        `held_out`, sequences that it never saw:
+        each; `first` is the loss of the first step. `held_out_loss` is the loss of the trained
+        model on `held_out`, sequences that it never saw:
     """)
     run = trained()
     first = run.losses[0]  # @measure round(first, 2) as nats
@@ -449,10 +454,10 @@ def the_run() -> None:
     assert entropy < held_out_loss < 1.05 * entropy, \
         "After training, the loss on new sequences is above the entropy, by less than 5 %."
     assert last < 1.1 * entropy, \
-        "The mean loss of the last twenty steps is near the entropy, too."  # @hide
+        "The mean loss of the last twenty steps is also near the entropy."  # @hide
     figure(plot_loss(run.losses, start, entropy), caption=r"""
-        Loss of each step. Dashed, what was predicted: above, the logarithm of the vocabulary;
-        below, the entropy of the language.
+        Loss of each step. The dashed lines are the predictions: above, the logarithm of the
+        vocabulary size; below, the entropy of the language.
     """, alt=r"""
         A curve that starts at the upper dashed line, falls steeply at first, and comes down close
         to the lower one.
@@ -479,8 +484,8 @@ def its_time_is_measured() -> None:
     note(r"""
         How long does a step of a training run take? One can [predict it](#the_run_is_predicted)
         from the operations of the step: forward, backward and the optimizer's. A processor runs
-        them in turn. Each takes the time of its FLOPs or that of its bytes, whichever is longer,
-        and a little more for the call itself.
+        them one after another. Each takes the time to compute its FLOPs or the time to move its
+        bytes, whichever is longer, and a little more for the call itself.
 
         `step_at_best` adds these times up for a step of a small Transformer, from three speeds
         measured on this machine: the FLOP/s of a large matmul, the bytes per second of an addition
@@ -517,7 +522,7 @@ def its_time_is_measured() -> None:
         by this prediction?
     """, answer=(4e6 / 100e9 + 2e-6 + 0.8e6 / 10e9 + 2e-6) * 1e6,
         check=sum(max(op.flops / 1e5, op.moved / 1e4) + 2 for op in two), unit="µs", within=0.01, wrong={
-            "Of FLOPs and bytes, only the longer time counts.": 40 + 10 + 10 + 80 + 4,
+            "Of the times of FLOPs and bytes, take only the longer one.": 40 + 10 + 10 + 80 + 4,
             "Each of the two calls also takes time.": 120,
         }, hint="How long do the FLOPs of the first take, and how long its bytes?",
         why="The first takes `40` µs for its FLOPs and only `10` for its bytes. The second takes `10` µs for its FLOPs and `80` for its bytes. Each call takes `2` µs more.")
@@ -542,12 +547,12 @@ def most_alive(  # @stepover
 
 @aside
 def its_memory_is_measured() -> None:
-    """In a training step, gradients and activations are never all there at once."""
+    """In a training step, gradients and activations are never all in memory at once."""
     note(r"""
-        How much memory does a training step need at its fullest moment? It holds four kinds of
-        things: the parameters; two averages that the optimizer AdamW keeps for each parameter; the
+        How much memory does a training step need at its peak? It holds four kinds of data: the
+        parameters; two averages that the optimizer AdamW keeps for each parameter; the
         *activations*, which the forward pass leaves for the backward pass; and the gradients. But
-        they are not all there at the same time:
+        these are not all in memory at the same time:
 
         | moment | parameters, averages | activations | gradients |
         |---|---|---|---|
@@ -556,16 +561,16 @@ def its_memory_is_measured() -> None:
         | in the middle of the backward pass | all | some | some |
         | after the backward pass | all | none | all |
 
-        The backward pass makes the gradients in turn, and frees the activations that are no longer
-        needed. Take two layers, each with activations of `1` MB and a gradient of `1` MB. After the
-        forward pass there are `2` MB of activations. The backward pass makes the last layer's
-        gradient, `2 + 1` MB in all, and only then frees this layer's activations. So there are `3`
-        MB, and never `4`.
+        The backward pass computes the gradients one after another, and frees the activations that
+        are no longer needed. Take two layers, each with activations of `1` MB and a gradient of `1`
+        MB. After the forward pass there are `2` MB of activations. The backward pass computes the
+        last layer's gradient, which makes `2 + 1` MB, and only then frees this layer's activations.
+        So the peak is `3` MB, and never `4`.
 
         Measure it for a small Transformer in `float32`. `fresh_model` builds it, and `loss_of` is
         its loss on a batch of sequences. `saved_bytes_of` adds up all activations of the forward
-        pass. `most_alive` runs a step. It returns the most bytes that activations and gradients
-        need together at any moment, `alive`, and the bytes of AdamW's averages:
+        pass. `most_alive` runs a step. It returns `alive`, the most bytes that activations and
+        gradients need together at any moment, and the bytes of AdamW's averages:
     """)
     model = fresh_model()
     batch = draw_sequences(lexicon(), BATCH, torch.Generator().manual_seed(2))
@@ -579,20 +584,20 @@ def its_memory_is_measured() -> None:
         "AdamW's averages need twice as many bytes as the parameters."
     gradients = weights  # one for each parameter, of 4 bytes, too
     assert activations < alive < activations + gradients, \
-        "At the fullest moment there is less than all activations and all gradients."  # @hide
+        "At the peak there is less in memory than all activations and all gradients."  # @hide
     peak = weights + averages + alive  # @measure round(peak / 1e6, 1) as MB
     bound = weights + averages + activations + gradients  # @inspect round(bound / 1e6, 1) as MB
     below = 1 - peak / bound  # @measure below as %
     assert round(below, 1) == 0.1, \
-        "At its fullest moment, the step needs about a tenth less than the sum of the four."
-    note("So at its fullest moment the step needs about a tenth less than the sum, because some activations are freed before the last gradients are made.")
+        "At its peak, the step needs about a tenth less than the sum of the four."
+    note("So at its peak the step needs about a tenth less than the sum, because some activations are freed before the last gradients are computed.")
     always = {"parameters": weights / MiB, "averages": averages / MiB}  # @hide
     figure(stacks({
         "sum of the four": {**always, "gradients": gradients / MiB, "activations": activations / MiB},
         "at the peak": {**always, "gradients and activations": alive / MiB},
     }, "MiB"), caption=r"""
         The four kinds of memory of a training step of this model added up, and what is in memory
-        together at its fullest moment.
+        together at the peak.
     """, alt=r"""
         Two stacked bars. Parameters and averages are the same in both. Gradients and activations
         together are shorter at the peak than in the sum.
@@ -600,14 +605,13 @@ def its_memory_is_measured() -> None:
     question(r"""
         Another model has parameters of `2` MB and is trained with AdamW, with two averages for each
         parameter, all in `float32`. Its activations are `4` MB. Gradients and activations together
-        need no more than `5` MB at any moment. How many MB does a training step need at its fullest
-        moment?
+        need no more than `5` MB at any moment. How many MB does a training step need at its peak?
     """, answer=2 + 2 * 2 + 5, check=2 + 2 + 2 * 2 + 4 - (2 + 4 - 5), unit="MB", within=0.01, wrong={
-            "That is the sum of all four; gradients and activations are never all there at once.": 2 + 2 + 2 * 2 + 4,
+            "That is the sum of all four; gradients and activations are never all in memory at once.": 2 + 2 + 2 * 2 + 4,
             "AdamW keeps two averages for each parameter.": 2 + 2 + 5,
-            "AdamW's averages are also there.": 2 + 5,
-        }, hint="What is there during the whole step?",
-        why="Parameters and AdamW's two averages are there all the time, `2 + 4` MB. At the fullest moment, gradients and activations need `5` MB more, and not `2 + 4`.")
+            "AdamW's averages are also in memory.": 2 + 5,
+        }, hint="What is in memory during the whole step?",
+        why="Parameters and AdamW's two averages are in memory all the time, `2 + 4` MB. At the peak, gradients and activations need `5` MB more, and not `2 + 4`.")
 
 
 @aside
@@ -665,18 +669,18 @@ def it_writes_what_it_read() -> None:
 
 @aside
 def the_formulas_of_a_transformer() -> None:
-    """From the sizes of a model, seven formulas give its memory, its time and its pace."""
+    """From the sizes of a model, seven formulas give its memory, its time and its speed."""
     note(r"""
-        How large is a model, how fast does it train, and how fast does it generate? One can compute
-        it before anything runs. Take Llama-3-8B on an H100, with sequences of $T = 8192$ tokens in
-        `bfloat16`. The model has $L = 32$ layers. A token has $d = 4096$ elements, $h = 14336$
-        inside the feed-forward part, and $d_{kv} = 1024$ in all its keys. The vocabulary has
-        $V = 128256$ tokens.
+        How large is a model, how fast does it train, and how fast does it generate? All this can be
+        computed before anything runs. Take Llama-3-8B on an H100, with sequences of $T = 8192$
+        tokens in `bfloat16`. The model has $L = 32$ layers. A token has $d = 4096$ elements,
+        $h = 14336$ inside the feed-forward part, and $d_{kv} = 1024$ in all its keys. The
+        vocabulary has $V = 128256$ tokens.
 
         **How large is it?** `blocks` adds up the weights of all blocks: four matrices of attention
         and three of the feed-forward part in each layer. $N$ is the number of weights that a token
-        is multiplied by: those of the blocks and of the head. $P$ is the number of all parameters:
-        also the embedding and the gains of norms:
+        is multiplied by: those of the blocks and of the head. $P$ is the number of all parameters,
+        which also include the embedding and the gains of the norms:
     """)
     L, d, kv, h, V, T = 32, 4096, 1024, 14336, 128256, 8192
     config = LLAMA_3_8B  # @hide
@@ -691,8 +695,8 @@ def the_formulas_of_a_transformer() -> None:
     note(r"""
         **How fast does it train?** Training on a token costs $6N$ FLOPs, because each weight is
         used in one matmul forward and in two backward, each time in a multiplication and an
-        addition. Attention costs $12LdT$ more. Say that the run uses `0.4` of the GPU's peak; this
-        share is its *MFU*. Divide the FLOPs of a second by those of a token:
+        addition. Attention costs $12LdT$ more. Suppose the run uses `0.4` of the GPU's peak; this
+        share is its *MFU*. Divide the FLOPs per second by the FLOPs per token:
     """)
     training = 6 * N + 12 * L * d * T  # @inspect training as FLOP
     assert training == 3 * forward_flops(config, 1, T), \
@@ -701,8 +705,7 @@ def the_formulas_of_a_transformer() -> None:
     assert 6800 < speed < 6900, \
         "At an MFU of 40 %, a GPU trains on 6,834 tokens a second."  # @hide
     note(r"""
-        For the backward pass, a token keeps $12d + 4d_{kv} + 8h$ bytes in each layer, its
-        activations:
+        For the backward pass, each layer keeps $12d + 4d_{kv} + 8h$ bytes of activations per token:
     """)
     kept = 12 * d + 4 * kv + 8 * h  # @inspect kept as B
     exact = activation_bytes(config, T)  # @hide
@@ -712,8 +715,8 @@ def the_formulas_of_a_transformer() -> None:
     assert 44 < activations < 45, \
         "For one sequence, the 32 layers keep 44 GB."  # @hide
     note(r"""
-        **How fast does it generate?** A step generates one token of each of `16` sequences. It
-        waits for memory, so it takes the time of its bytes: all weights once, and each sequence's
+        **How fast does it generate?** A step generates one token of each of `16` sequences. It is
+        memory-bound, so it takes the time to read its bytes: all weights once, and each sequence's
         *KV cache*, its keys and values, $2L\,d_{kv}\,T$ elements of `2` bytes:
     """)
     cache = 2 * L * kv * T * 2  # @inspect cache as B
@@ -732,23 +735,23 @@ def the_formulas_of_a_transformer() -> None:
         second in training, with {activations:.0f} GB of activations for a sequence; and
         {16 / step:,.0f} tokens a second when the model generates `16` sequences at once.
 
-        Here are the formulas, to look them up. Sizes are in bytes, and times in seconds. The last
+        Here are the formulas for reference. Sizes are in bytes, and times in seconds. The last
         formula adds up the operations of a block:
 
         | what | formula | shown in |
         |---|---|---|
         | parameters | $L(2d^2 + 2d\,d_{{kv}} + 3dh + 2d) + d + 2Vd$ | [@eq:parameters] |
-        | FLOPs, a token trained | $6N + 12LdT$ | [@eq:training] |
-        | tokens a second | $\text{{MFU}} \cdot \text{{peak}} / (6N + 12LdT)$ | [@eq:mfu] |
-        | activations, a token and layer | $12d + 4d_{{kv}} + 8h$ | [@eq:activations] |
+        | training FLOPs per token | $6N + 12LdT$ | [@eq:training] |
+        | training tokens per second | $\text{{MFU}} \cdot \text{{peak}} / (6N + 12LdT)$ | [@eq:mfu] |
+        | activations per token and layer | $12d + 4d_{{kv}} + 8h$ | [@eq:activations] |
         | KV cache of a sequence | $2L\,d_{{kv}}\,T \cdot 2$ | [@eq:cache] |
-        | step of $B$ sequences | $\max(2N/\text{{bandwidth}}, 2BN/\text{{peak}}) + B \cdot \text{{cache}}/\text{{bandwidth}}$ | [@eq:step] |
+        | decoding step of $B$ sequences | $\max(2N/\text{{bandwidth}}, 2BN/\text{{peak}}) + B \cdot \text{{cache}}/\text{{bandwidth}}$ | [@eq:step] |
         | time of a block | $\sum \max(\text{{FLOPs}}/\text{{peak}}, \text{{bytes}}/\text{{bandwidth}})$ | [@eq:block-time] |
     """)
     question(r"""
-        Llama-3-8B has $N = 7504658432$ weights in matrices. A GPU with a peak of `989.5e12` FLOP/s
-        trains it at an MFU of `40` %, with a context so short that attention can be left out. How
-        many tokens a second is that?
+        Llama-3-8B has $N = 7504658432$ weights in its matrices. A GPU with a peak of `989.5e12`
+        FLOP/s trains it at an MFU of `40` %, with a context so short that attention can be left
+        out. How many tokens a second is that?
     """, answer=0.4 * 989.5e12 / (6 * 7504658432), check=0.4 * PEAK / (3 * forward_flops(config, 1, 0)),
         unit="tokens/s", within=0.05, wrong={
             "That is a forward pass; training costs three times as many FLOPs.": 0.4 * 989.5e12 / (2 * 7504658432),
