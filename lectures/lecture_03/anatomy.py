@@ -666,7 +666,7 @@ def published_counts_follow_from_eight_numbers() -> None:
         + \underbrace{d}_{\text{last norm}} + \underbrace{2Vd}_{\text{tables}}
         $$
 
-        `parameter_count` computes this formula. Compare its results with the published sizes of four models
+        `parameter_count` computes it. Compare its results with the published sizes of four models
         [@keras-hub]. Their $L$, $d$ and so on are also published
         [@llama-2-7b; @llama-3-8b; @mistral-7b; @qwen25-05b]:
     """)

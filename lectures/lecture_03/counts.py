@@ -12,22 +12,22 @@ ALL = 10**9  # tokens: no sequence is as long, so such a window hides nothing
 
 @dataclass(frozen=True)
 class Config:
-    """The sizes of a model: number of layers, width, query heads, KV heads, inner width, vocabulary, context."""
+    """The sizes of a model: number of layers, model dimension, query heads, KV heads, intermediate size, vocabulary, context."""
 
     layers: int
     width: int
     heads: int       # of queries
-    kv_heads: int    # of keys and values: as many, or fewer
-    hidden: int      # the width inside the feed-forward part
+    kv_heads: int    # KV heads: the same number, or fewer
+    hidden: int      # the intermediate size, inside the feed-forward part
     vocabulary: int
     context: int     # tokens of the longest sequence
     tied: bool = False  # whether the head's matrix is the embedding's
     bias: bool = False  # whether queries, keys and values have one, in Qwen2.5
-    head_size: int = 0  # numbers in one query or key; 0: width over heads
+    head_size: int = 0  # elements in one query or key; 0: width over heads
     normed: bool = False  # whether each query and key goes through a norm
-    experts: int = 1    # feed-forward parts side by side
-    active: int = 1     # of them, those that a token goes through
-    window: int = ALL   # tokens that a token looks at, itself included
+    experts: int = 1    # feed-forward networks in each layer
+    active: int = 1     # experts that a token goes through
+    window: int = ALL   # tokens that a token attends to, itself included
 
     def __post_init__(self) -> None:
         """Heads divide the width, and KV heads those of queries, or there is no such model."""
@@ -45,24 +45,24 @@ class Config:
 
     @property
     def head(self) -> int:
-        """Numbers in one query, key or value."""
+        """Elements in one query, key or value."""
         return self.head_size or self.width // self.heads
 
     @property
     def query_width(self) -> int:
-        """Numbers in all queries of one token."""
+        """Elements in all queries of one token."""
         return self.heads * self.head
 
     @property
     def kv_width(self) -> int:
-        """Numbers in all keys of one token, and as many in all its values."""
+        """Elements in all keys of one token; all its values have the same number."""
         return self.kv_heads * self.head
 
 
 def matrices(config: Config) -> dict[str, tuple[int, int]]:
     """Rows and columns of the seven matrices of one block, by the name of the matrix.
 
-    With experts, those of one expert. A token's numbers go in by the rows.
+    With experts, those of one expert. A matrix has a row for each element of its input.
     """
     d, h = config.width, config.hidden
     q, kv = config.query_width, config.kv_width
@@ -105,16 +105,16 @@ def parameter_count(config: Config) -> int:
 
 
 def attention_flops(config: Config, tokens: int, context: int) -> int:
-    """FLOPs of scores and weighted sums in all layers; `tokens`: how many are computed, `context`: how many each looks at.
+    """FLOPs of scores and weighted sums in all layers; `tokens`: how many are computed, `context`: how many each attends to.
 
-    A token looks at no more than the window.
+    A token attends to no more than the window.
     """
     seen = min(context, config.window)
     return config.layers * 2 * (2 * tokens * seen * config.query_width)
 
 
 def forward_flops(config: Config, tokens: int, context: int) -> int:
-    """FLOPs of a forward pass; `tokens`: how many are computed, `context`: how many each of them looks at.
+    """FLOPs of a forward pass; `tokens`: how many are computed, `context`: how many each of them attends to.
 
     Two for each weight and token, the head included, and those of attention.
     """
@@ -127,9 +127,9 @@ def forward_flops(config: Config, tokens: int, context: int) -> int:
 def activation_bytes(
     config: Config, context: int, *, fused: bool = True, norm: int = 2
 ) -> int:
-    """Bytes for each token that one block keeps for the backward pass, in bfloat16.
+    """Bytes per token that one block keeps for the backward pass, in bfloat16.
 
-    Each norm keeps its input, `norm` bytes a number, and one float32 a token: 2 bytes in a kernel of its own, 8 where
+    Each norm keeps its input, `norm` bytes per element, and one float32 per token: 2 bytes in a kernel of its own, 8 where
     PyTorch writes it out in float32. Fused attention keeps a float32 for each head, unfused attention a weight
     for each head and each of the `context` tokens. Each active expert keeps a copy of its tokens, what it returns, and
     28 bytes of choices and shares.

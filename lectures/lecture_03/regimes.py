@@ -821,7 +821,7 @@ def eager_compiled_and_in_a_graph() -> None:
 
         First a prediction, for a block of Llama-3-8B on an H100. `waits` adds up the times of its
         operations. The program launches while the GPU works, so the block takes the longer of the
-        two times:
+        two:
 
         | tokens | launching, µs | the GPU's work, µs | eager, µs | in a graph, µs |
         |---|---|---|---|---|

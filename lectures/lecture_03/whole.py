@@ -378,7 +378,7 @@ def the_run_is_predicted() -> None:
         check=STEPS * 3 * forward_flops(RUN, TOKENS, 4 * RUN.context), unit="FLOP", within=0.02,
         wrong={
             "Only attention's part grows with the length, not the matrices' part.": 4 * total,
-            "Attention costs more: each token looks at four times as many tokens.": total,
+            "Attention costs more: each token attends to four times as many tokens.": total,
         }, hint="Which of the two terms has $T$ in it?",
         why=rf"""
             Only the term $12LdT$ grows, in proportion to $T$. A token costs
