@@ -279,9 +279,9 @@ def checkpointing_keeps_the_input_alone() -> None:
     """A checkpointed block keeps only its input, and is recomputed in the backward pass."""
     note(r"""
         *Activations*, the results of the forward pass that the backward pass needs, use a lot of
-        memory. In *activation checkpointing* [@chen2016] a block keeps only its input. When the
-        backward pass reaches the block, the block runs again from this input, and so recomputes its
-        activations.
+        memory. In *activation checkpointing* [@chen2016], also called recomputation, a block keeps
+        only its input. When the backward pass reaches the block, the block runs again from this
+        input, and so recomputes its activations.
 
         PyTorch's `checkpoint` does this; `use_reentrant=False` selects the variant that PyTorch
         recommends. `partial` binds the arguments, so that the call can be made later. Try it with a

@@ -399,7 +399,7 @@ def room_for(
 
 
 def a_batch_shares_the_weights() -> None:
-    """A batch reads the weights once for all sequences, but each sequence adds its own cache."""
+    """A batch shares one read of the weights, but each sequence adds its own cache."""
     note(r"""
         To generate one token of a sequence, a GPU reads all weights of the model. Can many
         sequences share this read?

@@ -404,7 +404,7 @@ def recomputation_is_work_but_not_the_models() -> None:
         - *MFU*, model FLOPs utilization, counts only what the model needs: each matmul of the
           forward and of the backward pass once.
         - *HFU*, *Hardware FLOPs utilization*, counts all FLOPs that the GPU computed, including
-          those of recomputation [@palm].
+          those that it computed a second time [@palm].
 
         Both are divided by the same time and the same peak. So HFU is MFU times
 
