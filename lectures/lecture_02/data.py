@@ -145,8 +145,8 @@ def a_shared_generator_couples_what_shares_it() -> None:
         generators with the same seed repeat each other:
     """)
     torch.manual_seed(0)  # @hide
-    np.random.seed(0)  # @unnoticed: left out: a section begins with this seed  # @hide
-    random.seed(0)  # @unnoticed: left out: a section begins with this seed  # @hide
+    np.random.seed(0)  # @hide
+    random.seed(0)  # @hide
     draws = torch.rand(1).item(), np.random.rand(), random.random()  # @hide
     rounded = [round(draw, 3) for draw in draws]  # @hide
     assert rounded == [0.496, 0.549, 0.844], \

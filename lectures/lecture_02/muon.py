@@ -71,7 +71,7 @@ def muon_levels_a_gradient_with_products() -> None:
         "PyTorch's update agrees with ours, up to the rounding of bfloat16."  # @zero: another way to the same  # @hide
     copies = state_bytes(optimizer) / p.nbytes  # @inspect copies
     assert copies == 1.0, "Muon keeps one value per parameter; Adam keeps two."
-    x = torch.zeros(2, 2)  # @hide  # @unnoticed: 2: any size
+    x = torch.zeros(2, 2)  # @hide
     x[0, 0] = 0.1  # @hide
     gram = x @ x.T  # @hide
     question(rf"""

@@ -397,12 +397,12 @@ def truncation_bounds_are_absolute() -> None:
         runs on to beyond four on either side; the one with bounds of three deviations ends at
         three.
     """)
-    wide = nn.init.trunc_normal_(torch.empty(10**6), mean=0, std=1, a=-2, b=2)  # @hide  # @unnoticed: 10 -> 11, 6: more draws come nearer
+    wide = nn.init.trunc_normal_(torch.empty(10**6), mean=0, std=1, a=-2, b=2)  # @hide
     density = math.exp(-2) / math.sqrt(2 * math.pi)  # @hide
     theory = math.sqrt(1 - 4 * density / math.erf(math.sqrt(2)))  # @hide
     assert 0.8796 < theory < 0.8797, "In theory, cutting at two deviations leaves a standard deviation of 0.88."  # @hide
     assert 0.997 < wide.std().item() / theory < 1.003, "The standard deviation agrees with the theory."  # @hide
-    outs = torch.randn(512, 16384) @ (relative / math.sqrt(16384))  # @hide  # @unnoticed: 512: any batch
+    outs = torch.randn(512, 16384) @ (relative / math.sqrt(16384))  # @hide
     farthest, largest = outs.abs().max() / outs.std(), relative.abs().max()  # @hide
     assert farthest > largest, \
         "The largest output is farther out than any weight, in standard deviations."  # @hide

@@ -384,7 +384,7 @@ def quantized_weights_trade_error_for_bytes() -> None:
     halves = torch.stack([packed & 15, packed >> 4], dim=1).to(torch.int8)  # @hide
     restored = torch.where(halves > 7, halves - 16, halves)  # @hide
     assert torch.equal(restored.view(256, 256), whole), "Unpacked, they are the same integers."  # @hide
-    whole, scale = quantize(torch.randn(1000, 400), 4)  # @hide  # @unnoticed: 4 -> 5: as many bytes before they are packed
+    whole, scale = quantize(torch.randn(1000, 400), 4)  # @hide
     question(r"""
         A matrix has `1000` rows and `400` columns, at `4` bits per weight, packed in pairs, with
         one scale in `float32` for each column. How many bytes does it need?

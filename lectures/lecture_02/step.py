@@ -343,7 +343,8 @@ def the_bill_is_measured_on_the_card() -> None:
     predicted = bill("AdamW", *size)  # @measure predicted as B
     over = [bills["AdamW"][k] - most for k, most in predicted.items()]  # @measure over as B
     assert min(over) >= 0, "No kind needs fewer bytes than were counted."
-    assert max(over) < MiB, "No kind needs a MiB more than counted; blocks are rounded up."
+    assert max(over) < MiB, \
+        "No kind needs a MiB more than counted; blocks are rounded up."
     sums = {name: sum(b.values()) for name, b in bills.items()}
     peaks = {name: high / sums[name] for name, (_, high) in watched.items()}  # @measure peaks
     assert peaks["SGD"] < 1, \

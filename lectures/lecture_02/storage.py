@@ -316,7 +316,8 @@ def some_shapes_cannot_be_a_view() -> None:
         "For the transpose, reshape makes a copy."
     assert same_storage(x, shared), \
         "For the matrix itself, reshape makes a view."
-    assert x.contiguous() is x, "x is contiguous already, so contiguous returns x itself."
+    assert x.contiguous() is x, \
+        "x is contiguous already, so contiguous returns x itself."
     misbelief("`contiguous()` makes a copy, so afterwards the tensors no longer share memory.",
         "If the tensor is contiguous already, `contiguous()` returns the tensor itself, and writing to the result changes the original.")
     note(r"""
