@@ -512,8 +512,8 @@ def five_formats_on_one_line() -> None:
         Take `257`. `bfloat16` has `256` and `258`, so `257` is rounded to one of them, an error of
         {100 / 257:.1f} %. In `float16` the fraction has {layout(torch.float16)[2]} bits, three
         more, so there are `2**3 = 8` times as many steps, of `2 / 8 = 1 / 4`, and `257` is one of
-        its numbers. There are also two one-byte formats, E4M3 with {layout(E4M3)[2]} bits of
-        fraction and E5M2 with {layout(E5M2)[2]}. Their gaps are far wider:
+        its numbers. There are also two formats of one byte each, E4M3 with {layout(E4M3)[2]} bits
+        of fraction and E5M2 with {layout(E5M2)[2]}. Their gaps are far wider:
     """)
     stored = {name: cast(257, dtype) for name, dtype in NAMES.items()}  # @inspect stored
     assert [*stored.values()] == [256, 257, 257, 256, 256], \

@@ -462,7 +462,7 @@ def in_a_transformer_backward_is_twice_forward() -> None:
         },
         check=6 * (2 * 12 * 10**2 + 10 * 100) * 5 + 12 * 2 * 10 * 5 * 5,
         hint=r"""
-            Six FLOPs for each weight of a matrix and each token, plus the term of attention. A
+            `6` FLOPs for each weight of a matrix and each token, plus the term of attention. A
             layer has $12d^2$ weights.
         """,
         why=r"""

@@ -157,10 +157,10 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
     """A forgotten transpose raises an error, except on square matrices."""
     note(r"""
         Does PyTorch notice a forgotten transpose? Take a matmul that needs one. Each token is a row
-        of elements. To compare two tokens, multiply their rows element by element, and add up. One
-        matmul, of the sequence with its own transpose, compares all tokens of a sequence.
-        `transpose(-2, -1)` swaps the last two axes. Here `2` sequences have `2` tokens of `3`
-        elements each, all ones:
+        of elements. To compare a token with another, multiply their rows element by element, and
+        add up. One matmul, of the sequence with its own transpose, compares all tokens of a
+        sequence. `transpose(-2, -1)` swaps the last two axes. Here `2` sequences have `2` tokens of
+        `3` elements each, all ones:
     """)
     x: Float[Tensor, "batch seq hidden"] = torch.ones(2, 2, 3)
     y = x @ x.transpose(-2, -1)  # @inspect y.shape

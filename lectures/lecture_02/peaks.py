@@ -58,9 +58,9 @@ def every_peak_belongs_to_a_format() -> None:
         GPU has many identical parts, its *multiprocessors*. The peak is their number, times the
         FLOPs that each does in a tick of the clock, times the ticks in a second. An A100 has `108`
         multiprocessors, and its clock ticks `1.41e9` times a second. A multiply-add is `2` FLOPs.
-        In a tick, a multiprocessor does `64` of them in `float32`, or `64 * 2 = 128` FLOPs. In
-        `bfloat16`, each of its `4` tensor cores does `256`, or `4 * 256 * 2 = 2048` FLOPs in all
-        [@nvidia-ampere].
+        In a tick, a multiprocessor does `64` of them in `float32` [@nvidia-ampere], which is
+        `64 * 2 = 128` FLOPs. In `bfloat16`, each of its `4` tensor cores does `256`, which is
+        `4 * 256 * 2 = 2048` FLOPs in all [@nvidia-ampere].
     """)
     products = [108 * 128 * 1.41e9, 108 * 2048 * 1.41e9]  # float32, bfloat16
     rebuilt = [round(rate / TERA, 1) for rate in products]  # @inspect rebuilt

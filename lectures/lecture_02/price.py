@@ -84,7 +84,7 @@ def boards_draw_half_of_the_power() -> None:
         The machine is in a building that has to be cooled. The *power usage effectiveness* of a
         building is the energy of the whole building, divided by the energy of its machines. Here
         `1.1` and `1.6` are assumed, for an efficient building and an inefficient one. Take a run of
-        70 billion parameters and 15 trillion tokens at an assumed MFU of `0.5`, and multiply its
+        `70e9` parameters and `15e12` tokens at an assumed MFU of `0.5`, and multiply its
         [GPU-hours](#a_run_is_paid_for_in_gpu_hours) by the watts for each GPU: of the board alone,
         of the machine, and of the machine in either building:
     """)

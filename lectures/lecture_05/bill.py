@@ -93,7 +93,7 @@ def a_generated_token_costs_more() -> None:
 
     grid = explore(price, over={"batch": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512], "context": [512, 2048, 8192]},
         at={"batch": 64, "context": 2048}, kind="curve", unit="cents",
-        do="For each context, find the smallest batch for which doubling the batch saves less than a quarter of the price.",
+        do="For each context, find the smallest batch for which doubling the batch saves less than a quarter.",
         see=r"""
             With `8192` tokens it is `16`, with `2048` it is `64`, and with `512` it is `256`. The
             shorter the sequences, the closer the price of output tokens in a large batch comes to

@@ -270,7 +270,7 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
         halving the caches saves more.
 
         There is one more limit. Reading the weights and the arithmetic happen at the same time, so
-        a step takes the longer of these two times, plus the time for reading the caches.
+        a step takes the longer of these, plus the time for reading the caches.
 
         Now Llama-3-8B on an H100, with `2048` tokens in each cache, and
         [a target](#a_latency_limit_picks_the_batch) of $20$ ms. `step_seconds` also takes the bytes
@@ -312,11 +312,10 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
     note(rf"""
         Smaller weights are read in {reading:.2f} ms instead of {2 * reading:.2f} ms. But with
         {only_weights} sequences the arithmetic takes longer, {busy:.2f} ms, and a step takes the
-        longer of the two times. So smaller weights save
-        ${2 * reading:.2f} - {busy:.2f} = {saved:.2f}$ ms, which is enough for {int(saved / cache)}
-        more caches of {cache:.4f} ms. With {both} sequences the arithmetic takes
-        {both * arithmetic:.2f} ms, longer than reading the weights in either format, so smaller
-        weights add nothing.
+        longer of the two. So smaller weights save ${2 * reading:.2f} - {busy:.2f} = {saved:.2f}$
+        ms, which is enough for {int(saved / cache)} more caches of {cache:.4f} ms. With {both}
+        sequences the arithmetic takes {both * arithmetic:.2f} ms, longer than reading the weights
+        in either format, so smaller weights add nothing.
 
         In vLLM, `kv_cache_dtype` is the format of keys and values [@vllm-args].
     """)

@@ -158,7 +158,7 @@ def tensor_parallelism_has_a_floor() -> None:
     """Tensor parallelism shortens a decode step only down to a floor."""
     note(r"""
         For one user, a token takes as long as reading the weights. With eight GPUs, each reads an
-        eighth. Is decode then eight times as fast?
+        eighth. Is decode that much faster?
 
         In *tensor parallelism* each GPU has a slice of every matrix, and in each layer all GPUs add
         up their partial results in two *all-reduces*. By hand: reading the weights takes $8$ ms on

@@ -57,7 +57,7 @@ WHOLE: dict[str, Any] = {  # a run of all of a lecture, as `run.run` has it
 AT_ONCE, MOST_WAITING = 2, 4  # processes that wait to run one lecture, and any: each has its text in memory
 LAUNCH = 300.0  # seconds that the ranks of a section may take, where nobody says how long a run may
 LATER = 2.0  # seconds after a run, when a browser shows its page, the next ones begin to wait
-GRACE = 3.0 * mailbox.BUSY  # seconds for a lecture that swallows Ctrl-C or the time-out, before its process ends
+GRACE = 3.0 * mailbox.BUSY  # seconds for a lecture that swallows Ctrl-C or the time-out, before its end
 
 _running = set[int]()  # processes that run lectures for this one, in whichever thread
 
