@@ -330,7 +330,7 @@ def the_peak_of_this_cpu_is_measured() -> None:
     highest = core.peak if core else None  # @measure highest as FLOP/s
     clock = core.clock if core else None  # @measure clock as Hz
     per_tick = core.per_tick if core else None  # @measure per_tick as FLOP
-    part = core.per_tick / core.most_per_tick if core else None  # @measure part as %  # @hide
+    part = per_tick / core.most_per_tick if core and per_tick else None  # @measure part as %  # @hide
     assert part is None or 1 / 8 < part < 1.05, \
         "In a tick, the core does between an eighth of what two units can do and all of it."  # @hide
     assert clock is None or 5e8 < clock < 1e10, \
