@@ -28,7 +28,7 @@ from litbook.record.device_kinds import needs
 from litbook.record.model import Section
 
 _NAME = re.compile(r"[^\W\d]\w*")
-_CALLED = re.compile(r"([^\W\d]\w*)\(")
+_CALLED = re.compile(r"\b([^\W\d]\w*)\(")
 _TOLD = re.compile(r"`(?:\w+\.)*([^\W\d]\w*)(?:\([^`]*\))?`")
 SHORT = 110  # characters of a line that gives a constant: what a formatter leaves on one line
 
