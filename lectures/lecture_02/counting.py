@@ -304,9 +304,9 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
         are `3 * 4 * 4 = 48` bytes: a third of a FLOP per byte.
 
         Make the matrix larger, and the addition stays at an eighth, because each element is still
-        used once. The matmul improves, because each element is used for a whole row or column of
-        the result. With `1024 * 1024` elements the addition does one FLOP for each entry, and the
-        matmul `2 * 1024`:
+        used once. For the matmul the ratio rises, because each element is used for a whole row or
+        column of the result. With `1024 * 1024` elements the addition does one FLOP for each entry,
+        and the matmul `2 * 1024`:
     """)
     n = 1024
     x = torch.randn(n, n)

@@ -409,11 +409,14 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     assert once == 4 * d * context**2, \
         "Forward, it costs the same number of FLOPs as unfused."  # @hide
     note(r"""
-        Yet a training step costs more than `6` FLOPs per parameter and token, because a layer of
-        such a model also has two matmuls without weights, in its *attention*. The first multiplies
-        the *query* of each token by the *keys* of all tokens of the context, which gives *scores*.
-        The scores are turned into shares. The second matmul adds up the *values* of all tokens,
-        each multiplied by its share.
+        A training step costs `2` FLOPs per parameter and token in the forward pass and `4` in the
+        backward pass, `6` in all. But there is more work, because a layer of such a model also has
+        two matmuls without weights, in its *attention*. The first multiplies the *query* of each
+        token by the *keys* of all tokens of the context, which gives *scores*. The scores are
+        turned into shares. The second matmul adds up the *values* of all tokens, each multiplied by
+        its share. (*Unfused* attention keeps the scores in memory. A fused kernel computes them
+        again in the backward pass, which then costs `5 / 2 = 2.5` times the forward pass of
+        attention.)
 
         With a context of $T$ tokens and a model dimension of $d$, each of the two costs $2dT$ FLOPs
         in the forward pass, for each token and layer, and twice that in the backward pass:

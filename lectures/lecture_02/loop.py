@@ -235,8 +235,8 @@ def deeper_needs_a_smaller_rate() -> None:
     note(r"""
         Does a learning rate that works for one model work for a deeper one? `train` trains a
         `Stack`, a model of square matrices, applied one after another, and a head. At a rate of
-        `0.01` the head alone [learns](#a_rate_is_too_small_right_or_too_large). Add two hidden
-        layers, and train at the same rate, then at a tenth of it:
+        `0.01` a model that is only a head [learns](#a_rate_is_too_small_right_or_too_large). Add
+        two hidden layers, and train at the same rate, then at a tenth of it:
     """)
     rate, tenth = 0.01, 0.001
     assert rate / tenth == 10.0, "The first rate is ten times the second."  # @hide
@@ -266,8 +266,8 @@ def deeper_needs_a_smaller_rate() -> None:
     note(r"""
         The cause: the output is a product of all matrices, so the gradient of one matrix contains
         all the others. For a product of three numbers `2 * 2 * 2`, the gradient of the first number
-        is `2 * 2 = 4`; with a fourth `2` it is `8`. So in a deeper model a step at the same rate
-        goes farther.
+        is `2 * 2 = 4`; with a fourth `2` it is `8`. So where weights are large, a step at the same
+        rate goes farther in a deeper model.
     """)
     misbelief("Pass `num_layers` and `lr` through, and the loop is repaired.", r"""
         A loop that [ignored both](#a_rate_is_too_small_right_or_too_large) and now uses them trains

@@ -77,10 +77,11 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
     note(r"""
         Which tensors does autograd, the part of PyTorch that computes gradients, keep for the
         backward pass? Take a model of $L$ hidden layers of width $d$ and a head, and a batch of $B$
-        rows. To compute the gradient of a layer's weights, the backward pass needs the layer's
-        input again. So autograd keeps $L + 1$ inputs of $B \times d$ elements. One is the input of
-        the model. The other $L$ are the outputs of the hidden layers, since the output of a layer
-        is the input of the next. The loss is the mean of
+        rows. For each row the head computes a single number, the prediction. To compute the
+        gradient of a layer's weights, the backward pass needs the layer's input again. The $L$
+        hidden layers and the head need one each, so autograd keeps $L + 1$ inputs of $B \times d$
+        elements. One is the input of the model. The other $L$ are the outputs of the hidden layers,
+        since the output of a layer is the input of the next. The loss is the mean of
         $(\mathrm{prediction} - \mathrm{target})^2$. Its gradient contains the difference of the
         two, so autograd also keeps $B$ predictions and $B$ targets. All these kept values are
         called *activations*. Together they have

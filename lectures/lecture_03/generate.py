@@ -201,8 +201,7 @@ def a_token_leaves_its_keys_and_values() -> None:
         GPT-3 has `96` layers and `96` heads of `128` elements, each with its own keys and values
         [@gpt3]. How many bytes does one token add to its KV cache in `bfloat16`?
     """, answer=2 * 96 * (96 * 128) * 2, check=weighed_cache(GPT_3) // GPT_3.context, unit="B", within=0.05, wrong={
-            "A token adds keys and values: two rows in each layer.": 96 * 96 * 128 * 2,
-            "An element in bfloat16 needs two bytes.": 2 * 96 * 96 * 128,
+            "One factor of two is missing: there are keys and values, and an element needs two bytes.": 2 * 96 * 96 * 128,
         }, hint="Without sharing, a row of keys has `96 * 128` elements.",
         why=f"It is `2 * 96 * (96 * 128) * 2`: keys and values, layers, elements in a row, bytes. One sequence of `2048` tokens then needs {weighed_cache(GPT_3) / GB:.1f} GB.")
 

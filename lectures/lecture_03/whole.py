@@ -487,10 +487,10 @@ def its_time_is_measured() -> None:
         them one after another. Each takes the time to compute its FLOPs or the time to move its
         bytes, whichever is longer, and a little more for the call itself.
 
-        `step_at_best` adds these times up for a step of a small Transformer, from three speeds
+        `step_at_best` adds these times up for a step of a small Transformer. It uses three speeds
         measured on this machine: the FLOP/s of a large matmul, the bytes per second of an addition
-        of tensors that stay in the cache, and the time of a call. `trained` measured each step.
-        Compare the quickest step, the one that other programs disturbed least:
+        whose tensors stay in the processor's cache, and the time of one call of PyTorch. `trained`
+        measured each step. Compare the quickest step, the one that other programs disturbed least:
     """)
     run = trained()
     quickest_step = min(run.seconds)  # @measure quickest_step as s
@@ -623,8 +623,8 @@ def it_writes_what_it_read() -> None:
         and a space after each word. A token is a letter or a space.
 
         In each step the model gives each of the `27` tokens a probability. `multinomial` samples
-        one token from these `probabilities`, and this token is the input of the next step. `caches`
-        keep the keys and values of earlier tokens.
+        one token from these `probabilities`, and this token is the input of the next step. The
+        newest token is enough, because `caches` keep the keys and values of earlier tokens.
 
         The model generates `64` sequences of {RUN.context} tokens. Each begins after a space, token
         `0`, and has {RUN.context // 4} words of `4` tokens. `right` is the share of generated words

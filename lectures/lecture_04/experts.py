@@ -140,7 +140,8 @@ def the_router_decides_the_bytes() -> None:
         [all-to-all](#an_all_to_all_transposes), and the results come back in another: in an
         all-to-all, each rank sends different data to each rank. `Dispatch` does both. Its
         `to_ranks` counts the copies that this rank sends to each rank, and `from_ranks` counts the
-        copies that it receives from each. `table` has the `to_ranks` of all ranks:
+        copies that it receives from each. `table` collects the `to_ranks` of all ranks, one row for
+        each:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     experts, router = all_experts(), Router(64, 8)
@@ -150,7 +151,8 @@ def the_router_decides_the_bytes() -> None:
         shares, chosen = router(x)
         with Wire() as wire:
             dispatch = Dispatch(chosen, own_experts=2)
-            copies = dispatch.send(x)  # from each rank, for two experts
+            # A tensor from each rank for each of the two experts here.
+            copies = dispatch.send(x)
             results = [own_experts[i % 2](c) for i, c in enumerate(copies)]
             y = dispatch.send_back(results, shares)  # @inspect y
         expected = run_in_one_process(x, shares, chosen, experts)

@@ -499,10 +499,11 @@ def a_thousand_ranks_can_be_simulated() -> None:
         You want to know what each of `1024` GPUs would hold and exchange, and you have one CPU. Can
         you find out?
 
-        PyTorch can pretend: one process plays one rank of a process group that claims to have
-        `1024` ranks. Its [collectives](#an_all_reduce_leaves_the_sum_everywhere) send nothing and
-        return at once, with tensors of the correct shape. So the values are made up. An all-reduce
-        of a tensor of ones should give `1024` everywhere:
+        PyTorch can pretend, with its `fake` backend: one process plays one rank of a process group
+        that claims to have `1024` ranks. Its
+        [collectives](#an_all_reduce_leaves_the_sum_everywhere) send nothing and return at once,
+        with tensors of the correct shape. So the values are made up. An all-reduce of a tensor of
+        ones should give `1024` everywhere:
     """)
     ranks = dist.get_world_size()  # @inspect ranks
     ones = torch.ones(4)
@@ -510,10 +511,11 @@ def a_thousand_ranks_can_be_simulated() -> None:
     assert ones.sum() == 4, "The simulated all-reduce has added nothing."
     note(r"""
         But shapes and counts are correct, because they depend only on sizes, not on values. Take
-        four feed-forward layers, on a *mesh* of `128` by `8` ranks. The `8` ranks of a row cut each
-        matrix into `8` slices ([tensor parallelism](#columns_then_rows_need_one_sum)). The `128`
-        ranks of a column have the same slice, and cut it into `128` shards
-        ([FSDP](#fsdp_does_the_same)). `shard` does both:
+        four feed-forward layers, on a *mesh* of `128` by `8` ranks. The `8` ranks of a row of the
+        mesh cut each matrix into `8` slices
+        ([tensor parallelism](#columns_then_rows_need_one_sum)). The `128` ranks of a column of the
+        mesh have the same slice, and cut it into `128` shards ([FSDP](#fsdp_does_the_same)).
+        `shard` does both:
     """)
     mesh = init_device_mesh("cpu", (128, 8), mesh_dim_names=("data", "tensor"))
     model = feed_forward_layers(4, 1024, 4096)
@@ -524,7 +526,7 @@ def a_thousand_ranks_can_be_simulated() -> None:
         "Each rank holds a 1024th of the weights."
     note("Which collectives does a step need? PyTorch's `CommDebugMode` counts them:")
     x = torch.zeros(2, 1024, requires_grad=True)  # @unnoticed: 2: any number of rows
-    # Counting returns views of outputs, and FSDP would warn of one.
+    # CommDebugMode makes FSDP warn about views, harmlessly.
     with CommDebugMode() as counter, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # @unnoticed: left out: a warning changes no value
         model(x).sum().backward()

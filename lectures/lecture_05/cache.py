@@ -345,7 +345,8 @@ def eight_bits_barely_change_attention() -> None:
         $-1.27$ and $0.02$: the first is off by $0.004$.
 
         The error is small, because the integers from $-127$ to $127$ divide the range of each key
-        into $254$ steps, and rounding is off by at most half a step.
+        into $254$ steps, and rounding is off by at most half a step. Such errors go up as often as
+        down, so they partly cancel in the sums of attention.
 
         Draw `4096` keys and values of normally distributed elements, and `64` queries. Each key and
         each value of `128` elements has its own scale of `4` bytes:

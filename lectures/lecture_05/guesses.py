@@ -59,8 +59,9 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
         more arithmetic, but the weights are still read once. In a large batch, the tokens of other
         users already keep these units busy.
 
-        Let the smallest Llama-3.2 guess for Llama-3-8B, with `512` tokens in each cache.
-        `draft_weights` is its number of weights, and `draft_kv` the bytes of its cache per token.
+        Take Llama-3-8B as the large model. The smallest Llama-3.2 makes the guesses, and every
+        sequence has `512` tokens in its caches. `draft_weights` is the number of weights of the
+        small model, and `draft_kv` the bytes of its cache per token.
 
         - `pass_seconds` is a lower bound of the time of a pass with `tokens` new tokens for each
           sequence of the `batch`. Only the arithmetic grows with these tokens: the weights are read

@@ -255,9 +255,9 @@ def a_latency_limit_picks_the_batch() -> None:
           only $2$ sequences meet the target.
 
         Take as many sequences as the target allows, because each further sequence gets one token
-        per step, and lengthens the step only by the time to read its own cache: the weights are
-        read once in any case. So the throughput grows, but so does the wait. And the longer the
-        sequences, the fewer users a GPU can serve.
+        per step, and lengthens the step only by the time to read its own cache: as long as the step
+        is memory-bound, the weights are read once in any case. So the throughput grows, but so does
+        the wait. And the longer the sequences, the fewer users a GPU can serve.
 
         For Llama-3-8B on an H100, `step_seconds` is the time of a [decode step](#a_step_is_a_sum),
         and `sequences_that_fit` is the number of caches that fit in memory together with the
