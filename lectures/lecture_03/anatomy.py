@@ -549,8 +549,8 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         the first matmul a pair costs a multiplication and an addition for each element of the key,
         in the second for each element of the value. In each of the `32` query heads, a key and a
         value have `128` elements, in all heads together `32 * 128 = 4096`, which is the model
-        dimension $d$. (The model computes only `8` keys and values per token, and `4` query heads
-        share each. But every query head does its own pairs.) So each of the two matmuls costs
+        dimension $d$. (The model computes only `8` keys and values per token, and several query
+        heads share each. But every query head does its own pairs.) So each of the two matmuls costs
         $2\,T^2 d$ FLOPs. Here $T$ is `2048`, and $d$ is `4096`:
     """)
     rest = total - sum(by_formula.values())  # @inspect total as FLOP, rest as FLOP
