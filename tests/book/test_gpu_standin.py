@@ -110,7 +110,7 @@ THEME = 20_500  # bytes that the theme adds to a part of a lecture at most, with
 def heavy(record: model.Record, recording: model.Record) -> dict[str, int]:
     """The pages with the recorded values, by their bytes, that weigh more than a page may, and 2 % of it."""
     drawn = page.pages(record, recordings=[recording])
-    return {name: size for name, text in drawn.items() if (size := len(text.encode()) + THEME) > 255_000}
+    return {name: size for name, text in drawn.items() if (size := len(text.encode()) + THEME) > 250_000}
 
 
 @pytest.mark.slow

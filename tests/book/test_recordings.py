@@ -587,7 +587,7 @@ def test_every_committed_recording_is_whole_and_small() -> None:
         for file in recordings_of(lecture):
             made = recordings.read(file, name_of(lecture))
             assert made.count()["fails"] == 0
-            assert file.stat().st_size <= 1_300_000
+            assert file.stat().st_size <= 1_100_000
 
 
 def test_the_badge_of_the_readme_counts_what_the_recordings_hold() -> None:

@@ -15,7 +15,7 @@ from litbook.python import scopes
 from litbook.python.functions import find_function
 from litbook.python.nodes import first_line, own_nodes
 
-Block = list[ast.stmt]
+Body = list[ast.stmt]
 
 
 @dataclass
@@ -154,7 +154,7 @@ def _gives_names(node: ast.AST) -> bool:
     return bool(parts) and all(isinstance(part, ast.Name) for part in parts)
 
 
-def _blocks(block: Block, words: tuple[str, ...]) -> Iterator[tuple[Block, tuple[str, ...]]]:
+def _blocks(block: Body, words: tuple[str, ...]) -> Iterator[tuple[Body, tuple[str, ...]]]:
     """This block and those inside its statements, each with the conditions under which it runs."""
     yield block, words
     for node in block:

@@ -150,10 +150,10 @@ def _set_timer(which: int, before: tuple[float, float]) -> None:
         signal.setitimer(which, *before)
 
 
-_Log = tuple[int, list[logging.Handler], list[Any], bool, bool]
+_LoggerState = tuple[int, list[logging.Handler], list[Any], bool, bool]
 
 
-def _logs() -> tuple[int, dict[str, _Log]]:
+def _logs() -> tuple[int, dict[str, _LoggerState]]:
     """What is logged: the level below which nothing is, and the state of each logger."""
     loggers = {
         name: it for name, it in logging.root.manager.loggerDict.items() if isinstance(it, logging.Logger)
@@ -165,7 +165,7 @@ def _logs() -> tuple[int, dict[str, _Log]]:
     return logging.root.manager.disable, state
 
 
-def _set_logs(before: tuple[int, dict[str, _Log]]) -> None:
+def _set_logs(before: tuple[int, dict[str, _LoggerState]]) -> None:
     """Put each logger back; one that is new is as new ones are."""
     logging.disable(before[0])
     for name in _logs()[1]:
