@@ -30,8 +30,7 @@ from napkin_text import (
 )
 
 MOST_DEVICES = 10_000_000
-MFU_LOW = 0.3
-MFU_HIGH = 0.5  # the span that is shown beside the MFU asked for
+SPAN = [0.75, 1.25]  # of the MFU asked for: the span that is shown beside it, 0.3 to 0.5 of 0.4
 HOPPER = ["H100 SXM", "H200", "H800 SXM"]  # what the first assumptions on price, MFU and power are of
 HOPPER_WATTS = 700
 
@@ -1121,8 +1120,9 @@ def run_rows(q: Question, s: Shape, device: Device, plan: Plan) -> list[Row]:
     peak, needed, executed = peak_of(q, device), flops_per_token(q, s), executed_flops(q, s)
     hours = plan.seconds * q.devices / 3600
     work = executed * q.tokens
-    low = nk.training_seconds(work, q.devices, peak, MFU_LOW) + plan.waiting
-    high = nk.training_seconds(work, q.devices, peak, MFU_HIGH) + plan.waiting
+    slow, fast = q.mfu * SPAN[0], min(q.mfu * SPAN[1], 1)
+    low = nk.training_seconds(work, q.devices, peak, slow) + plan.waiting
+    high = nk.training_seconds(work, q.devices, peak, fast) + plan.waiting
     by = first_in_time(q, s, device)
     adapters = nk.adapter_parameters(s, int(q.rank)) if recipe_of(q).frozen > 0 else 0
     attention = nk.training_flops(s, q.context, adapters) - nk.training_flops(s, 0, adapters)
@@ -1141,7 +1141,7 @@ def run_rows(q: Question, s: Shape, device: Device, plan: Plan) -> list[Row]:
             "Training time",
             plan.seconds,
             seconds(plan.seconds),
-            f"{seconds(high, 2)} to {seconds(low, 2)} at {short(MFU_HIGH)} to {short(MFU_LOW)} of the peak{waits}",
+            f"{seconds(high, 2)} to {seconds(low, 2)} at {short(fast)} to {short(slow)} of the peak{waits}",
             f"{words(q.tokens)} tokens × {flop(executed)} ÷ ({words(q.devices)} × {flop(peak)}/s × {short(q.mfu)}){offload}",
             "days",
             "estimate",
@@ -1616,6 +1616,11 @@ def warnings_of(q: Question, s: Shape, device: Device, left_out: list[str]) -> l
         warnings.append(
             "QLoRA dequantizes each weight at every use. That is not counted, so its hours are LoRA's, and too few."
         )
+    if q.job != "serve" and q.stages > 1:
+        idle = nk.bubble(q.stages, q.microbatches)
+        warnings.append(
+            f"The pipeline's bubble, {share(idle)} of the time, is not in the hours: an MFU of a report contains its own."
+        )
     if q.job == "finetune" and recipe_of(q).frozen > 0 and s.experts > 1:
         warnings.append("Adapters are counted for attention and shared FFNs, not for routed experts.")
     for part in left_out:
@@ -1727,6 +1732,9 @@ def answer(q: Question, s: Shape, device: Device, left_out: list[str]) -> Answer
                 if latency > 0
                 else ""
             )
+            for row in rows:
+                if row.key == "tpot" and row.value * 1000 > q.limit:
+                    warnings.append(f"TPOT is {row.text} or more, above your limit of {short(q.limit)} ms: serve fewer at a time.")
             text = (
                 f"{have} TTFT at least {text_of(rows, 'ttft')}. TPOT at least {bound[0]}, tokens/s at most {bound[1]} for each"
                 f" of {things(q.users, 'user')} and {bound[2]} in all{later}."
@@ -1764,10 +1772,13 @@ def answer(q: Question, s: Shape, device: Device, left_out: list[str]) -> Answer
                 " more, and then it does not fit."
             )
         if slow > computing:
-            text += " But in this layout a step sends for longer than it computes."
+            text += (
+                " But in this layout a step sends for longer than it computes: if nothing else hides it, the run takes"
+                f" {seconds(plan.seconds * slow / computing, 2)}."
+            )
             warnings.append(
                 f"A step's weights and gradients take {seconds(slow)} to send and its arithmetic {seconds(computing)}, so the"
-                " hours are too few: use more tokens a step, another stage of ZeRO, or another layout."
+                " hours are too few: use more sequences on each GPU, another stage of ZeRO, or another layout."
             )
         return Answer(True, "It fits.", text, changes, warnings, [*rows, *run, *traffic, *model_rows(q, s)])
     text = f"{have} {largest_part(plan)} {how_many(q, s, device)}"

@@ -102,8 +102,8 @@ def parser() -> Parser:
         "Exit status: 0 it fits, 1 it does not, 2 it cannot be asked.",
     )
     result.add_argument("model", nargs="?", help="a config.json, - for standard input, or the name of a model: --list")
-    result.add_argument("--job", default="pretrain", help="pretrain, finetune or serve")
-    result.add_argument("--device", default="H100 SXM", help="a GPU of lectures/hardware.py")
+    result.add_argument("--job", default="pretrain", help="pretrain, finetune or serve [pretrain]")
+    result.add_argument("--device", default="H100 SXM", help="a GPU of lectures/hardware.py [H100 SXM]")
     for field in FIELDS:
         choices = f": {', '.join(c[0] for c in field.choices)}" if field.choices else f", {field.hint}"
         own = {default_of(field, job): None for job in ("pretrain", "finetune", "serve") if asks(field, job)}
