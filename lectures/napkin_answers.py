@@ -1225,7 +1225,7 @@ def run_rows(q: Question, s: Shape, device: Device, plan: Plan) -> list[Row]:
             "GPUs to be done in time",
             by,
             words(by) if by > 0 else "none",
-            f"within {seconds(q.within * nk.DAY)}, memory apart",
+            f"within {seconds(q.within * nk.DAY)}, by time alone; memory may need more",
             f"{flop(work)} ÷ ({seconds(q.within * nk.DAY)} × {flop(peak)}/s × {short(q.mfu)})"
             + (", with the waits for offloaded state" if offloaded(q) else ""),
             "days",
@@ -1403,7 +1403,7 @@ def serve_rows(q: Question, s: Shape, device: Device) -> list[Row]:
     ttft_formula = f"{flop(flops)} ÷ {peak}"
     if prompt_read / device.bandwidth > flops / peak_of(q, device):
         ttft_formula = f"{size(prompt_read)} of weights ÷ {of_all}"
-    slower = max(flops / (q.devices * peak_of(q, device) * q.mfu), first)
+    slower = max(flops / (q.devices * peak_of(q, device) * q.mfu) + link * q.prompt, first)
     limited = step_of(q, s, device, most) if most > 0 else 0
     together = (
         f"; if {words(batch)} arrive together, the last waits {seconds(batch * slower)} at that"
