@@ -1616,6 +1616,12 @@ def warnings_of(q: Question, s: Shape, device: Device, left_out: list[str]) -> l
         warnings.append(
             "QLoRA dequantizes each weight at every use. That is not counted, so its hours are LoRA's, and too few."
         )
+    if q.job == "serve" and fits(q, s, device):
+        step = step_of(q, s, device, q.users)
+        if step * 1000 > q.limit:
+            warnings.append(
+                f"TPOT is at least {seconds(step)}, above the limit of {short(q.limit)} ms: serve fewer at a time."
+            )
     if q.job != "serve" and q.stages > 1:
         idle = nk.bubble(q.stages, q.microbatches)
         warnings.append(
@@ -1732,9 +1738,6 @@ def answer(q: Question, s: Shape, device: Device, left_out: list[str]) -> Answer
                 if latency > 0
                 else ""
             )
-            for row in rows:
-                if row.key == "tpot" and row.value * 1000 > q.limit:
-                    warnings.append(f"TPOT is {row.text} or more, above your limit of {short(q.limit)} ms: serve fewer at a time.")
             text = (
                 f"{have} TTFT at least {text_of(rows, 'ttft')}. TPOT at least {bound[0]}, tokens/s at most {bound[1]} for each"
                 f" of {things(q.users, 'user')} and {bound[2]} in all{later}."
@@ -1773,8 +1776,8 @@ def answer(q: Question, s: Shape, device: Device, left_out: list[str]) -> Answer
             )
         if slow > computing:
             text += (
-                " But in this layout a step sends for longer than it computes: if nothing else hides it, the run takes"
-                f" {seconds(plan.seconds * slow / computing, 2)}."
+                " But in this layout a step sends for longer than it computes: at the rates of the links, the run takes"
+                f" at least {seconds(plan.seconds * slow / computing, 2)}."
             )
             warnings.append(
                 f"A step's weights and gradients take {seconds(slow)} to send and its arithmetic {seconds(computing)}, so the"

@@ -23,7 +23,7 @@ def in_tiles(  # @show
     return y, loads
 
 
-def after(n: int, tile: int, eighths: int, loads: list[int]) -> dict[str, Any]:  # @hide
+def moment(n: int, tile: int, eighths: int, loads: list[int]) -> dict[str, Any]:  # @hide
     """Where the product is when so many eighths of its steps are done: the last step, and what was loaded."""
     done = -(-len(loads) * eighths // 8)
     i, j, k = [*product(range(0, n, tile), repeat=3)][max(done - 1, 0)]
@@ -63,7 +63,7 @@ def a_matmul_in_tiles_loads_less() -> None:
     assert counts[8] == x.numel() + w.numel(), \
         "With one tile for the whole matrix, each element is loaded once."
     runs = {tile: in_tiles(x, w, tile)[1] for tile in counts}  # @hide
-    grid = explore(lambda tile, eighths_done: after(n, tile, eighths_done, runs[tile]),
+    grid = explore(lambda tile, eighths_done: moment(n, tile, eighths_done, runs[tile]),
         over={"tile": [*counts], "eighths_done": range(9)}, at={"tile": 4, "eighths_done": 5}, module="pictures/tiles.js",
         still=stacks({f"tiles of {t} * {t}": {"loaded": count} for t, count in counts.items()}, "elements loaded"),
         do="Move through the product with tiles of `1`, then with tiles of `4`. How many elements does each load in the end?",

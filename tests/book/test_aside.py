@@ -13,6 +13,7 @@ from tests.book.test_page import SITE, ids
 from tests.running import REPO, record
 
 from litbook.html import page
+from litbook.html.reading_time import LINES, WORDS
 from litbook.notebook import ipynb
 from litbook.page import sitemap
 from litbook.record import model
@@ -137,6 +138,11 @@ def test_the_contents_mark_asides_and_say_how_long_the_core_takes(made: model.Re
         '<p class="lb-path">The core: 1 section, about 15 minutes to read. '
         "Beside it: 3 asides, folded on the pages.</p>"
     ) in body
+
+
+def test_the_docs_say_by_what_reading_is_counted() -> None:
+    told = " ".join((REPO / "docs" / "how-to-read.md").read_text(encoding="utf-8").split())
+    assert f"({WORDS} words a minute, {LINES} lines of code a minute, a minute for a question)" in told
 
 
 def test_a_lecture_without_asides_counts_none(tmp_path: Path) -> None:

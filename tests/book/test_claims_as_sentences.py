@@ -73,6 +73,23 @@ def test_both_sides_stand_beside_it_only_where_they_differ(tmp_path, test, besid
     assert said.startswith("✓ holds: So it is. ") and said.endswith(beside)
 
 
+@pytest.mark.parametrize(
+    ("test", "never"),
+    [
+        ("('n <= 48' in str(n)) == (n != 48)", "n ≤ 48"),  # what an author wrote in quotes stays
+        (
+            "math.isclose(n, 48, rel_tol=0.5) and n < 50",
+            "rel_tol=1e-9",
+        ),  # a tolerance is that of its own call
+        ("torch.allclose(torch.tensor(1.0), torch.tensor(1.0), 0.1) and n < 50", "rtol=1e-5"),
+    ],
+)
+def test_what_stands_beside_it_says_nothing_that_the_test_does_not(tmp_path, test, never):
+    text = body(tmp_path, f"import math\nimport torch\nn = 48  # @inspect n\nassert {test}, 'So it is.'")
+    ((_kind, said, opened),) = proofs(text)
+    assert said.startswith("✓ holds: So it is.") and never not in said + opened
+
+
 def test_no_test_stands_beside_a_claim_about_a_hidden_name(tmp_path):
     hidden = "n = 48  # @inspect n\nm = n  # @hide\nassert m == 48, 'So it is.'\nassert n == 48, 'That, too.'"
     assert [said for _, said, _ in proofs(body(tmp_path, hidden))] == [

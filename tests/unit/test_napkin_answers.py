@@ -101,6 +101,32 @@ def test_time_counts_attention_and_starts_at_an_mfu_of_two_fifths() -> None:
     assert "at 0.5 to 0.3" in again["time"].remark
 
 
+def test_the_span_follows_the_mfu_that_is_asked_for() -> None:
+    low = rows(ask(QWEN, "--job finetune --devices 16 --tokens 200M --mfu 0.2"))["time"]
+    assert "at 0.25 to 0.15" in low.remark
+    assert (
+        "at 1 to 0.75" in rows(ask(QWEN, "--job finetune --devices 16 --tokens 200M --mfu 1"))["time"].remark
+    )
+
+
+def test_a_bubble_and_a_limit_that_is_missed_are_told() -> None:
+    line = "--job finetune --devices 32 --tokens 200M"
+    told = ask(QWEN, f"{line} --stages 4 --microbatches 5").warnings
+    assert any(it.startswith("The pipeline's bubble, 37.5 % of the time, is not in the hours") for it in told)
+    assert not any("bubble" in it for it in ask(QWEN, line).warnings)
+    serve = "--job serve --devices 4 --users 16 --limit"
+    assert any("above the limit of 5 ms" in it for it in ask(QWEN, f"{serve} 5").warnings)
+    assert not any("above the limit" in it for it in ask(QWEN, f"{serve} 6").warnings)
+
+
+def test_the_estimate_of_the_first_token_counts_the_link() -> None:
+    fast, slow = (
+        rows(ask(QWEN, f"--job serve --devices 4 --users 1 --inside {rate}"))["ttft"] for rate in (1e6, 1)
+    )
+    (quick, late) = (re.search(r"of the peak ([\d.]+) (ms|seconds)", it.remark) for it in (fast, slow))
+    assert quick and late and quick[2] == "ms" and late[2] == "seconds" and float(late[1]) > slow.value
+
+
 def test_serving_a_32b_counts_the_32b() -> None:
     found = rows(ask(QWEN, "--job serve --devices 4 --users 1 --prompt 1 --output 1 --inside 1e6"))
     assert found["weights"].value == 2 * 32_763_876_352
@@ -454,7 +480,8 @@ def test_what_to_mind_is_said() -> None:
     slow = ask("DeepSeek-V3", "--devices 2048 --context 4096 --tokens 1T", "H800 SXM")
     assert any("the hours are too few" in it for it in slow.warnings)
     assert (
-        "But in this layout a step sends for longer than it computes: if nothing else hides it" in slow.text
+        "But in this layout a step sends for longer than it computes: at the rates of the links, the run takes at least"
+        in slow.text
     )
     assert "bfloat16 peak" in ask("Llama-3-8B", "--devices 8 --format float8").warnings[0]
     assert any("more than a node of 8" in it for it in ask("Llama-3-8B", "--job serve --devices 16").warnings)

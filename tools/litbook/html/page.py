@@ -44,6 +44,7 @@ from litbook.values import drawings
 
 EXCERPT = 12  # lines of code at most, on the front page
 FEW = 2  # definitions that stand at a page's end as they are; more are one fold
+NAMED = 2  # parts that the front page names of a lecture before it is opened
 MOST_STEPS = 5  # of an argument in one row of the map
 
 
@@ -115,9 +116,9 @@ def lecture_overview(lectures: Sequence[LectureRuns]) -> Html:
         time = _("{time} to read", time=reading_time.hours(edition.sitemap))
         rows.append(tag("p", title, tag("small", " · ", time)))
         if links:
-            first = elements.join((sitemap.plain_title(part) for part in edition.sitemap.parts[:FEW]), ", ")
-            more = ngettext(" and {n} more part", " and {n} more parts", len(links) - FEW)
-            summary = tag("summary", first, more if len(links) > FEW else "")
+            first = elements.join((sitemap.plain_title(part) for part in edition.sitemap.parts[:NAMED]), ", ")
+            more = ngettext(" and {n} more part", " and {n} more parts", len(links) - NAMED)
+            summary = tag("summary", first, more if len(links) > NAMED else "")
             rows.append(tag("details", summary, tag("ol", *(tag("li", link) for link in links))))
     return tag("div", *rows, class_="lb-all", data_search_exclude="1")
 

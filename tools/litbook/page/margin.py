@@ -21,15 +21,13 @@ LONGEST = 90  # characters of an error beside its line
 ROOM = 40  # characters of a claim that fit on one line of the margin
 SHORT = 48  # characters up to which a mapping needs no table
 PLAIN = ("True", "False", "None")  # sides that are said once
-# Calls that compare two values, and how the margin writes them.
+# Calls that compare two values, how the margin writes them, and the tolerance where none is named.
 AS_SIGNS = {
-    "torch.equal(": " = ",
-    "not torch.equal(": " ≠ ",
-    "torch.allclose(": " ≈ ",
-    "math.isclose(": " ≈ ",
+    "torch.equal(": (" = ", ""),
+    "not torch.equal(": (" ≠ ", ""),
+    "torch.allclose(": (" ≈ ", "rtol=1e-5"),
+    "math.isclose(": (" ≈ ", "rel_tol=1e-9"),
 }
-# What such a call takes for equal where it names no tolerance, and the signs of comparisons.
-USUAL = {"torch.allclose(": "rtol=1e-5", "math.isclose(": "rel_tol=1e-9"}
 COMPARED = {" == ": " = ", " != ": " ≠ ", " <= ": " ≤ ", " >= ": " ≥ "}
 SIGNS = {"holds": "✓", "fails": "✗", "not-reached": "–", "needs-device": "○"}
 OLDER = "older"  # what a claim needs that was recorded, but from another text than today's
@@ -268,9 +266,9 @@ def common_side(claim: Claim, snapshots: Sequence[Snapshot]) -> str | None:
 
 def _with_signs(claim: Claim, sides: int) -> Claim:
     """The claim with signs in its form where a call compares; a tolerance stands behind it."""
-    for called, sign in AS_SIGNS.items():
+    for called, (sign, usual) in AS_SIGNS.items():
         if sides == 2 and claim.form[:2] == (called, ", "):
-            bound = claim.form[2].removesuffix(")").strip(", ") or USUAL.get(called)
+            bound = claim.form[2].removesuffix(")").strip(", ") or usual
             claim = replace(claim, form=("", sign, f" ({bound})" if bound else ""))
     form = claim.form
     for written, sign in COMPARED.items():

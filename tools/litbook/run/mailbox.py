@@ -26,11 +26,18 @@ from litbook.errors import LitbookError
 from litbook.record import encoding, model
 
 AT, LATE, LEFT = "at", "late", "left"
-# How many times as long anything takes here as on an idle machine: grace periods are so many times as long.
-BUSY = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)) if hasattr(os, "getloadavg") else 1.0
 
 # What `os` had before the lecture, which may replace any of it.
 _open, _write, _close, _rename, _getpid, _exit = os.open, os.write, os.close, os.replace, os.getpid, os._exit
+
+
+def grace(seconds: float) -> float:
+    """So many seconds, on a busy machine as many times more as it is slower.
+
+    Each side asks as it begins to wait, so that who ends a process never has less patience than the process.
+    """
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return seconds * max(1.0, load / (os.cpu_count() or 1))
 
 
 class Mailbox:

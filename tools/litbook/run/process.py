@@ -57,7 +57,7 @@ WHOLE: dict[str, Any] = {  # a run of all of a lecture, as `run.run` has it
 AT_ONCE, MOST_WAITING = 2, 4  # processes that wait to run one lecture, and any: each has its text in memory
 LAUNCH = 300.0  # seconds that the ranks of a section may take, where nobody says how long a run may
 LATER = 2.0  # seconds after a run, when a browser shows its page, the next ones begin to wait
-GRACE = 3.0 * mailbox.BUSY  # seconds for a lecture that swallows Ctrl-C or the time-out, before its end
+GRACE = 3.0  # seconds that a lecture which swallows Ctrl-C or the time-out gets before its process ends
 
 _running = set[int]()  # processes that run lectures for this one, in whichever thread
 
@@ -194,7 +194,7 @@ class ForkServerRunner:
             process = self._ask(path, asked)
             pid = process.pid or 0
             self.pids.add(pid)
-            process.join(timeout + 4 * GRACE)
+            process.join(timeout + mailbox.grace(4 * GRACE))
             _kill(pid, fork=True)
             process.join()
             if pid in self.pids:  # it was not ended for another one, which is now in a hurry
@@ -340,7 +340,7 @@ def _start_process(asked: dict[str, Any], threads: int = 0) -> Iterator[tuple[di
             finally:
                 _running.discard(process.pid)
                 _kill(process.pid)
-                passing_on.join(GRACE)
+                passing_on.join(mailbox.grace(GRACE))
                 descriptors.pass_on_rest(folder)
 
 
@@ -355,14 +355,14 @@ def _end(process: subprocess.Popen[bytes], folder: Path, timeout: float | None) 
     interrupted = False
     try:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(None if timeout is None else timeout + 4 * GRACE)
+            process.wait(None if timeout is None else timeout + mailbox.grace(4 * GRACE))
     except KeyboardInterrupt:
         interrupted = True
         # It is handed on, once the process knows what to do with it; a second one ends it at once.
         with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
             if (folder / mailbox.AT).exists():
                 process.send_signal(signal.SIGINT)
-                process.wait(2 * GRACE)
+                process.wait(mailbox.grace(2 * GRACE))
     _kill(process.pid)
     return process.wait(), interrupted
 

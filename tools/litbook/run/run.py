@@ -42,12 +42,12 @@ from litbook.run import out_of_memory as device_memory
 from litbook.run import restore, settings, shutdown, subprocesses, working_folder
 from litbook.run.descriptors import Descriptors
 from litbook.run.environment import environment, peak, why_none
-from litbook.run.mailbox import BUSY, Mailbox
+from litbook.run.mailbox import Mailbox, grace
 from litbook.run.modules import Modules
 from litbook.snapshot.timeout import alarm
 
 _END = os._exit  # what really ends this process, also while a lecture runs
-GRACE = 3.0 * BUSY  # seconds that a lecture which swallows the time-out gets before the process ends
+GRACE = 3.0  # seconds that a lecture which swallows the time-out gets before the process ends
 
 
 class NoDevice(LitbookError):
@@ -375,7 +375,7 @@ def _deadline(timeout: float | None, recorder: Recorder, owner: Mailbox | None) 
 
     def watch(timeout: float, owner: Mailbox) -> None:
         """End a process whose lecture swallows the time-out, or sits in native code."""
-        if stop.wait(timeout + GRACE):
+        if stop.wait(timeout + grace(GRACE)):
             return
         frame = sys._current_frames().get(runner)
         stack = [*walk_stack(frame)][::-1] if frame is not None else []
@@ -391,7 +391,7 @@ def _deadline(timeout: float | None, recorder: Recorder, owner: Mailbox | None) 
     if ends:
         threading.Thread(target=watch, args=(timeout, owner), daemon=True).start()
         # Last, for native code that holds the interpreter, so that no thread of Python's can do anything:
-        faulthandler.dump_traceback_later((timeout or 0) + 2 * GRACE, exit=True, file=2)
+        faulthandler.dump_traceback_later((timeout or 0) + grace(2 * GRACE), exit=True, file=2)
     try:
         in_main_thread = threading.current_thread() is threading.main_thread()
         rings = timeout is not None and hasattr(signal, "setitimer") and in_main_thread

@@ -32,7 +32,7 @@ from litbook.record.device_kinds import needs
 from litbook.record.ranks import WITH_OTHERS
 from litbook.run import child, descriptors, mailbox, run
 
-GRACE = 12.0 * mailbox.BUSY  # seconds after that in which every rank has ended itself
+GRACE = 12.0  # seconds after that in which every rank has ended itself
 MEMORY = 100 * 2**20  # bytes of main memory that a rank takes at least, beside what it shares
 STACK = "stack"  # a rank's file: where it was when it was ended
 ENDED = "ended"  # a launch's file: what ended its ranks
@@ -151,7 +151,7 @@ def _elastic(folder: Path, key: str, ranks: int, asked: dict[str, Any]) -> dict[
         logs_specs=DefaultLogsSpecs(log_dir=str(folder)),
         **later,
     )
-    until, missing = time.monotonic() + asked["timeout"] + GRACE, 0
+    until, missing = time.monotonic() + asked["timeout"] + mailbox.grace(GRACE), 0
 
     def look(*_: object) -> None:
         """A rank that ends with status 0 without a word keeps the launcher waiting, and so may a bug."""
