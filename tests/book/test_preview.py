@@ -226,7 +226,7 @@ def test_a_saved_section_runs_alone_and_its_page_is_new(served: Served) -> None:
     served.printed = ""
     start = time.monotonic()
     served.good(1003)
-    assert time.monotonic() - start < 20  # two seconds on an idle machine
+    assert time.monotonic() - start < 60  # two seconds on an idle machine
     assert re.search(r"lecture_01\.py: 1 claim holds, .*; \d", served.printed)
 
 
@@ -662,7 +662,7 @@ class Fixed:
     """A site that is there, for a server in this process."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.tidings = folder, server.NewsChannel(1.0)
+        self.folder, self.tidings, self.lock = folder, server.NewsChannel(1.0), threading.RLock()
         (folder / "page").mkdir()
         (folder / "page" / "index.html").write_text("<body><p>secret</p></body>")
         (folder / "steps.js").write_text("steps = 'secret'")
@@ -760,6 +760,37 @@ def test_a_name_that_no_file_has_is_a_page_that_is_not_there(fixed: server.Serve
     assert b"There is no such page." in content
 
 
+def test_a_page_and_its_banner_are_of_one_moment(tmp_path: Path) -> None:
+    """A run that ends while a page is answered waits: else a banner of now stood above a page of before."""
+
+    class Changing(Fixed):
+        run, moment = threading.Thread(), "before"
+
+        def make(self, address: str) -> str:
+            (self.folder / "page" / "index.html").write_text(f"<body><p>page {self.moment}</p></body>")
+            self.run = threading.Thread(target=self.end_run)
+            self.run.start()
+            self.run.join(0.2)  # time for it, if nothing held it
+            return ""
+
+        def end_run(self) -> None:
+            with self.lock:
+                self.moment = "after"
+
+        def banner(self, address: str) -> str:
+            return f"<p>banner {self.moment}</p>"
+
+    site = Changing(tmp_path)
+    with server.Server(site, ("localhost", 0)) as made:
+        threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        _, _, content = answer(made, "/page/")
+        site.run.join()
+        made.shutdown()
+    assert b"page before" in content
+    assert b"banner before" in content
+    assert site.moment == "after"
+
+
 def test_a_connection_that_says_nothing_or_half_is_ended(fixed: server.Server) -> None:
     for said in (b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: loc"):
         with socket.create_connection(("localhost", fixed.server_port), timeout=20) as connection:
@@ -774,7 +805,7 @@ def test_many_browsers_at_once_are_answered(served: Served) -> None:
     with ThreadPoolExecutor(100) as pool:
         found = list(pool.map(lambda _: asked(served.port, "/", f"localhost:{served.port}")[0], range(200)))
     assert found == [200] * 200
-    assert time.monotonic() - start < 12  # one of them waited longer, where only five could
+    assert time.monotonic() - start < 60  # where only five could wait, some were never answered in that time
 
 
 def test_a_recording_that_says_something_else_is_in_the_banner_as_in_a_build(served: Served) -> None:

@@ -72,7 +72,7 @@ class Renderer:
     def __init__(self, config_file: Path, folder: Path, address: str, drafts: Drafts) -> None:
         self.config_file, self.folder, self.address = config_file.resolve(), folder, address
         self.project = Project.from_config(self.config_file)
-        self.drafts, self.tidings = drafts, drafts.tidings
+        self.drafts, self.tidings, self.lock = drafts, drafts.tidings, drafts.lock
         self.made: dict[str, tuple[int, ...]] = {}  # by address: of which generations
         self.searched: dict[str, tuple[int, ...]] = {}  # of the search's files: of which generations
         self.addresses: dict[str, Page] = {}
@@ -117,7 +117,7 @@ class Renderer:
 
     def refresh(self) -> None:
         """Collect the pages anew: a page of the docs, the configuration or a part's name has changed."""
-        with self.drafts.lock:
+        with self.lock:
             try:
                 self.warnings.flush()
                 self._collect()
@@ -209,7 +209,7 @@ class Renderer:
 
         What comes back is why there is none yet; "" where there is one, or never will be.
         """
-        with self.drafts.lock:
+        with self.lock:
             asked = self.drafts.find_page(address)
             if asked and address.endswith("/") and asked[1] != INDEX:
                 self.drafts.reader = asked[0].path, asked[1]
@@ -288,7 +288,7 @@ class Renderer:
 
     def banner(self, address: str) -> str:
         """What is wrong, with the lectures and with the page at the address, as HTML; "" where nothing is."""
-        with self.drafts.lock:
+        with self.lock:
             wrong = [self.trouble, *self.overlooked] if self.trouble else [*self.overlooked]
             wrong += [text for draft in self.drafts.in_order() for text in draft.wrong()]
             wrong += [*self.warned.get("", ()), *self.warned.get(address, ())]

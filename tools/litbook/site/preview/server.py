@@ -72,6 +72,7 @@ class ServedSite(Protocol):
 
     folder: Path
     tidings: NewsChannel
+    lock: threading.RLock  # while it is held, nothing that is served changes
 
     def make(self, address: str) -> str: ...
     def banner(self, address: str) -> str: ...
@@ -134,7 +135,15 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         if path == SCRIPT_AT:
             self._send(SCRIPT.read_bytes(), "text/javascript")
             return
-        news = self.site.tidings.news
+        with self.site.lock:  # a page and the banner above it are of one moment
+            answer = self._answer(path)
+        if answer:
+            self._send(*answer)
+        else:
+            super().do_GET()  # it redirects
+
+    def _answer(self, path: str) -> tuple[bytes, str, int] | None:
+        """What is at the path, its type and its status; None for a folder without its slash."""
         try:
             late = self.site.make(
                 path if path.endswith("/") or "." in path.rpartition("/")[2] else f"{path}/"
@@ -144,31 +153,28 @@ class Handler(http.server.SimpleHTTPRequestHandler):
                 log.error("%s", error)
             else:
                 log.exception("%s cannot be made", path)
-            self._page(f"<body><pre>{html.escape(str(error))}</pre></body>".encode(), news, 500)
-            return
+            return self._page(f"<body><pre>{html.escape(str(error))}</pre></body>".encode(), 500)
         if late:
-            self._page(f"<body><p>{html.escape(late)}</p></body>".encode(), news, 503)
-            return
+            return self._page(f"<body><p>{html.escape(late)}</p></body>".encode(), 503)
         file = Path(self.translate_path(self.path))
         folder = os.path.isdir(file)  # noqa: PTH112  False for a name that is too long, where a path's own raises
         if folder and not path.endswith("/"):
-            super().do_GET()  # it redirects
-            return
+            return None
         file = file / "index.html" if folder else file
         missing = not os.path.isfile(file)  # noqa: PTH113  as above
         if file.suffix == ".html" or missing:
             file = self.site.folder / "404.html" if missing else file
             content = file.read_bytes() if file.is_file() else b"<body><p>There is no such page.</p></body>"
-            self._page(content, news, 404 if missing else 200)
-            return
-        self._send(file.read_bytes(), mimetypes.guess_type(file.name)[0] or "application/octet-stream")
+            return self._page(content, 404 if missing else 200)
+        return file.read_bytes(), mimetypes.guess_type(file.name)[0] or "application/octet-stream", 200
 
     def do_HEAD(self) -> None:
         """As GET, which few ask otherwise."""
         self.do_GET()
 
-    def _page(self, content: bytes, news: News, status: int) -> None:
-        text = content.decode("utf-8", "replace")
+    def _page(self, content: bytes, status: int) -> tuple[bytes, str, int]:
+        """A page with what is said above it, and the script that asks for news of it."""
+        news, text = self.site.tidings.news, content.decode("utf-8", "replace")
         address = unquote(urlsplit(self.path).path)
         above = self.site.notice(address) + self.site.banner(address)
         head, body, rest = text.partition("<body")
@@ -177,7 +183,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         before, end, after = text.rpartition("</body>")
         script = f'<script src="{SCRIPT_AT}" data-news="{news.pages}-{news.notices}"></script>'
         text = f"{before or after}{script}{end}{after if end else ''}"
-        self._send(text.encode(), "text/html; charset=utf-8", status)
+        return text.encode(), "text/html; charset=utf-8", status
 
     def _send(self, content: bytes, kind: str, status: int = 200) -> None:
         self.send_response(status)

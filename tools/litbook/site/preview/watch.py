@@ -29,6 +29,13 @@ def saves(project: Project) -> Iterator[set[Path]]:
         hidden = path.name.startswith(".") or path.name.endswith(("~", ".swp", ".pyc"))
         return not (hidden or "__pycache__" in path.parts or ours & set(path.parents))
 
+    def files(kind: Change, name: str) -> list[Path]:
+        """The file; of a new folder all that is in it, since some may have come before it was watched."""
+        if not (path := Path(name)).is_dir():
+            return [path]
+        inside = path.rglob("*") if kind == Change.added else ()
+        return [file for file in inside if counts(kind, str(file)) and file.is_file()]
+
     def look() -> dict[Path, int]:
         """Which folders those of lectures and docs are, and when the configuration was saved; 0 for none."""
         found = dict.fromkeys((project.folder, project.docs, project.config), 0)
@@ -52,7 +59,7 @@ def saves(project: Project) -> Iterator[set[Path]]:
             for changes in watched:
                 now = look()
                 moved = {path for path, number in now.items() if number != before[path]}
-                late |= moved | {path for _, name in changes if not (path := Path(name)).is_dir()}
+                late |= moved.union(*(files(*change) for change in changes))
                 before = now
                 if moved - {project.config}:
                     break  # first a watch that sees what is saved from now on

@@ -55,9 +55,10 @@ class Worker:
             drafts.tidings.tell(pages=0)  # first of all: from now on what stands there is of an older text
             self.run(saved)
         kept = any(path.suffix == ".bib" or "recordings" in path.parts for path in others)
-        for draft in drafts.values() if kept else ():
-            if draft.last is not None and draft.path not in saved:
-                self._show(draft, draft.last.edition.record, draft.last.saves)
+        with drafts.lock:
+            for draft in drafts.values() if kept else ():
+                if draft.last is not None and draft.path not in saved:
+                    self._show(draft, draft.last.edition.record, draft.last.saves)
         if gone or others or paths - inside:
             self.renderer.refresh()
 
