@@ -379,9 +379,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Offer:
-    """A change that would make it fit: what comes out of it and is given up, and the fields to change."""
+    """A change after which it fits: what it costs and gives up, and the fields to change. `OFFER_HEADS` names the cells."""
 
-    text: str
+    cells: list[str]
     fields: dict[str, str]
 
 
@@ -392,6 +392,7 @@ class Answer:
     fits: bool
     title: str
     text: str
+    heads: list[str]  # of the table of changes
     changes: list[Offer]
     warnings: list[str]
     rows: list[Row]
@@ -410,6 +411,12 @@ class Plan:
     seconds: float
     waiting: float  # of these, for what is offloaded
 
+
+MOST_OFFERS = 5
+OFFER_HEADS = {
+    "train": ["It would fit with", "takes about", "costs", "on each GPU", "but"],
+    "serve": ["It would fit with", "TPOT at least", "a million tokens", "requests that fit", "but"],
+}
 
 # --- from texts to a question
 
@@ -812,17 +819,29 @@ def same_question(one: Question, other: Question) -> bool:
     return True
 
 
+def more_devices(q: Question, s: Shape, device: Device) -> list[Change]:
+    """The first number of devices that fits, in whole nodes where these fit; none where no number does."""
+    first = first_that_fits(q, s, device)
+    if first == 0:
+        return []
+    whole = math.ceil(first / q.node) * q.node
+    count = whole if first > q.node and fits(replace(q, devices=float(whole)), s, device) else first
+    return [Change(f"{words(count)} GPUs", replace(q, devices=float(count)), True)]
+
+
 def cost_of(change: Change, s: Shape, device: Device) -> float:
-    """By what a change is judged, in the order of prices: the time of training, or of a token."""
-    if change.question.job == "serve":
-        return busy_step(change.question, s, device, change.question.users) / change.question.users
-    return plan_of(change.question, s, device).seconds
+    """By what a change is judged, in the order of prices: the seconds of all GPUs, of training or of a token."""
+    q = change.question
+    if q.job == "serve":
+        return busy_step(q, s, device, q.users) / q.users * q.devices
+    return plan_of(q, s, device).seconds * q.devices
 
 
 def cheapest_changes(q: Question, s: Shape, device: Device) -> list[Change]:
-    """At most two changes after which it fits, cheapest first: of those that leave the training as it is, and of the others.
+    """At most `MOST_OFFERS` changes after which it fits, cheapest first.
 
-    One step each where that is enough, else two.
+    Among them are more GPUs, and the cheapest of those that leave the training as it is. One step each where that is enough,
+    else two.
     """
     first = more_changes(q, s, device)
     found = [c for c in first if fits(c.question, s, device)]
@@ -843,10 +862,12 @@ def cheapest_changes(q: Question, s: Shape, device: Device) -> list[Change]:
                     )
     ranked = sorted_by(found, lambda c: cost_of(c, s, device))
     same = [c for c in ranked if c.same]
-    other = [c for c in ranked if not c.same]
-    if len(same) > 0 and len(other) > 0:
-        return sorted_by([same[0], other[0]], lambda c: cost_of(c, s, device))
-    return ranked[0:2]
+    kept = [*more_devices(q, s, device), *same[0:1]]
+    for change in ranked:
+        known = [c for c in kept if same_question(c.question, change.question)]
+        if len(kept) < MOST_OFFERS and len(known) == 0:
+            kept.append(change)
+    return sorted_by(kept, lambda c: cost_of(c, s, device))
 
 
 # --- serving
@@ -1639,41 +1660,43 @@ def microbatches(q: Question) -> str:
     return "1 microbatch" if q.microbatches == 1 else f"{words(q.microbatches)} microbatches"
 
 
-def in_words(change: Change, s: Shape, device: Device) -> str:
-    """A change, its price, what comes out of it, and what it gives up."""
+def cells_of(change: Change, s: Shape, device: Device) -> list[str]:
+    """A change, its time and price, what comes out of it, and what it gives up."""
     q = change.question
-    loss = f"; but it {change.loss}" if change.loss != "" else ""
     if q.job == "serve":
         step, busy = step_of(q, s, device, q.users), busy_step(q, s, device, q.users)
         price = busy / q.users * q.devices * q.price / 3600 * 1e6
-        return (
-            f"{change.words}: ${short_in(price, 2)} for a million output tokens, TPOT at least {seconds(step)},"
-            f" {words(sequences_that_fit(q, s, device))} requests fit{loss}"
-        )
+        return [change.words, seconds(step), f"${short_in(price, 2)}", words(sequences_that_fit(q, s, device)), change.loss]
     plan = plan_of(q, s, device)
-    hours = plan.seconds * q.devices / 3600
-    warning = f"; {recipe_of(q).warning}" if recipe_of(q).warning != "" else ""
-    fused = ", with a fused loss" if needs_fused_loss(q, s, plan) else ""
-    host = f", {size(plan.host)} in host memory" if plan.host > 0 else ""
-    waits = (
-        f"; {seconds(plan.waiting, 2)} of it wait for the host at {microbatches(q)} in a step, less with more of them"
-        if plan.waiting > 0
-        else ""
-    )
-    return (
-        f"{change.words}: about {seconds(plan.seconds, 2)}, {words(rough(hours))} GPU-hours, ${words(rough(hours * q.price))} at ${short(q.price)}"
-        f" a GPU-hour{waits}; {size(plan.need)} of {size(plan.room)}{fused}{host}{warning}{loss}"
-    )
+    remarks = [] if change.loss == "" else [change.loss]
+    if needs_fused_loss(q, s, plan):
+        remarks.append("needs a fused loss")
+    if plan.host > 0:
+        remarks.append(f"keeps {size(plan.host)} in host memory")
+    if plan.waiting > 0:
+        remarks.append(
+            f"waits {seconds(plan.waiting, 2)} for the host at {microbatches(q)} in a step, less with more of them"
+        )
+    if recipe_of(q).warning != "":
+        remarks.append(recipe_of(q).warning)
+    price = plan.seconds * q.devices / 3600 * q.price
+    return [
+        change.words,
+        seconds(plan.seconds, 2),
+        f"${words(rough(price))}",
+        f"{size(plan.need)} of {size(plan.room)}",
+        "; ".join(remarks),
+    ]
 
 
 def offer_of(change: Change, q: Question, s: Shape, device: Device) -> Offer:
-    """A change in words, and the fields that it changes."""
+    """A change in the cells of a table, and the fields that it changes."""
     fields: dict[str, str] = {}
     for field in FIELDS:
         before, after = vars(q)[field.name], vars(change.question)[field.name]
         if before != after:
             fields[field.name] = after if field.choices is not None else whole_text(after)
-    return Offer(in_words(change, s, device), fields)
+    return Offer(cells_of(change, s, device), fields)
 
 
 def how_many(q: Question, s: Shape, device: Device) -> str:
@@ -1722,6 +1745,7 @@ def answer(q: Question, s: Shape, device: Device, left_out: list[str]) -> Answer
     """The whole answer to a question that `check` has nothing against."""
     warnings = warnings_of(q, s, device, left_out)
     right = fits(q, s, device)
+    heads = OFFER_HEADS["serve"] if q.job == "serve" else OFFER_HEADS["train"]
     changes = [] if right else [offer_of(c, q, s, device) for c in cheapest_changes(q, s, device)]
     if q.job == "serve":
         most = sequences_that_fit(q, s, device)
@@ -1742,7 +1766,7 @@ def answer(q: Question, s: Shape, device: Device, left_out: list[str]) -> Answer
                 f"{have} TTFT at least {text_of(rows, 'ttft')}. TPOT at least {bound[0]}, tokens/s at most {bound[1]} for each"
                 f" of {things(q.users, 'user')} and {bound[2]} in all{later}."
             )
-            return Answer(True, "It fits.", text, changes, warnings, [*rows, *model_rows(q, s)])
+            return Answer(True, "It fits.", text, heads, changes, warnings, [*rows, *model_rows(q, s)])
         why = (
             "The weights alone do not fit."
             if most < 0
@@ -1752,6 +1776,7 @@ def answer(q: Question, s: Shape, device: Device, left_out: list[str]) -> Answer
             False,
             "It does not fit.",
             f"{have} {why} {how_many(q, s, device)}",
+            heads,
             changes,
             warnings,
             [*rows, *model_rows(q, s)],
@@ -1783,9 +1808,9 @@ def answer(q: Question, s: Shape, device: Device, left_out: list[str]) -> Answer
                 f"A step's weights and gradients take {seconds(slow)} to send and its arithmetic {seconds(computing)}, so the"
                 " hours are too few: use more sequences on each GPU, another stage of ZeRO, or another layout."
             )
-        return Answer(True, "It fits.", text, changes, warnings, [*rows, *run, *traffic, *model_rows(q, s)])
+        return Answer(True, "It fits.", text, heads, changes, warnings, [*rows, *run, *traffic, *model_rows(q, s)])
     text = f"{have} {largest_part(plan)} {how_many(q, s, device)}"
-    return Answer(False, "It does not fit.", text, changes, warnings, [*rows, *model_rows(q, s)])
+    return Answer(False, "It does not fit.", text, heads, changes, warnings, [*rows, *model_rows(q, s)])
 
 
 # --- to take along
@@ -1794,11 +1819,15 @@ def answer(q: Question, s: Shape, device: Device, left_out: list[str]) -> Answer
 def as_markdown(found: Answer, given: list[list[str]]) -> str:
     """The answer and its assumptions as two tables in Markdown."""
     lines = [f"**{found.title}** {found.text}", ""]
-    for change in found.changes:
-        lines.append(f"- It would fit with: {change.text}")
     for warning in found.warnings:
         lines.append(f"- Mind: {warning}")
-    if len(found.changes) + len(found.warnings) > 0:
+    if len(found.warnings) > 0:
+        lines.append("")
+    if len(found.changes) > 0:
+        lines.append(f"| {' | '.join(found.heads)} |")
+        lines.append("|---|---|---|---|---|")
+        for change in found.changes:
+            lines.append(f"| {' | '.join([cell(it) for it in change.cells])} |")
         lines.append("")
     lines.append("| assumption | value |")
     lines.append("|---|---|")
@@ -1827,7 +1856,7 @@ def as_csv(found: Answer, given: list[list[str]]) -> str:
         lines.append(f"assumption,{quoted(row[0])},,,{quoted(row[1])},")
     lines.append(f"verdict,{quoted(found.title)},,,{quoted(found.text)},")
     for change in found.changes:
-        lines.append(f"change,{quoted('It would fit with')},,,{quoted(change.text)},")
+        lines.append(f"change,{quoted(change.cells[0])},,,{quoted('; '.join(change.cells[1:4]))},{quoted(change.cells[4])}")
     for warning in found.warnings:
         lines.append(f"warning,{quoted('Mind')},,,{quoted(warning)},")
     for result in found.rows:

@@ -124,11 +124,17 @@ def show(found: Answer, given: list[list[str]], console: Console) -> None:
     console.print(f"[dim]{escape(job)} {escape(asked['Model'])} on {escape(asked['GPUs'])} × {escape(asked['Device'])}[/]")
     mark, style = ("✓", "bold green") if found.fits else ("✗", "bold red")
     console.print(f"[{style}]{mark} {found.title}[/] {escape(found.text)}")
-    for change in found.changes:
-        options = " ".join(f"--{name} {text}" for name, text in change.fields.items())
-        console.print(f"  It would fit with: {escape(change.text)} [dim]({escape(options)})[/]")
     for warning in found.warnings:
         console.print(f"  [yellow]Mind:[/] {escape(warning)}")
+    if found.changes:
+        offers = Table(box=None, pad_edge=False, header_style="bold")
+        for head in found.heads:
+            offers.add_column(head, overflow="fold")
+        for change in found.changes:
+            options = " ".join(f"--{name} {text}" for name, text in change.fields.items())
+            what, *cells = map(escape, change.cells)
+            offers.add_row(f"{what} [dim]{escape(options)}[/]", *cells)
+        console.print(offers)
     table = Table(box=None, pad_edge=False, show_header=False)
     wide = console.width >= 120  # room for formulas
     for column in ("", "", "", *(["formula"] if wide else [])):

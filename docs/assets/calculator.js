@@ -109,6 +109,30 @@ function sentences(id, texts) {
   at(id).replaceChildren(...texts.map((textContent) => Object.assign(document.createElement("li"), { textContent })));
 }
 
+/** What would make it fit, a row each, with a button. On a phone a cell stands below its head, which it repeats. */
+function offers(found) {
+  const table = at("changes");
+  table.hidden = !found?.changes.length;
+  if (table.hidden) return;
+  const row = (tag, texts) => {
+    const made = document.createElement("tr");
+    for (const textContent of texts) made.append(Object.assign(document.createElement(tag), { textContent }));
+    return made;
+  };
+  table.tHead.replaceChildren(row("th", [...found.heads, ""]));
+  table.tBodies[0].replaceChildren(
+    ...found.changes.map((it) => {
+      const made = row("td", it.cells);
+      [...made.cells].forEach((cell, i) => { if (i && it.cells[i]) cell.dataset.head = found.heads[i]; });
+      const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Apply" });
+      button.setAttribute("aria-label", `Apply: ${it.cells[0]}`);
+      button.addEventListener("click", () => apply(it.fields));
+      made.insertCell().append(button);
+      return made;
+    }),
+  );
+}
+
 /** A change that would fit goes into the fields; the first of them is shown. */
 function apply(texts) {
   keepNow();
@@ -126,12 +150,7 @@ function judge(missing) {
   const [title, text] = verdict.firstElementChild.children;
   title.textContent = found ? `${found.fits ? "✓" : "✗"} ${found.title}` : "–";
   text.textContent = found ? found.text : `Waits for: ${missing.map(label).join(", ")}`;
-  sentences("changes", (found?.changes ?? []).map((it) => `It would fit with: ${it.text}`));
-  for (const [i, item] of [...at("changes").children].entries()) {
-    const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Apply" });
-    button.addEventListener("click", () => apply(found.changes[i].fields));
-    item.append(" ", button);
-  }
+  offers(found);
   sentences("warnings", found?.warnings ?? []);
   for (const id of ["markdown", "csv"]) at(id).disabled = !found;
 }

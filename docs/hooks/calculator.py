@@ -289,8 +289,10 @@ def case_table(found: Row, words: str) -> str:
         f"```console\n$ python lectures/napkin.py {words}\n```\n",
         f"**{mark} {answered.title}** {answered.text}\n",
     ]
-    lines += [f"- It would fit with: {it.text}" for it in answered.changes]
     lines += [f"- Mind: {it}" for it in answered.warnings]
+    if answered.changes:
+        lines += ["", f"| {' | '.join(answered.heads)} |", "|---|---|---|---|---|"]
+        lines += [f"| {' | '.join(it.cells)} |" for it in answered.changes]
     lines += ["", "| result | value | formula, with the numbers put in |", "|---|---|---|"]
     for row in answered.rows:
         if row.part != "model":
@@ -302,12 +304,10 @@ def case_table(found: Row, words: str) -> str:
 
 
 def case_number(found: Row, words: str, key: str) -> str:
-    """One result of a case; `text` is the verdict's sentence, `change-0` its first change."""
+    """One result of a case; `text` is the verdict's sentence."""
     answered = answer_of(found, words)
     if key == "text":
         return str(answered.text)
-    if key.startswith("change-"):
-        return str(answered.changes[int(key.removeprefix("change-"))].text)
     (text,) = (row.text for row in answered.rows if row.key == key)
     return str(text)
 

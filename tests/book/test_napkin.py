@@ -299,9 +299,13 @@ def expect(page: Page, found: answers.Answer) -> None:
     """The page says exactly this answer."""
     mark = "✓" if found.fits else "✗"
     assert verdict(page) == f"{mark} {found.title} {found.text}"
-    assert page.locator("#lb-changes li").all_inner_texts() == [
-        f"It would fit with: {it.text} Apply" for it in found.changes
+    table = [
+        [cell.text_content() for cell in row.locator("td").all()]
+        for row in page.locator("#lb-changes tbody tr").all()
     ]
+    assert page.locator("#lb-changes").is_visible() == bool(found.changes)
+    assert not found.changes or table == [[*it.cells, "Apply"] for it in found.changes]
+    assert not found.changes or page.locator("#lb-changes th").all_text_contents() == [*found.heads, ""]
     assert page.locator("#lb-warnings li").all_inner_texts() == found.warnings
     outputs, wrong = told(page)
     assert wrong == {}
