@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -173,22 +174,41 @@ def ask(options: argparse.Namespace) -> tuple[Answer, list[list[str]]]:
     return found, assumptions(texts, reading.shape, device)
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Answer a command line; the exit status."""
-    try:
-        options = parser().parse_args(words)
-        if options.list:
-            print("\n".join(["models:", *(f"  {it}" for it in published()), "devices:", *(f"  {it}" for it in CARDS)]))
-            return 0
-        found, given = ask(options)
-    except Misused as error:
-        print(f"napkin.py: {error}", file=sys.stderr)
-        return 2
+class Terminal(Console):
+    """A console that says so when its reader has gone away, where rich would end with a status of its own."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Raise it again."""
+        raise BrokenPipeError
+
+
+def say(found: Answer, given: list[list[str]], options: argparse.Namespace) -> None:
+    """Print the answer in the form that was asked for."""
     if options.json:
         rows = [{**asdict(row), "section": SECTIONS[row.section]} for row in found.rows]
         print(json.dumps({**asdict(found), "rows": rows, "assumptions": dict(given)}, indent=2, ensure_ascii=False))
     elif options.markdown or options.csv:
         print((as_markdown if options.markdown else as_csv)(found, given), end="")
     else:
-        show(found, given, Console(soft_wrap=False))
-    return 0 if found.fits else 1
+        show(found, given, Terminal(soft_wrap=False))
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Answer a command line; the exit status, which stands also where nobody reads the answer (`| head`)."""
+    try:
+        options = parser().parse_args(words)
+        found = given = None
+        if not options.list:
+            found, given = ask(options)
+    except Misused as error:
+        print(f"napkin.py: {error}", file=sys.stderr)
+        return 2
+    try:
+        if found and given:
+            say(found, given, options)
+        else:
+            print("\n".join(["models:", *(f"  {it}" for it in published()), "devices:", *(f"  {it}" for it in CARDS)]))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still held back
+    return 0 if found is None or found.fits else 1

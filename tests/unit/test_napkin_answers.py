@@ -811,6 +811,17 @@ def test_each_field_is_an_option_and_help_names_it(capsys: pytest.CaptureFixture
 # ------------------------------------------------------------------------ to take along
 
 
+@pytest.mark.parametrize(
+    ("line", "status"), [(["--list"], 0), ([QWEN], 0), ([QWEN, "--json"], 0), ([QWEN, "--devices", "4"], 1)]
+)
+def test_a_reader_that_goes_away_is_no_error_and_the_verdict_stands(line: list[str], status: int) -> None:
+    words = [sys.executable, REPO / "lectures" / "napkin.py", *line]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()  # as `| head` does
+        assert (process.stderr.read(), process.wait()) == (b"", status)
+
+
 def test_a_table_in_markdown_has_the_assumptions_and_every_result(capsys: pytest.CaptureFixture[str]) -> None:
     assert terminal.main([QWEN, "--job", "finetune", "--devices", "4", "--markdown"]) == 1
     text = capsys.readouterr().out

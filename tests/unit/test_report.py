@@ -154,6 +154,11 @@ def test_a_quick_run_says_nothing_of_time() -> None:
         ("df.loc['a']  # a row", "inspect it: df.loc['a']  # @inspect df.loc['a']"),
         ("df.head()", "inspect it: df.head()  # @inspect df.head()"),
         ("plt.show()", 'hand the figure over: figure(plt.gcf(), caption="…", alt="…")'),
+        ("df, w  # both", "inspect it: df, w  # @inspect df, w"),
+        ("df.a + 1", "inspect it: df.a + 1  # @inspect df.a + 1"),
+        ("df < w", "inspect it: df < w  # @inspect df < w"),
+        ("[df, w]", "inspect it: [df, w]  # @inspect [df, w]"),
+        ("df >> w", None),  # to some libraries that does something
         ("df  # @inspect df", None),
         ("df.sort()", None),
         ("x @ w", None),

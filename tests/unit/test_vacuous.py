@@ -128,6 +128,11 @@ def test_the_mark_says_why(mark: str) -> None:
     )
 
 
+def test_of_nan_the_way_out_speaks_of_nan(tmp_path: Path) -> None:
+    (problem,) = find_vacuous(record(tmp_path, section("import math\nassert math.nan != 3")))
+    assert problem.way_out.startswith("claim that it is nan: math.isnan(x), or that it is not; ")
+
+
 def test_nan_on_one_rank_is_nan(tmp_path: Path) -> None:
     made = [
         record(tmp_path, section(f"x = {x}\nassert not x > 10", LIBRARIES))

@@ -72,6 +72,17 @@ def test_a_wrong_answer_that_the_field_would_take_for_right_is_refused() -> None
     author.question("how many?", answer=50.5, wrong={"the miss alone": 50, "a sign": -50.5}, within=0.005)
 
 
+def test_two_wrong_answers_that_the_field_cannot_tell_apart_are_refused() -> None:
+    with pytest.raises(AuthorError) as caught:
+        author.question("how many?", answer=3, wrong={"the half": 1.5, "a third": 1, "less a half": 1.495})
+    assert str(caught.value) == (
+        "question() has two wrong answers that it cannot tell apart: 1.495: 'less a half'\n"
+        "and 1.5: 'the half': keep the likelier one, or choose other numbers"
+    )
+    author.question("how many?", answer=3, wrong={"the half": 1.5, "less a half": 1.495}, within=0.001)
+    author.question("how many?", answer=3, wrong={"nothing": 0, "a sign": -3, "half": 1.5})
+
+
 def test_mistakes_stand_below_the_answer_and_in_its_data(tmp_path: Path) -> None:
     made = record(tmp_path, section("question('?', answer=8, unit='B', wrong={'A & B': 4, 'C': 2**20})"))
     page = pages.pages(made)["index.md"]

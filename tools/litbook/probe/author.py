@@ -67,6 +67,31 @@ class PieceRecorder(Protocol):
 _recorder: PieceRecorder | None = None
 
 
+def _mistakes(answer: object, wrong: Mapping[str, float], within: float) -> list[tuple[str, float]]:
+    """The wrong answers of a question; raises where one is no number, right, or not told from another."""
+    mistakes = list[tuple[str, float]]()
+    for mistake, value in wrong.items():
+        sentence, which = _plain("question", mistake), f"{value!r:.60}: {mistake!r:.60}"
+        _say("wrong", mistake)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise AuthorError(f"question() takes a number for each wrong answer, not {which}")
+        if _agree(answer, value):
+            raise AuthorError(f"question() has a wrong answer that is right: {which}")
+        if isinstance(answer, int | float) and abs(answer - value) <= within * min(abs(answer), abs(value)):
+            raise AuthorError(
+                f"question() takes a wrong answer for right: {which}\n"
+                f"it lies within={within:g} of the answer, {answer!r:.60}: give less, or leave it out"
+            )
+        for other, its in mistakes:
+            if abs(its - value) <= within * min(abs(its), abs(value)):
+                raise AuthorError(
+                    f"question() has two wrong answers that it cannot tell apart: {which}\n"
+                    f"and {its!r:.60}: {other!r:.60}: keep the likelier one, or choose other numbers"
+                )
+        mistakes.append((sentence, float(value)))
+    return mistakes
+
+
 def hand_to(recorder: PieceRecorder | None) -> PieceRecorder | None:
     """Give all further pieces to `recorder` (None: print them). Returns the one before."""
     global _recorder  # the one switch between recording and plain Python
@@ -115,7 +140,7 @@ def question(
     which no page shows; the two have to agree, fractions but for what adding up in another order changes.
     Raises `AuthorError` for a blank text, for an answer that is no value yet (a function, a generator), for
     one that its `check` disagrees with, for a `within` that is no number from 0 to 9, and for a `wrong` that
-    is no number, or right.
+    is no number, right, or not told from another one by `within`.
     """
     asked, helped, because = (_text("question", words) for words in (text, hint, why))
     if not asked.strip():
@@ -142,21 +167,7 @@ def question(
         if both and math.isclose(given, cast(float, check), rel_tol=max(within, WITHIN)):
             ways += "\nthey have to agree to nine digits, whatever `within` is; claim what is only near it"
         raise AuthorError(f"question() has an answer that its check disagrees with: correct one\n{ways}")
-    mistakes = list[tuple[str, float]]()
-    for mistake, value in (wrong or {}).items():
-        sentence = _plain("question", mistake)
-        _say("wrong", mistake)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            what = f"{value!r:.60}: {mistake!r:.60}"
-            raise AuthorError(f"question() takes a number for each wrong answer, not {what}")
-        if _agree(answer, value):
-            raise AuthorError(f"question() has a wrong answer that is right: {value!r:.60}: {mistake!r:.60}")
-        if isinstance(answer, int | float) and abs(answer - value) <= within * min(abs(answer), abs(value)):
-            raise AuthorError(
-                f"question() takes a wrong answer for right: {value!r:.60}: {mistake!r:.60}\n"
-                f"it lies within={within:g} of the answer, {answer!r:.60}: give less, or leave it out"
-            )
-        mistakes.append((sentence, float(value)))
+    mistakes = _mistakes(answer, wrong or {}, within)
     if _recorder is not None:
         piece = Piece("question", 0, 0, 0, asked, helped, unit=unit, why=because,
                       within=float(within), wrong=tuple(mistakes))  # fmt: skip

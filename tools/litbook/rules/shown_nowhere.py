@@ -10,6 +10,7 @@ import ast
 from litbook.python.nodes import dotted
 
 _PLOTS = ("plt", "pyplot", "pylab")
+_VALUES = (ast.Name, ast.Attribute, ast.Subscript, ast.Tuple, ast.List, ast.BinOp, ast.Compare, ast.JoinedStr)
 _LOOKS = ("describe", "head", "sample", "tail")  # what is asked of a frame to look at it
 
 
@@ -28,11 +29,13 @@ def find_lost_output(code: str) -> tuple[str, str] | None:
             plots = dotted(where)
             what = f"{plots}.show() shows nothing here"
             return what, f'hand the figure over: figure({plots}.gcf(), caption="…", alt="…")'
-        case ast.Expr(ast.Name() | ast.Attribute() | ast.Subscript() as value):
+        case ast.Expr(ast.BinOp(op=ast.LShift() | ast.RShift())):  # to some libraries these do something
+            return None
+        case ast.Expr(value) if isinstance(value, _VALUES):
             pass
         case ast.Expr(ast.Call(ast.Attribute(_, name)) as value) if name in _LOOKS:
             pass
         case _:
             return None
-    text = ast.unparse(value)
+    text = ast.unparse(value).strip("()") if isinstance(value, ast.Tuple) else ast.unparse(value)
     return f"{text} stands alone, and is shown nowhere", f"inspect it: {text}  # @inspect {text}"

@@ -24,8 +24,13 @@ WAY_OUT_ONE = (
     "keep a copy of what was before: x.clone(), copy.deepcopy(x); that both are one is claimed by"
     " a is b, or a.data_ptr() == b.data_ptr()"
 )
+WAY_OUT_NAN = (
+    "claim that it is nan: math.isnan(x), or that it is not; where this is the point, say so:"
+    " # @allow vacuous: WHY"
+)
 WAY_OUT_THERE = "call it, or claim that it is there: … is not None"
 NAN = "it compares with nan, which equals nothing and has no order"
+BOTH_NAN = "both sides are nan"
 _EQUAL = ("==", "is", "<=", ">=")  # what holds between a thing and itself
 _CALLS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 
@@ -69,7 +74,9 @@ def _problem(
     place = Place(source.path, number, len(text) - len(text.lstrip()) + 1, text)
     there = WAY_OUT_THERE if why.startswith("it asserts") else WAY_OUT
     one = why.startswith(("both sides are one", "both sides are the same"))
-    way_out = WAY_OUT_SAME if why == SAME else WAY_OUT_ONE if one else there
+    way_out = {SAME: WAY_OUT_SAME, NAN: WAY_OUT_NAN, BOTH_NAN: WAY_OUT_NAN}.get(
+        why, WAY_OUT_ONE if one else there
+    )
     return Finding("vacuous", f"this {kind} says nothing: {why}", place, way_out)
 
 
@@ -97,7 +104,7 @@ def why_nothing(
             if once and _is_empty(a) and _is_empty(b):
                 yield "both sides are empty"
             if called and once and _is_nan(a) and _is_nan(b):
-                yield "both sides are nan"
+                yield BOTH_NAN
         if once and between in ("<=", ">=") and _is_empty(a if between == "<=" else b):
             yield "nothing is within everything"
         if once and between == "in" and _is_empty(a) and isinstance(b, model.Scalar):
