@@ -119,11 +119,12 @@ function offers(found) {
     for (const textContent of texts) made.append(Object.assign(document.createElement(tag), { textContent }));
     return made;
   };
-  table.tHead.replaceChildren(row("th", [...found.heads, ""]));
+  table.tHead.replaceChildren(row("th", [...found.heads.slice(0, -1), ""]));
   table.tBodies[0].replaceChildren(
     ...found.changes.map((it) => {
-      const made = row("td", it.cells);
-      [...made.cells].forEach((cell, i) => { if (i && it.cells[i]) cell.dataset.head = found.heads[i]; });
+      const made = row("td", it.cells.slice(0, -1)), [first, ...rest] = made.cells;
+      if (it.cells.at(-1)) first.append(Object.assign(document.createElement("small"), { textContent: `${found.heads.at(-1)} ${it.cells.at(-1)}` }));
+      rest.forEach((cell, i) => { cell.dataset.head = found.heads[i + 1]; });
       const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Apply" });
       button.setAttribute("aria-label", `Apply: ${it.cells[0]}`);
       button.addEventListener("click", () => apply(it.fields));
