@@ -493,14 +493,18 @@ def test_links_of_results_lead_to_sections_of_the_site(site: Path) -> None:
         assert re.search(rf'id="?{anchor}[" >]', text), section
 
 
-def test_an_answer_is_there_within_50_milliseconds_of_a_key(opened: Page) -> None:
-    took = opened.evaluate(
-        """() => { const it = document.getElementById('lb-tokens'), times = [];
-        for (let i = 1; i < 60; i += 1) { it.value = `${i}T`; const start = performance.now();
-          it.dispatchEvent(new Event('input', {bubbles: true})); times.push(performance.now() - start); }
-        return times.sort((a, b) => a - b)[30]; }"""
+def test_an_answer_is_there_as_soon_as_a_key_is_pressed(opened: Page) -> None:
+    """50 milliseconds on an idle machine: beside each, a fixed piece of work says how busy this one is."""
+    answer, work = opened.evaluate(
+        """() => { const it = document.getElementById('lb-tokens'), numbers = [...Array(200000).keys()], times = [[], []];
+        const took = (act) => { const start = performance.now(); act(); return performance.now() - start; };
+        for (let i = 1; i < 60; i += 1) { it.value = `${i}T`;
+          times[0].push(took(() => it.dispatchEvent(new Event('input', {bubbles: true}))));
+          times[1].push(took(() => JSON.parse(JSON.stringify(numbers)))); }
+        return times.map((all) => all.sort((a, b) => a - b)[30]); }"""
     )
-    assert took < 50
+    print(f"an answer {answer:.1f} ms, the work {work:.1f} ms")
+    assert answer < 5 * work
 
 
 def test_the_address_keeps_what_was_typed_and_back_goes_back(opened: Page) -> None:
