@@ -39,14 +39,16 @@ def a_fixed_batch_waits_for_its_longest() -> None:
         The *utilization* of the slots is $4/6$. A fixed batch leaves slots empty, because it admits
         new sequences only when all of its own are finished, and that is when its longest one ends.
 
-        So the utilization is the mean length divided by the longest: here $2/3$. The more slots a
-        batch has, the more likely one of them gets a very long answer, for which all others wait.
+        So the utilization is the mean length divided by the longest: here $2 / 3$, the same as
+        $4/6$. The more slots a batch has, the more likely one of them gets a very long answer, for
+        which all others wait.
 
         Draw random lengths for `2000` batches. Most answers are short, and a few are several times
         as long as the mean. (The lengths are exponentially distributed.)
     """)
 
     def utilization(slots: int) -> float:  # @stepover
+        # A row per batch, a random length per slot.
         lengths = torch.empty(2000, slots).exponential_()
         longest = lengths.max(dim=1).values  # of each batch
         return (lengths.mean() / longest.mean()).item()
@@ -55,9 +57,9 @@ def a_fixed_batch_waits_for_its_longest() -> None:
     many_slots = utilization(32)  # @inspect many_slots as %
     # Drawn with ten seeds, they were off by at most 1 %.
     assert 0.64 < two_slots < 0.70, \
-        "With 2 slots, two thirds of the room is used."
+        "With 2 slots, the utilization is about two thirds."
     assert 0.24 < many_slots < 0.26, \
-        "With 32 slots, only a quarter of the room is used."
+        "With 32 slots, the utilization is only a quarter."
     harmonic = [sum(1 / k for k in range(1, slots + 1)) for slots in (2, 32)]  # @hide
     assert all(math.isclose(u * h, 1, rel_tol=0.05) for u, h in zip((two_slots, many_slots), harmonic)), \
         "The longest of n such lengths is 1 + 1/2 + ... + 1/n times the mean, on average."  # @hide
@@ -272,7 +274,7 @@ def requests_in_flight_are_rate_times_time() -> None:
     squares = torch.tensor([[1, 1, 0, 0], [0, 1, 1, 1], [0, 0, 0, 1]]).double()  # @hide
     assert squares.sum(dim=0).mean() == 3 / 4 * squares.sum(dim=1).mean() == 1.5, \
         "By hand, 1.5 in flight are 3/4 per second times 2 seconds."  # @hide
-    reading = 2 * WEIGHTS / BANDWIDTH  # @inspect reading as s
+    reading = 2 * WEIGHTS / BANDWIDTH  # 2 bytes each  # @inspect reading as s
     one_cache = 2048 * KV_BYTES / BANDWIDTH  # @inspect one_cache as s
     batch = 0.0
     for _ in range(40):
@@ -333,8 +335,8 @@ def waiting_grows_with_the_load() -> None:
 
         The closer the load is to $100$ percent, the longer a queue lasts, because nearly all of the
         GPU's time goes to the prompts that arrive meanwhile. For random arrivals and exponentially
-        distributed prefill times, the mean time to first token (TTFT), with waiting, is
-        [@kleinrock1975]
+        distributed prefill times (most are short, a few are several times as long as the mean), the
+        mean time to first token (TTFT), with waiting, is [@kleinrock1975]
 
         [@eq:load]: $$
         \text{TTFT} = \frac{\text{mean prefill time}}{1 - \text{load}}.

@@ -45,10 +45,12 @@ def a_generated_token_costs_more() -> None:
         Now Llama-3-8B on an H100. Assume that the GPU costs `2` dollars, or `200` cents, per hour,
         and that prefill reaches half of its peak FLOP/s. Within a target of $20$ ms, `193`
         sequences of `2048` tokens share a step, or `48` sequences of `8192` tokens. How many
-        seconds does each kind of token take, per million?
+        seconds do $10^6$ tokens of each kind take? `step_seconds` is the time of a decode step,
+        from the number of sequences and of the tokens in each cache:
     """)
-    prefill = prefill_flops(2048) / (0.5 * PEAK)  # 2048 tokens
+    prefill = prefill_flops(2048) / (0.5 * PEAK)  # s, for 2048 tokens
     input_seconds = 1e6 / 2048 * prefill  # @inspect input_seconds as s
+    # Number of steps, times the seconds of a step:
     short_seconds = 1e6 / 193 * step_seconds(193, 2048)  # @inspect short_seconds as s
     long_seconds = 1e6 / 48 * step_seconds(48, 8192)  # @inspect long_seconds as s
     cents_per_second = 200 / 3600  # @inspect cents_per_second as cents

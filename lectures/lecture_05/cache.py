@@ -166,19 +166,19 @@ def a_shared_prefix_is_computed_once() -> None:
         A chat service puts the same long instructions before each user's question. Does the model
         have to process them again for every user?
 
-        No: the keys and values of a token depend only on this token and on the tokens before it. No
-        question comes before the instructions, so the keys and values of the instructions are the
-        same for every question. They are computed once, and every question reads them from the KV
-        cache. This is *prefix caching* [@zheng2024].
+        No, because the keys and values of a token depend only on this token and on the tokens
+        before it. No question comes before the instructions, so the keys and values of the
+        instructions are the same for every question. They are computed once, and every question
+        reads them from the KV cache. This is *prefix caching* [@zheng2024].
 
         The service also stores them only once, because the [page tables](#pages_waste_half_a_page)
         of all users can point to the same pages. By hand, with pages of $4$ tokens: instructions of
         $8$ tokens need $2$ pages, and a question of $4$ tokens needs $1$. Two users need
         $2 + 1 + 1 = 4$ pages instead of $3 + 3 = 6$.
 
-        Try it with a small model. `first` is an empty cache in pages, and `free` lists the $16$
-        free pages. `share(first)` makes a cache whose page table begins with the pages of `first`,
-        and copies no keys or values:
+        Try it with a small model and such pages. `first` is an empty cache in pages, and `free`
+        lists the $16$ free pages. `share(first)` makes a cache whose page table begins with the
+        pages of `first`, and copies no keys or values:
     """)
     model = Transformer(SMALL).double().requires_grad_(False)  # @hide
     instructions = torch.randint(100, (1, 8))  # @hide
@@ -191,7 +191,8 @@ def a_shared_prefix_is_computed_once() -> None:
         logits = model(tokens, share(first))  # the question alone
         # To compare: instructions and question, without a cache.
         whole = model(torch.cat([instructions, tokens], dim=1))
-        assert torch.allclose(logits, whole[:, -4:]), \
+        end = whole[:, -4:]  # the tokens of the question
+        assert torch.allclose(logits, end), \
             "For each question, the logits are the same with the shared cache, up to rounding."
     used = 16 - len(free)  # @inspect used as pages
     assert used == 2 + 1 + 1, \
@@ -267,7 +268,7 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
         arithmetic of these batches takes less time than reading the weights, so it adds nothing.)
     """)
     target = 0.020  # s
-    weights = 2 * WEIGHTS / BANDWIDTH  # @inspect weights as s
+    weights = 2 * WEIGHTS / BANDWIDTH  # 2 bytes each  # @inspect weights as s
     cache = 8192 * KV_BYTES / BANDWIDTH  # @inspect cache as s
     neither = int((target - weights) / cache)  # @inspect neither as sequences
     only_weights = int((target - weights / 2) / cache)  # @inspect only_weights as sequences

@@ -48,9 +48,9 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
         What does it cost? Suppose that a guess takes a tenth of the time of a large model's pass.
         The verification processes $3$ tokens: the last token so far and the two guesses.
 
-        - One user: the pass only waits until the weights are read, and takes as long for $3$ tokens
-          as for one. That is $0.1 + 0.1 + 1 = 1.2$ passes for $1.75$ tokens: $1.75 / 1.2 = 1.46$
-          times as fast.
+        - One user: decode is memory-bound. The pass waits until the weights are read, so $3$ tokens
+          take as long as one. That is $0.1 + 0.1 + 1 = 1.2$ passes for $1.75$ tokens:
+          $1.75 / 1.2 = 1.46$ times as fast.
         - A batch so large that decode is compute-bound: $3$ tokens take as long as $3$ passes. That
           is $0.1 + 0.1 + 3 = 3.2$ passes for $1.75$ tokens: $1.75 / 3.2 = 0.55$ times as fast.
 
@@ -61,12 +61,12 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
         Now Llama-3-8B is the large model, and the smallest Llama-3.2 guesses. Sequences are short,
         so that their caches do not count. `batch` is the number of users:
     """)
-    draft_weights = 1_235_746_816
+    draft_weights = 1_235_746_816  # of Llama-3.2-1B
 
     def pass_seconds(weights: int, batch: int, tokens: int) -> float:  # @stepover
         # A pass over a batch, with `tokens` tokens of each sequence.
-        reading = 2 * weights / BANDWIDTH
-        arithmetic = 2 * weights * batch * tokens / PEAK
+        reading = 2 * weights / BANDWIDTH  # 2 bytes each
+        arithmetic = 2 * weights * batch * tokens / PEAK  # 2 FLOPs each
         return max(reading, arithmetic)
 
     def speedup(batch: int, guesses: int, right: float) -> float:  # @stepover
@@ -173,7 +173,8 @@ def the_output_stays_the_models_own() -> None:
         draft model guesses too often, and that is as much as it guesses too rarely: both models'
         probabilities add up to $1$.
 
-        Now in code, with more tokens. `random.choices` draws a token with the given weights:
+        Now in code, with more tokens. `random.choices` draws a list of one token with the given
+        weights:
     """)
     large = [0.6, 0.3, 0.1]  # probabilities of tokens 0, 1 and 2
     draft = [0.4, 0.4, 0.2]
@@ -188,7 +189,8 @@ def the_output_stays_the_models_own() -> None:
     output = [next_token() for _ in range(20_000)]  # @unnoticed: 20_000: more tokens come nearer
     shares = [output.count(token) / 20_000 for token in range(3)]  # @inspect shares
     # Drawn with ten seeds, none was off by more than 4 %.
-    assert torch.allclose(torch.tensor(shares), torch.tensor(large), rtol=0.15), \
+    drawn, expected = torch.tensor([shares, large])  # @hide
+    assert torch.allclose(drawn, expected, rtol=0.15), \
         "Each of the three tokens is output with the large model's probability, to within 15 %."
     assert all(sum(Fraction(str(x)) for x in row) == 1 for row in (large, draft)), \
         "In each row, the probabilities add up to 1."  # @hide

@@ -42,17 +42,18 @@ def chunks_of_a_prompt_share_steps() -> None:
         The prompt can be cut, because the keys and values of earlier chunks stay in the KV cache,
         where later chunks read them. This is *chunked prefill* [@sarathi].
 
-        A small chunk costs the users almost nothing, because it goes through the model in the same
-        pass as their tokens. A [decode step](#a_step_is_a_sum) reads all weights anyway, and while
-        it does, there is time for the arithmetic of more tokens.
+        In the example a chunk adds $10$ ms to a step. A small chunk adds almost nothing, because it
+        goes through the model in the same pass as the users' tokens. A
+        [decode step](#a_step_is_a_sum) reads all weights anyway, and while it does, there is time
+        for the arithmetic of more tokens.
 
         Now Llama-3-8B on an H100 decodes for `64` users with `2048` tokens each, and a prompt of
         `4096` tokens arrives. (The attention of the prompt is left out here; a full count differs
         by less than $6$ percent.)
     """)
-    reading = 2 * WEIGHTS / BANDWIDTH  # @inspect reading as s
-    per_token = 2 * WEIGHTS / PEAK  # arithmetic  # @inspect per_token as s
-    caches = 64 * 2048 * KV_BYTES / BANDWIDTH  # @inspect caches as s
+    reading = 2 * WEIGHTS / BANDWIDTH  # 2 bytes each  # @inspect reading as s
+    per_token = 2 * WEIGHTS / PEAK  # 2 FLOPs each  # @inspect per_token as s
+    caches = 64 * 2048 * KV_BYTES / BANDWIDTH  # of the users  # @inspect caches as s
 
     def step(chunk: int) -> float:  # @stepover
         tokens = 64 + chunk  # one of each user, and the chunk

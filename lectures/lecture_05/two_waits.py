@@ -62,7 +62,8 @@ def the_first_token_waits_for_arithmetic() -> None:
 
         Prefill is *compute-bound*: its arithmetic takes longer than reading the weights. Decode is
         *memory-bound*: reading takes longer. They differ because a pass reads each weight once,
-        however many tokens it processes, while the arithmetic grows with the number of tokens.
+        however many tokens it processes, while the arithmetic grows with the number of tokens. (In
+        the example, a prompt of fewer than $10$ tokens would be memory-bound, too.)
     """)
     note(rf"""
         Now Llama-3-8B on an H100, with a prompt of `2048` tokens. The model has `WEIGHTS` =
@@ -71,13 +72,13 @@ def the_first_token_waits_for_arithmetic() -> None:
         `BANDWIDTH` = `3.35e12` bytes per second, and does `PEAK` = `989.5e12` FLOPs per second
         [@{GPU.source}].
     """)
-    reading = 2 * WEIGHTS / BANDWIDTH  # the same in each pass  # @inspect reading as s
-    prompt = prefill_flops(2048) / PEAK  # its arithmetic  # @inspect prompt as s
-    one_token = 2 * WEIGHTS / PEAK  # its arithmetic  # @inspect one_token as s
-    assert prompt > reading > one_token, \
+    reading = 2 * WEIGHTS / BANDWIDTH  # 2 bytes each  # @inspect reading as s
+    prompt_arithmetic = prefill_flops(2048) / PEAK  # @inspect prompt_arithmetic as s
+    token_arithmetic = 2 * WEIGHTS / PEAK  # 2 FLOPs each  # @inspect token_arithmetic as s
+    assert prompt_arithmetic > reading > token_arithmetic, \
         "Prefill is compute-bound, and decode is memory-bound."
-    first = max(reading, prompt)  # TTFT  # @inspect first as s
-    following = max(reading, one_token)  # TPOT  # @inspect following as s
+    first = max(reading, prompt_arithmetic)  # TTFT  # @inspect first as s
+    following = max(reading, token_arithmetic)  # TPOT  # @inspect following as s
     assert 6.6 < first / following < 6.8, \
         "The first token takes 6.7 times as long as the next one."
     assert (PEAK, BANDWIDTH, MEMORY) == (GPU.bfloat16, GPU.bandwidth, 0.9 * GPU.memory), \
@@ -116,7 +117,7 @@ def the_first_token_waits_for_arithmetic() -> None:
         "The measured 104.9 tokens per second are within a factor of 1.5 of the bound."  # @hide
     note(rf"""
         While one user's answer is generated, the GPU's arithmetic units work for only
-        {1e3 * one_token:.3f} of every {1e3 * following:.2f} ms.
+        {1e3 * token_arithmetic:.3f} of every {1e3 * following:.2f} ms.
 
         Both times are lower bounds, and a real pass takes longer. In a published measurement on an
         A100, Llama-2-7B generated `104.9` tokens per second [@gpt-fast]. That GPU can read the
@@ -128,7 +129,7 @@ def the_first_token_waits_for_arithmetic() -> None:
         bandwidth. The prompt has `2048` tokens. Divide the old time to first token by the new one,
         and the old time per output token by the new one. What are the two ratios?
     """, answer=[2 * PEAK / PEAK, BANDWIDTH / BANDWIDTH],
-        check=[first / max(reading, prompt / 2), following / max(reading, one_token / 2)],
+        check=[first / max(reading, prompt_arithmetic / 2), following / max(reading, token_arithmetic / 2)],
         unit="times", hint="What limits each of the two passes?",
         why=r"""
             Prefill is compute-bound, so it takes half the time. Decode is memory-bound: it waits
@@ -151,7 +152,7 @@ def a_step_is_a_sum() -> None:
 
         Each of the $10$ users waits less than twice as long for a token. The weights are read once
         for all sequences, because all of them are multiplied by the same weights. But each sequence
-        has its own keys and values, which are of no use to the other sequences.
+        has its own keys and values, which no other sequence uses.
 
         In a large batch the arithmetic can take longer than reading the weights. Both happen at the
         same time, so the longer of the two counts:
@@ -164,14 +165,14 @@ def a_step_is_a_sum() -> None:
         The caches are added, because attention reads them in a separate operation, between the
         matmuls.
 
-        Now Llama-3-8B on an H100, with `2048` tokens in each cache. The cache uses `KV_BYTES` =
-        {KV_BYTES:,} bytes per token:
+        Now Llama-3-8B on an H100, with `2048` tokens in each cache. A cache uses `KV_BYTES` =
+        {KV_BYTES:,} bytes per token, and the model has `WEIGHTS` weights:
     """)
-    reading = 2 * WEIGHTS / BANDWIDTH  # @inspect reading as s
+    reading = 2 * WEIGHTS / BANDWIDTH  # 2 bytes each  # @inspect reading as s
     one_cache = 2048 * KV_BYTES / BANDWIDTH  # @inspect one_cache as s
 
     def step(batch: int) -> float:  # @stepover
-        arithmetic = batch * 2 * WEIGHTS / PEAK
+        arithmetic = 2 * WEIGHTS * batch / PEAK  # 2 FLOPs each
         return max(reading, arithmetic) + batch * one_cache
 
     longer = step(64) / step(1)  # @inspect round(longer, 1) as times
@@ -249,7 +250,7 @@ def a_latency_limit_picks_the_batch() -> None:
         number of caches that fit in memory together with the model:
     """)
     target = 0.020  # s
-    weights = 2 * WEIGHTS / BANDWIDTH  # @inspect weights as s
+    weights = 2 * WEIGHTS / BANDWIDTH  # 2 bytes each  # @inspect weights as s
     contexts = [2048, 4096, 8192]  # tokens in each cache
     caches = [context * KV_BYTES / BANDWIDTH
               for context in contexts]  # @inspect caches as s
@@ -343,7 +344,8 @@ def low_precision_weights_help_small_batches() -> None:
 
         Llama-3-8B on an H100, with weights of $2$, $1$ and half a byte:
     """)
-    arithmetic = 2 * WEIGHTS / PEAK  # of one sequence  # @inspect arithmetic as s
+    # Each weight costs 2 FLOPs per sequence.
+    arithmetic = 2 * WEIGHTS / PEAK  # @inspect arithmetic as s
     reading = [size * WEIGHTS / BANDWIDTH
                for size in (2, 1, 0.5)]  # @inspect reading as s
     critical = [round(seconds / arithmetic)
