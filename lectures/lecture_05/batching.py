@@ -342,9 +342,9 @@ def waiting_grows_with_the_load() -> None:
         \text{TTFT} = \frac{\text{mean prefill time}}{1 - \text{load}}.
         $$
 
-        At load $0.9$, that is $1 / 0.1 = 10$ prefill times. To check the formula, simulate
-        `200_000` prompts, with a mean prefill time of `1`. A prefill begins when its prompt has
-        arrived and the GPU is free:
+        At load $0.9$, that is $1 / 0.1 = 10$ prefill times, as long as a queue takes to shrink by
+        one prompt. To check the formula, simulate `200_000` prompts, with a mean prefill time of
+        `1`. A prefill begins when its prompt has arrived and the GPU is free:
     """)
 
     def mean_ttft(load: float) -> float:  # @stepover

@@ -45,8 +45,8 @@ def a_generated_token_costs_more() -> None:
         Now Llama-3-8B on an H100. Assume that the GPU costs `2` dollars, or `200` cents, per hour,
         and that prefill reaches half of its peak FLOP/s. Within a target of $20$ ms, `193`
         sequences of `2048` tokens share a step, or `48` sequences of `8192` tokens. How many
-        seconds do $10^6$ tokens of each kind take? `step_seconds` is the time of a decode step,
-        from the number of sequences and of the tokens in each cache:
+        seconds do $10^6$ tokens of each kind take? `step_seconds(193, 2048)` is the time of a
+        decode step for `193` sequences of `2048` tokens:
     """)
     prefill = prefill_flops(2048) / (0.5 * PEAK)  # s, for 2048 tokens
     input_seconds = 1e6 / 2048 * prefill  # @inspect input_seconds as s
@@ -72,10 +72,10 @@ def a_generated_token_costs_more() -> None:
     assert math.isclose(seconds, short_seconds, rel_tol=0.001), \
         "Adding up the steps until a million tokens are generated gives the same time."  # @hide
     note(rf"""
-        Both steps take nearly $20$ ms. The step for `48` long sequences generates {193 / 48:.0f}
-        times fewer tokens than the one for `193` short ones, so each of these tokens costs
-        {prices[2] / prices[1]:.0f} times as much. If a single user had the GPU alone, $10^6$ tokens
-        would cost {alone:.0f} cents.
+        Both steps take nearly $20$ ms. With `48` long sequences in a step instead of `193` short
+        ones, the same number of tokens needs {193 / 48:.0f} times as many steps, so each token
+        costs {prices[2] / prices[1]:.0f} times as much. If a single user had the GPU alone, $10^6$
+        tokens would cost {alone:.0f} cents.
     """)
 
     def price(batch: int, context: int) -> dict[str, float]:  # @hide

@@ -58,8 +58,8 @@ def pages_waste_half_a_page() -> None:
         way, and vLLM uses it for the KV cache [@kwon2023]. Its `block_size` is the number of tokens
         in a page [@vllm-args].
 
-        Now draw the lengths of `20_000` sequences at random: `600` tokens on average, and no more
-        than `8192`.
+        Now draw the lengths of `20_000` sequences at random. Most are short and a few are long:
+        `600` tokens on average, and no more than `8192`.
     """)
     lengths = (600 * torch.empty(20_000).exponential_()).ceil().clamp(max=8192)
     page = 16  # tokens
@@ -334,7 +334,7 @@ def a_state_can_replace_the_cache() -> None:
         state += torch.outer(keys[token], values[token])
         output = queries[token] @ state
         so_far = slice(token + 1)  # this token and all before it
-        products = keys[so_far] @ queries[token]
+        products = keys[so_far] @ queries[token]  # each q · k
         term_by_term = products @ values[so_far]
         assert torch.allclose(output, term_by_term), \
             "For each token, the state gives the sum over all tokens so far."

@@ -204,10 +204,10 @@ def the_output_stays_the_models_own() -> None:
     assert exact == p, \
         "Computed with exact fractions, the output has the large model's probabilities."  # @hide
     note(r"""
-        If several tokens are guessed, the large model applies these rules to one guess after the
-        other. After the first rejection it drops the remaining guesses, because they were made to
-        follow the rejected one. In vLLM, `speculative_config` names the draft model and the number
-        of guesses.
+        If several tokens are guessed, the large model applies these rules to the guesses in turn.
+        After the first rejection it drops the remaining guesses, because they were made to follow
+        the rejected one. In vLLM, `speculative_config` names the draft model and the number of
+        guesses.
     """)
     misbelief("Speculative decoding trades quality for speed.", rf"""
         The draft model's probabilities here differ by up to {apart:.1f} from the large model's, but

@@ -63,7 +63,7 @@ def the_first_token_waits_for_arithmetic() -> None:
         Prefill is *compute-bound*: its arithmetic takes longer than reading the weights. Decode is
         *memory-bound*: reading takes longer. They differ because a pass reads each weight once,
         however many tokens it processes, while the arithmetic grows with the number of tokens. (In
-        the example, a prompt of fewer than $10$ tokens would be memory-bound, too.)
+        the example, a prompt of fewer than $10$ tokens would be memory-bound as well.)
     """)
     note(rf"""
         Now Llama-3-8B on an H100, with a prompt of `2048` tokens. The model has `WEIGHTS` =
@@ -245,9 +245,9 @@ def a_latency_limit_picks_the_batch() -> None:
         its own cache. So the target sets the batch size, which is the time left for caches divided
         by the time for one cache, rounded down.
 
-        Now Llama-3-8B on an H100, which reads the weights in the time `weights`. (The arithmetic of
-        these batches takes less time than that, so it adds nothing.) `sequences_that_fit` is the
-        number of caches that fit in memory together with the model:
+        Now Llama-3-8B on an H100. (The arithmetic of these batches takes less time than reading the
+        weights, so it adds nothing.) `sequences_that_fit` is the number of caches that fit in
+        memory together with the model:
     """)
     target = 0.020  # s
     weights = 2 * WEIGHTS / BANDWIDTH  # 2 bytes each  # @inspect weights as s
@@ -333,7 +333,7 @@ def low_precision_weights_help_small_batches() -> None:
         By hand: weights of $2$ bytes are read in $10$ ms, and weights of $1$ byte in $5$ ms. The
         arithmetic takes $0.05$ ms per sequence.
 
-        - With $1$ sequence, a step takes $10$ or $5$ ms. Small weights halve it.
+        - With $1$ sequence, a step takes $10$ or $5$ ms. Smaller weights halve it.
         - With $100$ sequences the arithmetic takes $5$ ms. A step still takes $10$ or $5$ ms.
         - With $200$ sequences the arithmetic takes $10$ ms. A step takes $10$ ms in both cases.
 
