@@ -26,7 +26,7 @@ def the_bill() -> None:
 
 def a_generated_token_costs_more() -> None:
     """A generated token costs more than a token of the prompt, especially in long sequences."""
-    note(rf"""
+    note(r"""
         Providers charge several times as much for an *output token*, which the model generates, as
         for an *input token*, which is part of the prompt. Both run through the same weights. Why do
         the prices differ?
@@ -36,60 +36,53 @@ def a_generated_token_costs_more() -> None:
         - At $1000$ tokens per second, $10^6$ tokens take $1000$ s and cost $1$ dollar.
         - At $2000$ tokens per second, they cost half a dollar.
 
-        So the price depends on the throughput. Prefill is compute-bound: all tokens of a prompt
-        share one pass, which keeps the arithmetic units busy. Decode is memory-bound: it waits
-        until weights and caches are read. An output token costs more, because few tokens share a
-        step, one per sequence: the latency target and the size of the caches limit the batch.
+        So the price depends on how many tokens a GPU processes per second. An output token costs
+        more, because few tokens share the reading of the weights. In prefill, all tokens of a
+        prompt share a pass. In decode, each sequence has only one token in a step, and the
+        [latency target](#a_latency_limit_picks_the_batch) limits the number of sequences. The
+        longer they are, the fewer share a step.
 
-        Assume that an H100 costs `2` dollars per hour, and that prefill reaches half of its peak
-        FLOP/s. `HOUR` is {HOUR:,.0f} seconds, `step_seconds` is a lower bound of the time of a
-        decode step, and `batches` holds the largest batches within the
-        [latency target](#a_latency_limit_picks_the_batch) of $20$ ms. Prices are in cents for
-        $10^6$ tokens:
+        Now Llama-3-8B on an H100. Assume that the GPU costs `2` dollars, or `200` cents, per hour,
+        and that prefill reaches half of its peak FLOP/s. Within a target of $20$ ms, `193`
+        sequences of `2048` tokens share a step, or `48` sequences of `8192` tokens. How many
+        seconds do $10^6$ tokens of each kind take? `step_seconds(193, 2048)` is the time of a
+        decode step for `193` sequences of `2048` tokens:
     """)
-    cents_per_second = 100 * 2 / HOUR
-    prefill = prefill_flops(2048) / (0.5 * PEAK)  # seconds for 2048 tokens
-    input_price = 1e6 * prefill / 2048 * cents_per_second  # @inspect round(input_price, 2) as cents
-    batches = {512: 568, 2048: 193, 8192: 48}  # by tokens per sequence
-    output_prices = {
-        c: 1e6 * step_seconds(batch, c) / batch * cents_per_second
-        for c, batch in batches.items()
-    }
-    prices = {c: round(price, 2) for c, price in output_prices.items()}  # @inspect prices as cents
-    assert round(input_price, 2) == 1.63, \
-        "A million input tokens cost 1.63 cents."
-    assert prices == {512: 1.96, 2048: 5.74, 8192: 22.99}, \
-        "A million generated tokens cost 1.96 cents after 512 tokens, 5.74 after 2048, and 22.99 after 8192."
-    alone = 1e6 * step_seconds(1, 2048) * cents_per_second  # @inspect round(alone) as cents
-    assert 253 < alone < 254, \
-        "If one user has the GPU alone, a million tokens cost 253 cents."
-    within = [max(b for b in range(1, 999) if step_seconds(b, c) <= 0.020) for c in output_prices]  # @hide
-    assert within == [568, 193, 48], \
+    prefill = prefill_flops(2048) / (0.5 * PEAK)  # s, for 2048 tokens
+    input_seconds = 1e6 / 2048 * prefill  # @inspect input_seconds as s
+    # Number of steps, times the seconds of a step:
+    short_seconds = 1e6 / 193 * step_seconds(193, 2048)  # @inspect short_seconds as s
+    long_seconds = 1e6 / 48 * step_seconds(48, 8192)  # @inspect long_seconds as s
+    cents_per_second = 200 / 3600  # @inspect cents_per_second as cents
+    prices = [round(seconds * cents_per_second, 2) for seconds in
+              (input_seconds, short_seconds, long_seconds)]  # @inspect prices as cents
+    assert prices == [1.63, 5.74, 22.99], \
+        "A million input tokens cost 1.63 cents, and a million generated tokens cost 5.74 cents after 2048 tokens and 22.99 cents after 8192."
+    assert HOUR == 3600, "An hour has 3600 seconds."  # @hide
+    within = [max(b for b in range(1, 999) if step_seconds(b, c) <= 0.020) for c in (2048, 8192)]  # @hide
+    assert within == [193, 48], \
         "These are the largest batches within 20 ms."  # @hide
-    assert [round(1e3 * step_seconds(b, c), 1) for c, b in batches.items()] == [20, 19.9, 19.9], \
-        "All three steps take about 20 ms."  # @hide
+    alone = 1e6 * step_seconds(1, 2048) * cents_per_second  # @hide
+    assert 253 < alone < 254, \
+        "If one user has the GPU alone, a million tokens cost 253 cents."  # @hide
     seconds, made = 0.0, 0  # @hide
     while made < 1_000_000:  # @hide
         seconds += step_seconds(193, 2048)
         made += 193
-    assert math.isclose(seconds * cents_per_second, output_prices[2048], rel_tol=0.001), \
-        "Adding up the steps until a million tokens are generated gives the same price."  # @hide
+    assert math.isclose(seconds, short_seconds, rel_tol=0.001), \
+        "Adding up the steps until a million tokens are generated gives the same time."  # @hide
     note(rf"""
-        At half of the peak, a million input tokens take {1e6 * prefill / 2048:.1f} s. A second
-        costs {cents_per_second:.4f} cents, and the product is {input_price:.2f} cents. For a
-        million output tokens, `193` sequences need $10^6 / 193 =$ {1e6 / 193:,.0f} steps of
-        {1e3 * step_seconds(193, 2048):.3f} ms. That is {1e6 / 193 * step_seconds(193, 2048):.1f} s,
-        which cost {output_prices[2048]:.2f} cents.
-
-        All three batches have steps of nearly $20$ ms, so `48` sequences need
-        $193 / 48 = {193 / 48:.0f}$ times the time of `193`, and cost
-        {output_prices[8192] / output_prices[2048]:.0f} times as much.
+        Both steps take nearly $20$ ms. With `48` long sequences in a step instead of `193` short
+        ones, the same number of tokens needs {193 / 48:.0f} times as many steps, so each token
+        costs {prices[2] / prices[1]:.0f} times as much. If a single user had the GPU alone, $10^6$
+        tokens would cost {alone:.0f} cents.
     """)
 
     def price(batch: int, context: int) -> dict[str, float]:  # @hide
         if batch > sequences_that_fit(context):
             raise ValueError("weights and caches do not fit in memory together")
-        return {"output": 1e6 * step_seconds(batch, context) / batch * cents_per_second, "input": input_price}
+        return {"output": 1e6 * step_seconds(batch, context) / batch * cents_per_second,
+                "input": input_seconds * cents_per_second}
 
     grid = explore(price, over={"batch": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512], "context": [512, 2048, 8192]},
         at={"batch": 64, "context": 2048}, kind="curve", unit="cents",
@@ -107,9 +100,8 @@ def a_generated_token_costs_more() -> None:
         "From these batches on, twice the batch saves less than a quarter."  # @hide
     misbelief("A token costs the same, whether it is part of the prompt or generated.", rf"""
         Both need about the same arithmetic. But here an output token after `2048` others costs
-        {output_prices[2048] / input_price:.1f} times as much as an input token, and after `8192` it
-        costs {output_prices[8192] / input_price:.0f} times as much, even though prefill is counted
-        at half of the peak and decode by its lower bound.
+        {prices[1] / prices[0]:.1f} times as much as an input token, and after `8192` it costs
+        {prices[2] / prices[0]:.0f} times as much.
     """)
     question(r"""
         A provider lowers its latency target from `20` ms to `10` ms per token. Reading the weights
@@ -133,28 +125,32 @@ def a_batch_reads_most_experts() -> None:
         second token picks a different one with probability $3/4$, so both together read
         $1 + 3/4 = 1.75$ of them on average.
 
-        A large batch reads most experts, because its tokens pick different ones, and an expert is
-        read if at least one token picks it. Let a token pick $k$ of $E$ experts, all with equal
-        probability. One token misses a given expert with probability $1 - k/E$. If the tokens pick
-        independently, all $B$ tokens of a batch miss it with probability $(1 - k/E)^B$. So the
-        share of the experts that the batch reads is
+        A large batch reads most experts, because an expert is read if at least one token picks it.
+        It is not read only if all tokens miss it. In the example, both tokens miss a given expert
+        with probability $3/4 \cdot 3/4 = 9/16$. So it is read with probability $7/16$, and
+        $4 \cdot 7/16 = 1.75$.
+
+        In general, let each token pick $k$ of $E$ experts at random. One token misses a given
+        expert with probability $1 - k/E$, and a batch of $B$ tokens reads, on average, this share
+        of the experts:
 
         [@eq:experts_read]: $$
         1 - \left(1 - \frac{k}{E}\right)^B.
         $$
 
-        By hand that is $1 - (3/4)^2 = 7/16$ of $4$ experts: $1.75$.
-
-        DeepSeek-V3 has `256` experts per layer, of which a token picks `8` [@deepseek-v3]. In
-        `drawn`, tokens pick at random: `topk` picks the experts with the highest random scores. The
-        share that a batch reads is the mean over `40` such batches:
+        DeepSeek-V3 has `256` experts per layer, and each token picks `8` of them [@deepseek-v3]. To
+        check the formula, draw random picks for `40` batches, and count the different experts in
+        each:
     """)
-    batches = [1, 8, 64, 256]
+    batches = [1, 8, 64, 256]  # tokens
 
     def drawn(batch: int) -> float:  # @stepover
-        picks = (torch.rand(batch, 256).topk(8).indices for _ in range(40))
-        read: list[int] = [pick.unique().numel() for pick in picks]
-        return sum(read) / (40 * 256)
+        read = 0
+        for _ in range(40):
+            # Random scores: each token picks the 8 highest.
+            picks = torch.rand(batch, 256).topk(8).indices
+            read += picks.unique().numel()
+        return read / (40 * 256)
 
     formula = [1 - (1 - 8 / 256) ** b for b in batches]  # @inspect formula as %
     simulated = [drawn(b) for b in batches]  # @inspect simulated as %

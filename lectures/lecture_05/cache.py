@@ -1,4 +1,4 @@
-"""The cache as memory: pages, shared prefixes, fewer bytes per element, and a state instead."""
+"""The cache as memory: pages, shared prefixes, fewer bytes, and a state instead."""
 import math
 
 import torch
@@ -13,7 +13,6 @@ from .figures import plot_pages
 from .llama import (
     BANDWIDTH,
     KV_BYTES,
-    PEAK,
     WEIGHTS,
     prefill_flops,
     prefill_seconds,
@@ -32,7 +31,6 @@ def the_cache_as_memory() -> None:
     pages_waste_half_a_page()
     a_shared_prefix_is_computed_once()
     a_smaller_cache_lets_more_sequences_in()
-    eight_bits_barely_change_attention()
     a_state_can_replace_the_cache()
 
 
@@ -43,38 +41,39 @@ def pages_waste_half_a_page() -> None:
         set aside for its KV cache?
 
         The simple way is to reserve memory for the maximum length. By hand: sequences may have up
-        to $16$ tokens, and one stops after $9$. The memory for $16 - 9 = 7$ tokens was never used.
+        to $16$ tokens, and one stops after $9$. The memory for $16 - 9 = 7$ tokens is wasted.
 
         The other way is to allocate memory in *pages* of a fixed number of tokens, say $4$. The
-        sequence gets its first page with its first token, the next one with the fifth token, and
-        the third one with the ninth. Three pages have room for $12$ tokens, so the room for $3$
-        tokens is unused. The pages may be anywhere in memory: their numbers, in order, are the
-        sequence's *page table*, with which attention finds the keys and values.
+        sequence gets its first page with its first token, the second one with the fifth token, and
+        the third one with the ninth. Its three pages can hold $12$ tokens, so only the memory for
+        $3$ tokens is unused.
 
-        Only the last page can have unused room, because a new page is allocated only when the
-        previous one is full. The last page of a sequence may hold $1$, $2$, $3$ or $4$ tokens. Then
-        room for $3$, $2$, $1$ or $0$ tokens is unused, $1.5$ on average: nearly half a page,
-        however long the sequence is. Operating systems allocate memory in this way, and vLLM uses
-        it for the KV cache [@kwon2023]. Its `block_size` is the number of tokens in a page
-        [@vllm-args].
+        Only the last page can have unused memory, because a new page is allocated only when the
+        previous one is full. If the last page is equally likely to hold $1$, $2$, $3$ or $4$
+        tokens, then the memory for $3$, $2$, $1$ or $0$ tokens is unused: $1.5$ on average, nearly
+        half a page, however long the sequence is.
 
-        Draw the lengths of `20_000` sequences, `600` tokens on average, and at most `8192`. A page
-        has room for `16` tokens, so on average the room for $(0 + 1 + \dots + 15) / 16 = 7.5$
-        tokens should be unused:
+        The pages may be anywhere in memory. The sequence's *page table* lists their numbers in
+        order, so attention finds the keys and values. Operating systems allocate memory in this
+        way, and vLLM uses it for the KV cache [@kwon2023]. Its `block_size` is the number of tokens
+        in a page [@vllm-args].
+
+        Now draw the lengths of `20_000` sequences at random. Most are short and a few are long:
+        `600` tokens on average, and no more than `8192`.
     """)
     lengths = (600 * torch.empty(20_000).exponential_()).ceil().clamp(max=8192)
     page = 16  # tokens
-    pages = (lengths / page).ceil()
-    unused = (pages * page - lengths).mean().item()  # @inspect round(unused, 1) as tokens
+    in_pages = page * (lengths / page).ceil()  # memory, in tokens
+    unused = (in_pages - lengths).mean().item()  # @inspect round(unused, 1) as tokens
     # Drawn with ten seeds, it was between 7.4 and 7.6.
     assert 7.3 < unused < 7.7, \
-        "There is unused room for 7.5 tokens, to within 0.2: nearly half a page."
-    share_used = (lengths.sum() / (pages * page).sum()).item()  # @inspect share_used as %
+        "Nearly half a page of 16 tokens is unused per sequence."
+    share_used = (lengths.sum() / in_pages.sum()).item()  # @inspect share_used as %
+    share_reserved = (lengths.mean() / 8192).item()  # @inspect share_reserved as %
     assert 0.98 < share_used < 0.99, \
         "In pages, more than 98 % of the memory holds tokens."
-    share_reserved = (lengths.mean() / 8192).item()  # @inspect share_reserved as %
     assert 0.07 < share_reserved < 0.08, \
-        "If memory for 8192 tokens is reserved per sequence, tokens fill little more than 7 % of it."
+        "If memory for 8192 tokens is reserved per sequence, less than 8 % of it holds tokens."
     every = torch.arange(1, 16 * 100 + 1)  # @hide
     assert ((-every) % 16).double().mean() == 7.5, \
         "If every length is equally frequent, exactly 7.5 tokens of a page of 16 are unused."  # @hide
@@ -86,14 +85,13 @@ def pages_waste_half_a_page() -> None:
     assert by_hand == [1, 1, 1, 1, 2, 2, 2, 2, 3], \
         "Pages of 4 come with the first, the fifth and the ninth token."  # @hide
     note(r"""
-        A published study also found much waste. In the systems that it measured, which reserved
-        memory in advance, only `20.4` to `38.2` percent of the cache's memory held tokens
-        [@kwon2023].
+        A published study measured systems that reserved memory in advance: only `20.4` to `38.2`
+        percent of the cache's memory held tokens [@kwon2023].
     """)
     figure(plot_pages({"A": 9, "B": 6, "C": 3}, 4, order="ABACBA"),
         caption=r"""
             Small pages, as three sequences A, B and C fill them. A page belongs to one sequence;
-            only the last page of each has unused room.
+            only the last page of each has unused memory.
         """,
         alt=r"""
             Six rows of four cells. Three rows belong to A, two to B and one to C, in mixed order.
@@ -168,58 +166,54 @@ def a_shared_prefix_is_computed_once() -> None:
         A chat service puts the same long instructions before each user's question. Does the model
         have to process them again for every user?
 
-        By hand, with [pages](#pages_waste_half_a_page) of $4$ tokens: instructions of $8$ tokens
-        need $2$ pages, and a question of $4$ tokens needs $1$. Two users need $3 + 3 = 6$ pages if
-        each has all pages to itself, and $2 + 1 + 1 = 4$ if both page tables begin with the same
-        two pages.
+        No, because the keys and values of a token depend only on this token and on the tokens
+        before it. No question comes before the instructions, so the keys and values of the
+        instructions are the same for every question. They are computed once, and every question
+        reads them from the KV cache. This is *prefix caching* [@zheng2024].
 
-        A prefix can be shared, because the keys and values of a token depend only on this token and
-        on the tokens before it. No question comes before the instructions, so their keys and values
-        are the same for every question. This is *prefix caching* [@zheng2024].
+        The service also stores them only once, because the [page tables](#pages_waste_half_a_page)
+        of all users can point to the same pages. By hand, with pages of $4$ tokens: instructions of
+        $8$ tokens need $2$ pages, and a question of $4$ tokens needs $1$. Two users need
+        $2 + 1 + 1 = 4$ pages instead of $3 + 3 = 6$.
 
-        A small model processes a prefix of `8` tokens once, and then two questions.
-
-        - `new_pools(16)` makes `16` pages for each layer, with a list of the free pages.
-        - `first` has a `PagedCache` for each layer: it takes pages from this list, and keeps their
-          numbers in its page table.
-        - `share(first)` makes the caches for a question: their page tables begin with a copy of the
-          prefix's page tables. No keys or values are copied.
-
-        `logits` are computed with these caches, and `whole` without any cache. `shared` and
-        `complete` are the FLOPs with and without the cached prefix:
+        Try it with a small model and such pages. `first` is an empty cache in pages, and `free`
+        lists the $16$ free pages. `share(first)` makes a cache whose page table begins with the
+        pages of `first`, and copies no keys or values:
     """)
-    model = Transformer(SMALL).double().requires_grad_(False)
-    prefix = torch.randint(100, (1, 8))
-    questions = [torch.randint(100, (1, 4)) for _ in range(2)]
-    pools = new_pools(16)
-    first = [PagedCache(pool, free) for pool, free in pools]
-    model(prefix, first)
+    model = Transformer(SMALL).double().requires_grad_(False)  # @hide
+    instructions = torch.randint(100, (1, 8))  # @hide
+    questions = [torch.randint(100, (1, 4)) for _ in range(2)]  # @hide
+    pools = new_pools(16)  # @hide
+    first = [PagedCache(pool, free) for pool, free in pools]  # @hide
+    free = pools[0][1]  # @hide
+    model(instructions, first)  # once: fills two pages
     for tokens in questions:
-        caches = share(first)  # the same pages, and then pages of its own
-        logits = model(tokens, caches)  # @inspect list(logits.shape)
-        whole = model(torch.cat([prefix, tokens], dim=1))  # @inspect list(whole.shape)
-        assert torch.allclose(logits, whole[:, 8:]), \
-            "For each question, the logits are those of a pass over prefix and question together, up to rounding."
-    shared = flops(lambda: model(questions[0], share(first)))  # @inspect shared as FLOP
-    complete = flops(lambda: model(torch.cat([prefix, questions[0]], dim=1)))  # @inspect complete as FLOP
+        logits = model(tokens, share(first))  # the question alone
+        # To compare: instructions and question, without a cache.
+        whole = model(torch.cat([instructions, tokens], dim=1))
+        end = whole[:, -4:]  # the tokens of the question
+        assert torch.allclose(logits, end), \
+            "For each question, the logits are the same with the shared cache, up to rounding."
+    used = 16 - len(free)  # @inspect used as pages
+    assert used == 2 + 1 + 1, \
+        "Two pages hold the instructions, and each question adds one."
+    shared = flops(lambda: model(questions[0], share(first)))  # @hide
+    complete = flops(lambda: model(torch.cat([instructions, questions[0]], dim=1)))  # @hide
     assert 2.9 < complete / shared < 3.1, \
-        "With the prefix in the cache, a third of the tokens cost about a third of the FLOPs."
-    used = 16 - len(pools[0][1])  # @hide
-    assert used == 2 + 1 + 1 + 1, \
-        "Three passes over questions, of 4 tokens each, use one page each, and the prefix uses two."  # @hide
+        "With the prefix in the cache, a third of the tokens cost about a third of the FLOPs."  # @hide
     note(r"""
         For Llama-3-8B on an H100, take instructions of `1000` tokens and a question of `500`.
         `prefill_seconds` is a lower bound of the time of a prefill; `earlier` is the number of
         tokens that are already in the cache:
     """)
-    cold = prefill_seconds(1500)  # @inspect cold as s
-    warm = prefill_seconds(500, earlier=1000)  # @inspect warm as s
-    kept = 1000 * KV_BYTES  # @inspect kept as B
-    assert (round(1e3 * cold, 1), round(1e3 * warm, 1)) == (21.8, 7.4), \
-        "A user's first token comes after 7.4 ms instead of 21.8 ms."
-    assert kept == 131_072_000, \
-        "Each further user saves 131 MB of cache."
-    assert math.isclose(cold - warm, prefill_seconds(1000), rel_tol=1e-3), \
+    without = prefill_seconds(1500)  # @inspect without as s
+    with_prefix = prefill_seconds(500, earlier=1000)  # @inspect with_prefix as s
+    assert 0.33 < with_prefix / without < 0.35, \
+        "With the instructions in the cache, the first token comes after about a third of the time."
+    saved = 1000 * KV_BYTES  # @hide
+    assert saved == 131_072_000, \
+        "Each further user saves 131 MB of cache."  # @hide
+    assert math.isclose(without - with_prefix, prefill_seconds(1000), rel_tol=1e-3), \
         "What is saved is the prefill of the instructions alone, to within 0.1 %."  # @hide
     ratio = prefill_flops(1250) / prefill_flops(250, earlier=1000)  # @hide
     assert 4.8 < ratio < 5, "Attention included, 1250 tokens cost nearly 5 times the FLOPs of 250 after 1000."  # @hide
@@ -256,71 +250,51 @@ def share(caches: list[PagedCache]) -> list[PagedCache]:
 def a_smaller_cache_lets_more_sequences_in() -> None:
     """For a large batch of long sequences, a smaller cache helps more than smaller weights."""
     note(r"""
-        Which should be stored in $8$ bits first, the weights or the KV cache?
+        Which should be stored in $8$ bits instead of $16$ first, the weights or the KV cache?
 
-        That depends on what a decode step spends its time on. By hand: reading the weights takes
-        $10$ ms, reading one cache takes $1$ ms, and the latency target is $20$ ms. So
-        $(20 - 10) / 1 = 10$ sequences meet the target.
+        That depends on what a [decode step](#a_step_is_a_sum) spends its time on. By hand: reading
+        the weights takes $10$ ms, reading one cache takes $1$ ms, and the latency target is $20$
+        ms. So $(20 - 10) / 1 = 10$ sequences meet the target.
 
         - With half the bytes for weights, reading them takes $5$ ms: $(20 - 5) / 1 = 15$ sequences.
         - With half the bytes for caches, each takes $0.5$ ms: $(20 - 10) / 0.5 = 20$ sequences.
 
-        The larger the batch, the larger the share of the step that reads caches, because the
-        weights are read once per step, but every sequence has its own cache. So in a large batch,
-        halving the caches saves more.
+        A smaller cache helps a large batch more, because every sequence reads a cache of its own,
+        while the weights are read once per step. Smaller weights save $5$ ms once. Smaller caches
+        save $0.5$ ms for each sequence.
 
-        There is one more limit. Reading the weights and the arithmetic happen at the same time, so
-        a step takes the longer of these, plus the time for reading the caches.
-
-        Now Llama-3-8B on an H100, with `2048` tokens in each cache, and
-        [a target](#a_latency_limit_picks_the_batch) of $20$ ms. `step_seconds` also takes the bytes
-        per `weight` and per `element` of the cache. Weights of `1` byte are converted to `2` bytes
-        before they are multiplied, so the arithmetic does not get faster:
+        Now Llama-3-8B on an H100, with `8192` tokens in each cache and the same target. `weights`
+        and `cache` are the times for reading the weights and one cache in $16$ bits. (The
+        arithmetic of these batches takes less time than reading the weights, so it adds nothing.)
     """)
+    target = 0.020  # s
+    weights = 2 * WEIGHTS / BANDWIDTH  # 2 bytes each  # @inspect weights as s
+    cache = 8192 * KV_BYTES / BANDWIDTH  # @inspect cache as s
+    neither = int((target - weights) / cache)  # @inspect neither as sequences
+    only_weights = int((target - weights / 2) / cache)  # @inspect only_weights as sequences
+    only_cache = int((target - weights) / (cache / 2))  # @inspect only_cache as sequences
+    assert (neither, only_weights, only_cache) == (48, 55, 96), \
+        "Weights in 8 bits raise the batch from 48 to 55 sequences, and a cache in 8 bits raises it to 96."
 
-    def largest_batch(weight: float, element: float) -> int:
-        return max(b for b in range(1, 1000)
-                   if step_seconds(b, 2048, weight, element) <= 0.020)
+    def largest_batch(weight: float, element: float) -> int:  # @hide
+        return max(b for b in range(1, 1000) if step_seconds(b, 8192, weight, element) <= target)
 
-    neither = largest_batch(weight=2, element=2)  # @inspect neither as sequences
-    only_weights = largest_batch(weight=1, element=2)  # @inspect only_weights as sequences
-    only_cache = largest_batch(weight=2, element=1)  # @inspect only_cache as sequences
-    both = largest_batch(weight=1, element=1)  # @inspect both as sequences
-    assert (neither, only_weights) == (193, 209), \
-        "Weights in 8 bits raise the batch from 193 to 209 sequences."
-    assert only_cache == both == 362, \
-        "A cache in 8 bits raises it to 362, with or without smaller weights."
-    room = sequences_that_fit(2048, element=1)  # @hide
-    assert room == 416 > only_cache, \
-        "Memory has room for 416 caches in 8 bits."  # @hide
-    alone = [1e3 * step_seconds(1, 2048, weight, element)
+    assert [largest_batch(2, 2), largest_batch(1, 2), largest_batch(2, 1)] == [neither, only_weights, only_cache], \
+        "With the arithmetic counted as well, the largest batches are the same."  # @hide
+    room = sequences_that_fit(8192, element=1)  # @hide
+    assert room == 104 > only_cache, \
+        "Memory has room for 104 caches in 8 bits."  # @hide
+    alone = [1e3 * step_seconds(1, 8192, weight, element)
              for weight, element in ((2, 2), (1, 2), (2, 1))]  # @hide
-    assert [round(ms, 2) for ms in alone] == [4.56, 2.32, 4.52], \
-        "For one sequence it is the other way round: 4.56 ms, 2.32 ms with smaller weights, 4.52 ms with a smaller cache."  # @hide
-    arithmetic = 1e3 * 2 * WEIGHTS / PEAK  # ms per sequence  # @hide
-    reading, cache = 1e3 * WEIGHTS / BANDWIDTH, 1e3 * 2048 * KV_BYTES / BANDWIDTH  # ms  # @hide
-    busy, saved = only_weights * arithmetic, 2 * reading - only_weights * arithmetic  # ms  # @hide
-    assert neither + int(saved / cache) == only_weights, \
-        "The time that smaller weights save is enough for 16 more caches."  # @hide
-    assert both * arithmetic > 2 * reading, \
-        "With 362 sequences, the arithmetic takes longer than reading weights of two bytes."  # @hide
-    assert int(20 / (arithmetic + cache)) == only_weights, \
-        "If each sequence adds its arithmetic and its cache, 20 ms are enough for 209 sequences."  # @hide
-    half_a_byte = 1 / 2  # @hide
-    assert largest_batch(half_a_byte, element=1) == both, \
-        "Weights in 4 bits add nothing."  # @hide
-    note(rf"""
-        Smaller weights are read in {reading:.2f} ms instead of {2 * reading:.2f} ms. But with
-        {only_weights} sequences the arithmetic takes longer, {busy:.2f} ms, and a step takes the
-        longer of the two. So smaller weights save ${2 * reading:.2f} - {busy:.2f} = {saved:.2f}$
-        ms, which is enough for {int(saved / cache)} more caches of {cache:.4f} ms. With {both}
-        sequences the arithmetic takes {both * arithmetic:.2f} ms, longer than reading the weights
-        in either format, so smaller weights add nothing.
-
-        In vLLM, `kv_cache_dtype` is the format of keys and values [@vllm-args].
+    assert [round(ms, 2) for ms in alone] == [4.80, 2.56, 4.64], \
+        "For one sequence it is the other way round: 4.80 ms, 2.56 ms with smaller weights, 4.64 ms with a smaller cache."  # @hide
+    note(r"""
+        So a service with few users stores the weights in $8$ bits first, and a service with full
+        batches of long sequences the cache. In vLLM, `kv_cache_dtype` is the format of keys and
+        values [@vllm-args].
     """)
     misbelief("A KV cache with half the bytes halves the latency.", rf"""
-        For one sequence of `2048` tokens, a token takes {alone[2]:.2f} ms instead of {alone[0]:.2f}
+        For one sequence of `8192` tokens, a step takes {alone[2]:.2f} ms instead of {alone[0]:.2f}
         ms: nearly all of the time goes to reading the weights. A smaller cache changes how many
         sequences meet the latency target together: {only_cache} instead of {neither}.
     """)
@@ -334,126 +308,59 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
 
 
 @aside
-def eight_bits_barely_change_attention() -> None:
-    """For normally distributed keys and values, one byte per element changes attention by about a hundredth."""
-    note(r"""
-        Keys and values in $8$ bits use half the memory. How large is the error of attention then?
-
-        By hand, round the key `[0.504, -1.27, 0.02]`. The largest absolute value, $1.27$, is mapped
-        to $127$, so the *scale* is $1.27 / 127 = 0.01$. Divided by the scale and rounded, the
-        elements are the integers $50$, $-127$ and $2$. Multiplied by the scale, they are $0.50$,
-        $-1.27$ and $0.02$: the first is off by $0.004$.
-
-        The error is small, because the integers from $-127$ to $127$ divide the range of each key
-        into $254$ steps, and rounding is off by at most half a step. Such errors go up as often as
-        down, so they partly cancel in the sums of attention.
-
-        Draw `4096` keys and values of normally distributed elements, and `64` queries. Each key and
-        each value of `128` elements has its own scale of `4` bytes:
-    """)
-    queries = torch.randn(64, 128)
-    keys, values = torch.randn(2, 4096, 128)
-
-    def rounded(x: Tensor) -> Tensor:
-        scale = x.abs().amax(dim=-1, keepdim=True) / 127
-        integers = (x / scale).round().to(torch.int8)
-        restored: Tensor = integers * scale
-        return restored
-
-    def attend(keys: Tensor, values: Tensor) -> Tensor:
-        scores = queries @ keys.T / 128**0.5
-        mixed: Tensor = scores.softmax(dim=-1) @ values
-        return mixed
-
-    exact = attend(keys, values)
-    difference = attend(rounded(keys), rounded(values)) - exact
-    error = (difference.norm() / exact.norm()).item()  # @inspect error as %
-    # Drawn with ten seeds, it was between 0.89 and 0.95 %.
-    assert 0.0085 < error < 0.0100, \
-        "The output of attention is off by about 0.9 %."
-    per_element = 1 + 4 / 128  # bytes  # @inspect per_element as B
-    scales = keys.abs().amax(dim=-1, keepdim=True) / 127  # @hide
-    assert ((keys / scales).round().to(torch.int8).nbytes + scales.nbytes) / keys.numel() == per_element, \
-        "With its scale, an element uses 1.03 bytes, as in such tensors."  # @hide
-    key = torch.tensor([0.504, -1.27, 0.02])  # @hide
-    assert torch.allclose(rounded(key), torch.tensor([0.50, -1.27, 0.02])), \
-        "The key by hand comes back with 0.50 for 0.504."  # @hide
-    gap = (rounded(keys) - keys).abs() / (keys.abs().amax(dim=-1, keepdim=True) / 127)  # @hide
-    assert 0.49 < gap.max() < 0.501, \
-        "No element is off by more than half a scale."  # @hide
-    note(r"""
-        In real models, some elements of the keys are much larger than the rest [@liu2024kivi]. The
-        scale follows the largest element, so all others of this key are rounded in larger steps.
-        Formats for caches therefore store such elements separately, or give each channel a scale.
-    """)
-    question(r"""
-        The scale is shared by a whole page: `16` keys of `128` elements have one scale of `4`
-        bytes. How many bytes does an element use, with its share of the scale?
-    """, answer=1 + 4 / (16 * 128), check=(16 * 128 * 1 + 4) / (16 * 128), unit="B", within=0.0005,
-        hint="How many elements share the `4` bytes?",
-        wrong={"That is with a scale for each key.": 1.03125},
-        why="`2048` elements share the scale. The price: the largest element of the page sets the step for all of its keys.")
-
-
-@aside
 def a_state_can_replace_the_cache() -> None:
     """Linear attention keeps a state of fixed size instead of a cache that grows."""
     note(r"""
         A KV cache grows with each token. Can a model remember the past in a fixed number of bytes?
 
         Yes, if attention drops the softmax. Then the output for a query $q$ is the sum of
-        $(q \cdot k)\, v$ over all keys $k$ and values $v$ so far. Take numbers instead of vectors,
-        by hand: keys $1$ and $2$, values $10$ and $20$, query $3$. Term by term, the output is
-        $3 \cdot 1 \cdot 10 + 3 \cdot 2 \cdot 20 = 150$. But $3$ is a common factor:
-        $3 \cdot (1 \cdot 10 + 2 \cdot 20) = 3 \cdot 50 = 150$.
+        $(q \cdot k)\, v$ over the keys $k$ and values $v$ of all tokens so far. By hand, with
+        numbers instead of vectors: keys $1$ and $2$, values $10$ and $20$, query $3$.
 
-        So the sum of $k\,v$ can be kept instead of all keys and values, because without the softmax
-        the query is a factor of every term. With vectors the sum is a matrix, the *state*, to which
-        each token adds $k v^\top$. This is *linear attention* [@katharopoulos2020].
+        - Term by term: $3 \cdot 1 \cdot 10 + 3 \cdot 2 \cdot 20 = 150$.
+        - With the common factor $3$ taken out:
+          $3 \cdot (1 \cdot 10 + 2 \cdot 20) = 3 \cdot 50 = 150$.
 
-        The state does not depend on the query, so query heads that share a KV head also share its
-        state. Here are `4` query heads and one KV head; `tril` sets the products with later keys to
-        zero:
+        So it is enough to store the $50$ instead of all keys and values, because without the
+        softmax the query is a common factor of all terms. Each further token adds its own $k v$ to
+        this sum. This is *linear attention* [@katharopoulos2020].
+
+        With vectors, each token adds the matrix $k v^\top$, and the sum of these matrices is the
+        *state*. One head with `40` tokens of `8` elements:
     """)
-    queries = torch.randn(4, 40, 8).double()  # four heads, 40 tokens
-    keys, values = torch.randn(2, 40, 8).double()  # one head
-    at_once = (queries @ keys.T).tril() @ values  # all pairs, masked
+    queries, keys, values = torch.randn(3, 40, 8).double()
     state = torch.zeros(8, 8).double()
-    outputs = []
-    for token, (k, v) in enumerate(zip(keys, values)):
-        state += torch.outer(k, v)
-        outputs.append(queries[:, token] @ state)
-    assert at_once.shape == (4, 40, 8), "Four query heads share the state."  # @hide
-    assert torch.allclose(torch.stack(outputs, dim=1), at_once), \
-        "One token at a time with a state gives the same as all pairs of tokens, up to rounding."
+    for token in range(40):  # @stepover
+        state += torch.outer(keys[token], values[token])
+        output = queries[token] @ state
+        so_far = slice(token + 1)  # this token and all before it
+        products = keys[so_far] @ queries[token]  # each q · k
+        term_by_term = products @ values[so_far]
+        assert torch.allclose(output, term_by_term), \
+            "For each token, the state gives the sum over all tokens so far."
     note(r"""
-        With the dimensions of Llama-3-8B, a layer would keep a state of `128` by `128` elements for
-        each of `8` KV heads. An element of the state has `4` bytes, because thousands of terms are
-        added to it. For each token, the KV cache of the layer has a key and a value for each of
-        these heads, of `128` elements of `2` bytes:
+        How large is the state in a layer with the dimensions of Llama-3-8B? It has a matrix of
+        `128` by `128` elements for each of `8` KV heads. An element has `4` bytes, because
+        thousands of terms are added to it. The KV cache has a key and a value of `128` elements for
+        each of these heads, in `2` bytes each, for every token:
     """)
-    fixed = 8 * 128 * 128 * 4  # @inspect fixed as B
-    per_token = 2 * 8 * 128 * 2  # @inspect per_token as B
-    equal = fixed / per_token  # @inspect equal as tokens
+    state_bytes = 8 * 128 * 128 * 4  # @inspect state_bytes as B
+    cache_per_token = 2 * 8 * 128 * 2  # @inspect cache_per_token as B
+    equal = state_bytes / cache_per_token  # @inspect equal as tokens
     assert equal == 128, \
         "At 128 tokens both have the same size. Beyond that, the state is smaller than the cache."
-    assert 32 * per_token == KV_BYTES, \
+    assert 32 * cache_per_token == KV_BYTES, \
         "In 32 layers, these are the bytes of a token in the KV cache."  # @hide
-    assert torch.zeros(8, 128, 128).nbytes == fixed, \
+    assert torch.zeros(8, 128, 128).nbytes == state_bytes, \
         "These are the bytes of such tensors."  # @hide
     note(r"""
-        The price is that values interfere. Take a stored key as the query. The output is free of
-        other values only if all other keys are orthogonal to this key, and in `128` dimensions at
-        most `128` keys are orthogonal to each other. So recent models combine both kinds of layers:
-        in MiniMax-01, one layer in eight uses softmax attention [@minimax-01].
+        The price is that the state mixes the values of all tokens, and a query cannot always get
+        one of them back alone. So recent models combine both kinds of layers. In MiniMax-01, one
+        layer in eight uses softmax attention [@minimax-01].
     """)
-    many, width = torch.randn(200, 128).double(), 128  # @hide
-    assert torch.linalg.matrix_rank(many) == width, \
-        "Of 200 random keys in 128 dimensions, only 128 are linearly independent."  # @hide
     question(r"""
         A service decodes chats of `64` tokens with the dimensions above. By what factor does a step
         read more bytes per layer for a state than for a KV cache?
     """, answer=8 * 128 * 128 * 4 / (64 * 2 * 8 * 128 * 2), check=128 / 64, unit="times",
         hint="At how many tokens do both have the same size?",
-        wrong={"That is with a state for each of 32 query heads. Query heads share the states of their KV heads.": 8},
         why="Both have the same size at `128` tokens. For shorter sequences the fixed state is the larger of the two.")

@@ -34,7 +34,7 @@ def prefill_seconds(tokens: int, earlier: int = 0) -> float:
     return max(arithmetic, 2 * WEIGHTS / BANDWIDTH)
 
 
-def step_seconds(  # @show
+def step_seconds(
     batch: int, context: int, weight: float = 2, element: float = 2
 ) -> float:
     """Lower bound of the time of a decode step, in seconds, for `batch` sequences with `context` tokens each in the KV cache.
