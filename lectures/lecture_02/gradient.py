@@ -60,7 +60,7 @@ def backward_fills_the_leaves() -> None:
         "The gradient of each weight is the error, 1, times its input."
     note(r"""
         Each weight now has a gradient in `.grad`: the error, `1`, times its input. Check the last
-        one, whose input is `3`. Let the weight grow by `0.01`. The prediction and the error grow by
+        one, whose input is `3`. Let the weight grow by $0.01$. The prediction and the error grow by
         `3 * 0.01 = 0.03`, and the loss grows from `1**2 / 2 = 0.5` to `1.03**2 / 2 = 0.53`: by `3`
         times the growth of the weight.
 
