@@ -189,17 +189,20 @@ def a_token_file_does_not_know_its_dtype() -> None:
     """A raw file of tokens does not say which number format they have."""
     note(r"""
         A file is a row of bytes. Which tokens are they? A *raw* file does not say, because it has
-        only the bytes of the tokens, and not their number format, the *dtype*. By hand, the four
-        bytes `1, 0, 2, 0` are
+        only the bytes of the tokens, and not their number format, the *dtype*. By hand, take the
+        bytes `[1, 0, 2, 0]`:
 
-        - four tokens of one byte: `1, 0, 2, 0`;
-        - or two tokens of two bytes, the lower byte first: `1` and `2`.
+        - read as `uint8`, one byte for each token, they are the tokens `[1, 0, 2, 0]`;
+        - read as `uint16`, $2$ bytes for each token, the lower byte first, they are the tokens
+          `[1, 2]`.
 
         Whoever reads the file has to know which. `tofile` writes an array to a raw file, here `10`
         tokens in `int32`, `4` bytes each. `np.memmap` reads a file as an array of a given format:
     """)
     folder = TemporaryDirectory(ignore_cleanup_errors=True)  # @hide
     raw = Path(folder.name) / "tokens.bin"  # @hide
+    by_hand = np.array([1, 0, 2, 0], dtype=np.uint8).view("<u2").tolist()  # @hide
+    assert by_hand == [1, 2], "Two bytes at a time, 1, 0, 2, 0 are 1 and 2."  # @hide
     tokens = np.arange(1, 11, dtype=np.int32)
     tokens.tofile(raw)
     size = raw.stat().st_size  # @inspect size as B
@@ -351,7 +354,7 @@ def the_size_of_the_data_is_tokens_times_width() -> None:
     """The size of a training file is the number of tokens times the bytes per token."""
     note(r"""
         How large is the file of a training set? It is a row of integers, one for each token, so its
-        size is the number of tokens times the bytes of an integer. By hand, `3` tokens of `2` bytes
+        size is the number of tokens times the bytes of an integer. By hand, $3$ tokens of `2` bytes
         need `3 * 2 = 6` bytes.
 
         The largest models of the first LLaMA family were trained on `1.4` trillion tokens
@@ -468,10 +471,10 @@ def a_batch_is_inputs_and_their_next_tokens() -> None:
         replaces each piece by its number in the list: the *tokens*.
 
         At each position the *target*, the correct answer, is the token that comes next. By hand,
-        for inputs of `4` tokens take `5` tokens from the data, say `3, 4, 5, 6, 7`:
+        for inputs of `4` tokens take `5` tokens from the data, say `[3, 4, 5, 6, 7]`:
 
-        - the inputs are all but the last, `3, 4, 5, 6`;
-        - the targets are all but the first, `4, 5, 6, 7`.
+        - the inputs are all but the last, `[3, 4, 5, 6]`;
+        - the targets are all but the first, `[4, 5, 6, 7]`.
 
         `get_batch` does that for several sequences, from random positions of the data. The data
         here count up, so that one can see the shift:

@@ -398,12 +398,13 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
 
 @aside
 def in_a_transformer_backward_is_twice_forward() -> None:
-    """In a language model the backward pass costs twice the forward pass, attention included."""
+    """In a language model no backward matmul can be skipped, so the backward pass costs twice the forward pass."""
     note(r"""
-        In a language model, does a backward pass cost twice the forward pass? Yes, because no
-        matmul can be skipped. Even the first layer has to compute the gradient of its input,
-        because this input is trained: it consists of rows of the *embedding table*, which has one
-        row for each token of the vocabulary.
+        In a language model, does a backward pass cost twice the forward pass? Yes, as long as
+        nothing is computed a second time, because each matmul needs both of its backward matmuls.
+        Even the first layer has to compute the gradient of its input, because this input is
+        trained: it consists of rows of the *embedding table*, which has one row for each token of
+        the vocabulary.
 
         The smallest GPT-2 has `12` layers with a model dimension of `768`, a vocabulary of `50257`
         tokens and a *context* of `1024` tokens [@gpt2]. `decoder_flops` counts a model of that
@@ -425,9 +426,10 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     assert once == 4 * d * context**2, \
         "Forward, it costs the same number of FLOPs as unfused."  # @hide
     note(r"""
-        How many FLOPs per parameter and token is that? By the rule, `6`: `2` forward and `4`
-        backward. But there is more work, because *attention* has two matmuls without weights. With
-        a context of $T$ tokens and a model dimension of $d$, in each layer, each token
+        How many FLOPs per parameter and token is that? The
+        [rule](#six_per_parameter_and_token_is_a_special_case) says `2 + 4 = 6`. But there is more
+        work, because *attention* has two matmuls without weights. With a context of $T$ tokens and
+        a model dimension of $d$, in each layer, each token
 
         - is compared with all $T$ tokens of the context: $2dT$ FLOPs;
         - adds up their values, weighted by the results: $2dT$ FLOPs.
@@ -439,12 +441,12 @@ def in_a_transformer_backward_is_twice_forward() -> None:
         12\,L\,d\,T
         $$
 
-        FLOPs. (*Fused* attention does not keep the results of the comparison, and computes them
-        again in the backward pass: five matmuls instead of four.)
+        FLOPs. (*Fused* attention does not store the results of the comparison, and computes them a
+        second time in the backward pass. That comes on top.)
 
         Check the formula: subtract `6` FLOPs for each weight and token from the count, and see
         whether attention is what is left. A layer has $12d^2$ weights in its matrices, and the last
-        matrix has one column of $d$ weights for each token of the vocabulary:
+        matrix has $d$ weights for each token of the vocabulary:
     """)
     matrices = layers * 12 * d * d + d * vocab  # @inspect matrices
     assert matrices == 123_532_032, "The matrices have 124 million weights."  # @hide
@@ -468,26 +470,20 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     four = decoder_flops(vocab, d, heads, layers, context, batch=4)  # @hide
     assert four == (4 * forward, 4 * backward), \
         "Four sequences take four times the FLOPs."  # @hide
+    longer = sum(decoder_flops(vocab, d, heads, layers, 2 * context))  # @hide
+    left = longer - 6 * matrices * 2 * context  # @hide
     question(r"""
-        A model like GPT-2 has `2` layers with a model dimension $d$ of `10`, with $12d^2$ weights
-        in the matrices of each, and a vocabulary of `100`. How many FLOPs does a training step on
-        one sequence of `5` tokens cost, including attention?
-    """, answer=sum(decoder_flops(100, 10, 2, 2, 5)),
-        wrong={
-            "Attention is missing.": 6 * (2 * 12 * 10**2 + 10 * 100) * 5,
-            "That is per token: there are five.": 6 * 3400 + 12 * 2 * 10 * 5,
-            "The embedding table is only read.": 6 * 4400 * 5 + 6000,
-        },
-        check=6 * (2 * 12 * 10**2 + 10 * 100) * 5 + 12 * 2 * 10 * 5 * 5,
-        hint=r"""
-            `6` FLOPs for each weight of a matrix and each token, plus the term of attention. A
-            layer has $12d^2$ weights.
-        """,
+        The context becomes twice as long, and the model is trained on one sequence of that length.
+        By what factor do the FLOPs by the rule grow, and by what factor the FLOPs of attention?
+        Give two numbers.
+    """, answer=[6 * matrices * 2 * context / (6 * matrices * context), left / attention],
+        check=[2, 2**2],
+        hint="How many tokens are there, and with how many is each of them compared?",
         why=r"""
-            The matrices have $2 \cdot 12 \cdot 10^2$ weights in the layers and $10 \cdot 100$ in
-            the head, and each costs `6` FLOPs per token. Attention adds $12LdT$ per token. The
-            embedding table is only read, so its weights cost nothing.
-        """, unit="FLOP")
+            There are twice as many tokens, so the FLOPs by the rule double. In attention each of
+            them is also compared with twice as many tokens, so its FLOPs grow by a factor of
+            `2 * 2`.
+        """, unit="times")
 
 
 def tanh_layers(x: Tensor, *weights: Tensor) -> Tensor:
