@@ -64,8 +64,8 @@ def backward_fills_the_leaves() -> None:
         `3 * 0.01 = 0.03`, and the loss grows from `1**2 / 2 = 0.5` to `1.03**2 / 2 = 0.53`: by `3`
         times the growth of the weight.
 
-        Why has no other tensor a gradient? PyTorch stores only the gradients that are needed after
-        the backward pass:
+        Why does no other tensor have a gradient? PyTorch stores only the gradients that are needed
+        after the backward pass:
 
         - `x` and `w` are *leaves*: tensors that were not computed from others. A leaf gets a
           gradient if it asked for one. `w` did, and `x` did not.
@@ -137,9 +137,9 @@ def a_gradient_is_two_more_products() -> None:
         By hand, with single numbers: a layer multiplies its input $h = 2$ by its weight $w = 3$.
         The layer above sends back $g = 5$, the gradient of the loss with respect to the output.
 
-        - If $w$ grows a little, the output grows $h$ times as much. So the gradient of $w$ is
-          `2 * 5 = 10`.
-        - If $h$ grows a little, the output grows $w$ times as much. So the gradient of $h$ is
+        - If $w$ grows a little, the output grows `2` times as much, and the loss `5` times as much
+          as the output. So the gradient of $w$ is `2 * 5 = 10`.
+        - If $h$ grows a little, the output grows `3` times as much. So the gradient of $h$ is
           `3 * 5 = 15`.
 
         Forward one multiplication, backward two. Now a second row of data has $h = 4$ and $g = 1$.

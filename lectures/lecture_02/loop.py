@@ -122,9 +122,9 @@ def the_loop_finds_it() -> None:
         - `zero_grad()` clears the gradients, because the next `backward()` would add to them.
 
         Does the loop find the weights that made its data? In the data of `linear_batch` each target
-        is a sum of `16` inputs, multiplied by the weights `0`, `1`, `2` and so on. The model has a
-        single row of `16` weights, which start at random values. The loop takes `200` steps, each
-        with a new batch of `4` examples:
+        is a weighted sum of `16` inputs, with the weights `0`, `1`, `2` and so on. The model has
+        `16` weights of its own, which start at random values. The loop takes `200` steps, each with
+        a new batch of `4` examples:
     """)
     # 16 inputs, no hidden layer:
     model = Stack(16, 0, torch.Generator().manual_seed(0))

@@ -380,33 +380,27 @@ def adam(
 
 
 def adam_corrects_for_its_start() -> None:
-    """Adam's first step is as long as the learning rate, whatever the gradient."""
+    """Adam's first step is as long as the learning rate, however large or small the gradient is."""
     note(r"""
         *Adam* keeps two running averages for every weight. The average of the gradient, $m$, says
         where to go. The average of the squared gradient, $v$, says how large gradients usually are.
         Adam divides $m$ by the root of $v$, so a weight with small gradients takes steps as long as
-        a weight with large ones. Each step updates them with the new gradient $g$:
+        a weight with large ones. Each step first updates both averages with the new gradient $g$:
 
         $$m \leftarrow 0.9\,m + 0.1\,g \qquad v \leftarrow 0.999\,v + 0.001\,g^2$$
 
         By hand, let the first gradient be `7`. Both averages begin at zero. After one step $m$ is
-        `0.1 * 7 = 0.7`, and $v$ is `0.001 * 7**2 = 0.049`. Both are too small, because most of each
-        average is still the zero at which it began. So Adam corrects them: it divides each by the
-        share that it has by now [@kingma2015].
+        `0.1 * 7 = 0.7`, and $v$ is `0.001 * 7**2 = 0.049`. Both are too small, because the gradient
+        has only a share of `0.1` in $m$, and its square a share of `0.001` in $v$. The rest is the
+        zero from the beginning. So Adam divides each average by this share [@kingma2015]:
 
-        - $m$ becomes `0.7 / 0.1 = 7`.
-        - $v$ becomes `0.049 / 0.001 = 49`, and its root is `7`.
-        - The step is `7 / 7 = 1` times the learning rate: the gradient cancels.
+        - $m$ becomes `0.7 / 0.1 = 7`;
+        - $v$ becomes `0.049 / 0.001 = 49`, and its root is `7`;
+        - the step is `7 / 7 = 1` times the learning rate: the gradient cancels.
 
-        In general, with the factors $\beta_1 = 0.9$ and $\beta_2 = 0.999$, the shares in step $t$
-        are $1 - \beta_1^t$ and $1 - \beta_2^t$, and the step is
-
-        $$p \leftarrow p - \eta\,\frac{m/(1-\beta_1^t)}{\sqrt{v/(1-\beta_2^t)}+\epsilon}$$
-
-        where $\eta$ is the learning rate, and the tiny $\epsilon$ prevents a division by zero.
-        Without the correction the first step would be too *long*, because $v$, which divides, is
-        too small by a larger factor than $m$. `walk` takes a step with PyTorch's Adam, and
-        `lengths_of` gives its length:
+        Without this correction the first step would be too *long*, because the root of $v$, by
+        which $m$ is divided, is too small by a larger factor than $m$: by $\sqrt{1000} \approx 32$
+        and not by $10$. `walk` takes a step with PyTorch's Adam, and `lengths_of` gives its length:
     """)
     g = 7.0  # @unnoticed: 7.0: any gradient
     m, v = (1 - 0.9) * g, (1 - 0.999) * g**2
@@ -419,6 +413,13 @@ def adam_corrects_for_its_start() -> None:
     first = lengths_of(walk(torch.optim.Adam, seven, lr=1), 3)  # @inspect first
     assert first == [1.0], \
         "With the correction, the first step is as long as the learning rate."
+    note(r"""
+        In later steps the shares grow. With the factors $\beta_1 = 0.9$ and $\beta_2 = 0.999$ they
+        are $1 - \beta_1^t$ and $1 - \beta_2^t$ in step $t$. With the learning rate $\eta$, and a
+        tiny $\epsilon$ that prevents a division by zero, every step is
+
+        $$p \leftarrow p - \eta\,\frac{m/(1-\beta_1^t)}{\sqrt{v/(1-\beta_2^t)}+\epsilon}$$
+    """)
     raw = lengths_of(walk(Descent, seven, rule=adam(lr=1, correct=False)), 3)  # @hide
     assert raw == [3.162], "Our Adam without the correction takes that longer step."  # @hide
     gradients = torch.randn(20, 5, dtype=torch.float64)  # @hide

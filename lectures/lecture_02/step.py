@@ -189,7 +189,7 @@ def without_gradients_two_outputs_are_alive() -> None:
 
 @aside
 def gradients_come_in_two_kinds() -> None:
-    """Gradients of parameters stay until they are cleared; gradients of activations come and go."""
+    """Gradients of parameters stay until they are cleared; gradients of activations are dropped after use."""
     note(r"""
         A backward pass computes gradients of two kinds. How much memory does each need?
 

@@ -135,22 +135,22 @@ def the_batch_decides_where_memory_peaks() -> None:
     """)
     width, layers, large, small = 64, 4, 512, 16
     matrix = 4 * width**2  # bytes of one matrix
-    moments = memory_over_a_step(width, layers, large)
-    peak = max(moments, key=lambda moment: moment.total)  # @inspect peak.held as B
-    assert peak.phase == "backward", \
+    large_step = memory_over_a_step(width, layers, large)
+    large_peak = max(large_step, key=lambda time: time.total)  # @inspect large_peak.held as B
+    assert large_peak.phase == "backward", \
         "With the large batch, the peak is in the backward pass."
-    assert round(peak.total / matrix) == 61, \
+    assert round(large_peak.total / matrix) == 61, \
         "This peak has the bytes of 61 matrices, to the nearest whole number."
-    gradients = peak.held["gradients"]  # @hide
+    gradients = large_peak.held["gradients"]  # @hide
     assert gradients == matrix + 4 * width, \
         "At the peak, two of five weight gradients are there."  # @hide
-    few_rows = memory_over_a_step(width, layers, small)
-    lower = max(few_rows, key=lambda moment: moment.total)  # @inspect lower.held as B
-    assert lower.phase == "update", \
+    small_step = memory_over_a_step(width, layers, small)
+    small_peak = max(small_step, key=lambda time: time.total)  # @inspect small_peak.held as B
+    assert small_peak.phase == "update", \
         "With the small batch, the peak is in the update."
-    assert round(lower.total / matrix) == 19, \
+    assert round(small_peak.total / matrix) == 19, \
         "This peak has the bytes of 19 matrices, to the nearest whole number."
-    assert lower.held["temporaries"] // matrix == 3, \
+    assert small_peak.held["temporaries"] // matrix == 3, \
         "At the peak, there are three temporary matrices."  # @hide
     sizes = [2**i for i in range(3, 11)]  # @hide
     batches = {n: memory_over_a_step(width, layers, n) for n in sizes}  # @hide
@@ -159,9 +159,9 @@ def the_batch_decides_where_memory_peaks() -> None:
         phase, held = batches[batch][time_in_the_step - 1]
         return [phase, *held.values()]
 
-    explore(alive, over={"batch": [*batches], "time_in_the_step": range(1, len(moments) + 1)},
+    explore(alive, over={"batch": [*batches], "time_in_the_step": range(1, len(large_step) + 1)},
         at={"batch": 512, "time_in_the_step": 11}, module="pictures/step.js",
-        still=plot_timeline(f"batch {large}", moments),
+        still=plot_timeline(f"batch {large}", large_step),
         do=r"""
             Move the time from the first operation to the last. Which kinds grow, and which shrink?
             Then change the batch: what does it do to the peak?
@@ -191,7 +191,7 @@ def the_batch_decides_where_memory_peaks() -> None:
         With the batch of `512` rows, the peak is `61` matrices. AdamW is replaced by an optimizer
         that has no moments and needs no temporary tensors in its update. How many matrices is the
         peak then?
-    """, answer=round((peak.total - peak.held["moments"]) / matrix),
+    """, answer=round((large_peak.total - large_peak.held["moments"]) / matrix),
         wrong={
             "The temporary tensors of the update are not in memory at this peak.": 50,
             "Each parameter has two moments.": 57,
