@@ -449,9 +449,9 @@ def tokens_are_few_bytes_for_much_arithmetic() -> None:
     """)
     picture = 100e3 * rate / 48e9  # @hide
     question(r"""
-        On the same GPU, a model for pictures is trained. A picture of `100` kB costs as many FLOPs
-        in a training step as one token in the model of `8` billion parameters. How many times as
-        many bytes per second do the pictures need?
+        On the same GPU, a model for pictures is trained. A picture of `100` kB costs the same
+        number of FLOPs in a training step as one token in the model of `8` billion parameters. How
+        many times as many bytes per second do the pictures need?
     """, answer=picture / needed[8],
         check=100e3 / 4, unit="times",
         wrong={"A token has 4 bytes.": 100_000},

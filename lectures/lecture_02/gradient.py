@@ -67,8 +67,8 @@ def backward_fills_the_leaves() -> None:
         Why does no other tensor have a gradient? PyTorch stores only the gradients that are needed
         after the backward pass:
 
-        - `x` and `w` are *leaves*: tensors that were not computed from others. A leaf gets a
-          gradient if it asked for one. `w` did, and `x` did not.
+        - `x` and `w` were not computed from other tensors. Such a tensor is called a *leaf*. A leaf
+          gets a gradient if it asked for one. `w` did, and `x` did not.
         - `prediction` and `loss` were computed. The backward pass uses their gradients to compute
           the gradient of `w`, and then drops them, because no later step needs them.
 
