@@ -364,8 +364,10 @@ def the_size_of_the_data_is_tokens_times_width() -> None:
     tokens = 14 * 10**11
     narrow = tokens * np.dtype(np.uint16).itemsize  # @inspect narrow as B
     wide = tokens * np.dtype(np.int32).itemsize  # @inspect wide as B
-    assert narrow == 2800 * GB, "With 2 bytes per token, the file needs 2800 GB."
-    assert wide == 5600 * GB, "With 4 bytes per token, the file needs 5600 GB."
+    assert narrow == 2800 * GB, \
+        "With 2 bytes per token, the file needs 2800 GB."
+    assert wide == 5600 * GB, \
+        "With 4 bytes per token, the file needs 5600 GB."
     note(r"""
         The documents from which the tokens were made have another size. The report lists it for
         each of `7` sources, in GB [@touvron2023]:

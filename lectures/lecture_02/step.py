@@ -453,7 +453,8 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
         "In micro-batches, a quarter of the activations is saved at a time."
     at_once = step_flops(32, 16, 2)  # @inspect at_once as FLOP
     in_parts = parts * step_flops(8, 16, 2)  # @inspect in_parts as FLOP
-    assert in_parts == at_once, "In micro-batches, a step costs the same number of FLOPs."
+    assert in_parts == at_once, \
+        "In micro-batches, a step costs the same number of FLOPs."
     note(r"""
         So gradient accumulation saves memory and no FLOPs. The step takes more time, because small
         matmuls [come less close to the peak](#larger_products_come_closer_to_the_peak).
