@@ -59,8 +59,8 @@ def the_formulas_and_where_they_were_shown() -> None:
         most. It multiplies `8` rows by `64 * 64` weights, and its *intensity*, its FLOPs per byte,
         is low, because each weight that is read is used only `8` times. The GPU's *ridge* is the
         number of FLOPs that it can do while one byte arrives: `67e12 / 3.35e12 = 20` in `float32`
-        [@nvidia-h100]. A matmul with a lower intensity waits for memory, and reaches only its
-        intensity divided by the ridge:
+        [@nvidia-h100]. A matmul with a lower intensity is *memory-bound*: it waits for memory, and
+        reaches only its intensity divided by the ridge:
     """)
     product = 2 * batch * width * width  # @inspect product as FLOP
     moved = 4 * (batch * width + width * width + batch * width)  # @inspect moved as B

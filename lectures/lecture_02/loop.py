@@ -196,8 +196,8 @@ def a_rate_is_too_small_right_or_too_large() -> None:
         - At $r = 1.1$ the factor is `1 - 2 * 1.1 = -1.2`: each step goes past zero and ends farther
           away. The run *diverges*.
 
-        A rate is too large when a step overshoots, because the gradient at the new point is larger,
-        and so is the next step.
+        A rate is too large when a step ends farther from the goal than it began, because there the
+        gradient is larger, and so is the next step.
 
         With many weights one has to try. `train` trains `16` weights for `200` steps and returns
         the loss on a fixed batch after each step. Start and data are the same in every run. Here is
