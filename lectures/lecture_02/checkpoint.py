@@ -21,8 +21,8 @@ from .models import Stack, linear_batch
 def checkpoints() -> None:
     """Checkpoints."""
     note(r"""
-        Stop a run in the middle, load its model and its optimizer and go on: the run ends with
-        different weights. Everything that the next step depends on has to be in the file, and that
+        Stop a training run in the middle, load its model and its optimizer, and go on: the run ends
+        with different weights. Everything that the next step reads has to be in the file, and that
         is more than model and optimizer.
     """)
     a_long_run_saves_by_the_clock()
@@ -31,43 +31,47 @@ def checkpoints() -> None:
 
 
 def a_long_run_saves_by_the_clock() -> None:
-    """How often to save follows from how often a run dies and how long a save takes."""
+    """How often to save follows from how often a run fails and how long a save takes."""
     note(r"""
-        A long training run dies from time to time, and resumes from the state that it saved last, a
-        *checkpoint*. How often should it save?
+        A long training run fails from time to time, and resumes from the state that it saved last,
+        a *checkpoint*. How often should it save?
 
-        First by hand. A run dies every `100` minutes, and a save takes `2`. Saving every `20`
-        minutes costs `2 / 20 = 0.1` of the time. When the run dies, the work since the last save is
-        lost, on average half of `20` minutes. That happens every `100` minutes: `10 / 100 = 0.1`
-        again. Together that is `0.1 + 0.1 = 0.2`. Saving every `10` minutes would cost and lose
-        `2 / 10 + 5 / 100 = 0.25`, and every `40` minutes `2 / 40 + 20 / 100 = 0.25`.
+        First by hand. A run fails every `100` minutes, and a save takes `2`. A failure loses the
+        work since the last save, on average half of the time between two saves. What share of its
+        time does the run spend on saves and on lost work?
 
-        In letters: a save of $s$ minutes every $t$ minutes costs the share $s/t$. A run that dies
-        every $m$ minutes loses the share $t/(2m)$. The sum of the two shares is smallest where both
-        are equal [@young1974], because their product, $s/(2m)$, does not depend on $t$, and two
-        numbers with a fixed product have the smallest sum when they are equal:
+        | a save every | saves | lost work | together |
+        |---|---|---|---|
+        | `10` minutes | `2 / 10 = 0.2` | `5 / 100 = 0.05` | `0.2 + 0.05 = 0.25` |
+        | `20` minutes | `2 / 20 = 0.1` | `10 / 100 = 0.1` | `0.1 + 0.1 = 0.2` |
+        | `40` minutes | `2 / 40 = 0.05` | `20 / 100 = 0.2` | `0.05 + 0.2 = 0.25` |
+
+        The best of the three is the one where saves cost the same as lost work. That is so in
+        general: with a save of $s$ minutes every $t$ minutes, and a failure every $m$ minutes, the
+        two shares are $s/t$ and $t/(2m)$. Their product does not depend on $t$, and two numbers
+        with a fixed product have the smallest sum when they are equal [@young1974]:
 
         $$
         \frac{s}{t} = \frac{t}{2m} \quad\Rightarrow\quad t = \sqrt{2\,s\,m}
         $$
 
         Now a real run. In `54` days of training its largest model, the Llama 3 team counted `419`
-        unexpected interruptions [@llama3], one every `54 * 24 * 60 / 419 = 186` minutes. Suppose
-        that a save takes `1` minute:
+        unexpected interruptions [@llama3]. Suppose that a save takes `1` minute:
     """)
     by_hand = [round(2 / t + t / 2 / 100, 2) for t in (10, 20, 40)]  # @hide
     assert by_hand == [0.25, 0.2, 0.25], "Of the three intervals, 20 minutes lose least."  # @hide
+    # Minutes from one interruption to the next:
     between = 54 * 24 * 60 / 419  # @inspect between as minutes
     save = 1  # minute, assumed
     every = math.sqrt(2 * save * between)  # @inspect every as minutes
     assert 19.2 < every < 19.3, "The best time between two saves is 19 minutes."
 
     def lost(interval: float) -> float:
-        return save / interval + interval / 2 / between
+        return save / interval + interval / (2 * between)
 
     share = lost(every)  # @inspect share as %
     assert round(share, 3) == 0.104, \
-        "Saves and lost work then cost a tenth of all time."
+        "Then saves and lost work cost a tenth of all time."
     assert 3.09 < between / 60 < 3.10, "There are 3.1 hours between two interruptions."  # @hide
     assert lost(every / 2) > share, "Saving twice as often loses more time."  # @hide
     assert lost(every * 2) > share, "Saving half as often loses more time as well."  # @hide
@@ -189,18 +193,19 @@ def a_resumed_run_needs_all_of_its_state() -> None:
     """A checkpoint must hold everything that the next step reads."""
     note(r"""
         What has to be saved so that a training run can be stopped and resumed? Everything that the
-        next step reads, because the steps change the weights. Here that is five parts:
+        next step reads, because otherwise the next step is a different one. Here that is five
+        parts:
 
         - `model`: the weights;
         - `optimizer`: the averages that Adam keeps;
         - `steps`: the number of steps so far, because the learning rate falls with it;
         - `data`: the state of the random generator that picks the data;
-        - `dropout`: the state of the generator for *dropout*, which sets randomly chosen values to
-          zero.
+        - `dropout`: the state of the random generator for *dropout*, which sets randomly chosen
+          values to zero.
 
-        `drift` trains this run twice: once without a break, and once with a stop in the middle,
-        where only the named parts are saved and loaded. It returns how far apart the weights of the
-        two runs are at the end:
+        `drift` trains a small model twice: once without a break, and once with a stop in the
+        middle, where only the named parts are saved and loaded. It returns how far apart the
+        weights of the two runs are at the end:
     """)
     parts = ["model", "optimizer", "steps", "data", "dropout"]
     complete = drift(parts)  # @inspect complete
@@ -263,12 +268,14 @@ def reloaded(value: object) -> Any:
 def loading_takes_two_steps_and_refuses_objects() -> None:
     """`torch.load` reads tensors and plain values from a file; `load_state_dict` changes the model."""
     note(r"""
-        How does a model get its weights back from a checkpoint? In two steps. `torch.load` reads
-        the file and returns a dictionary of tensors. `load_state_dict` copies the tensors into the
-        model. Forget the second step, and training goes on with fresh random weights, without an
-        error. `reloaded` saves a value and reads it with `torch.load`. Give it the weights of
-        `trained`, which should be loaded into `fresh`. `equal` says for each of the two weight
-        matrices whether it is the same in both models:
+        How does a model get its weights back from a checkpoint? In two steps, because `torch.load`
+        knows nothing of the model: it reads the file and returns a dictionary of tensors.
+        `load_state_dict` then copies these tensors into the model. If the second step is forgotten,
+        training goes on with fresh random weights, without an error.
+
+        `reloaded` saves a value and reads it again with `torch.load`. The weights of `trained`
+        shall be loaded into `fresh`, a model of the same shape with other random weights. `equal`
+        compares their two matrices:
     """)
     trained, fresh = Stack(4, 1), Stack(4, 1)
     state = reloaded(trained.state_dict())
@@ -287,28 +294,34 @@ def loading_takes_two_steps_and_refuses_objects() -> None:
         when each is given its part of the file with `load_state_dict`.
     """)
     note(r"""
-        `torch.load` reads tensors and plain Python values: numbers, strings, lists, dictionaries.
-        It refuses all other objects, because a file can hide code in them that runs on loading. So
-        the state of NumPy's older generator is refused. The state of its newer kind is loaded,
-        because it is a dictionary of plain values:
+        What can a checkpoint contain? `torch.load` reads tensors and plain Python values: numbers,
+        strings, lists, dictionaries. It refuses all other objects, because a file can hide code in
+        them that would run while the file is loaded. So NumPy's numbers and whole layers are
+        refused:
     """)
-    rng = np.random.default_rng()
-    loads = [torch.get_rng_state(), random.getstate(), rng.bit_generator.state]
-    fails = [np.random.get_state(), np.float64(0.5), nn.Linear(2, 2)]  # @unnoticed: 0.5, 2: any value, any layer
-    passed = [message_of(partial(reloaded, value)) for value in loads]
-    errors = [message_of(partial(reloaded, value)) for value in fails]
+    def error(value: object) -> str:  # the message; empty if none
+        return message_of(partial(reloaded, value))
+
+    rng = np.random.default_rng()  # @hide
+    loads = [torch.get_rng_state(), random.getstate(), rng.bit_generator.state]  # @hide
+    passed = [error(value) for value in loads]  # @hide
     assert passed == ["", "", ""], \
-        "A tensor, Python's state and the newer NumPy state are loaded."
-    refusals = ["Weights only load failed" in e for e in errors]
+        "A tensor, Python's state and the newer NumPy state are loaded."  # @hide
+    loaded = [error(value) == "" for value in (torch.ones(2), {"lr": 0.1})]  # @unnoticed: 2, 0.1: any tensor, any number
+    assert loaded == [True, True], \
+        "A tensor and a dictionary of numbers are loaded."
+    fails = [np.random.get_state(), np.float64(0.5), nn.Linear(2, 2)]  # @unnoticed: 0.5, 2: any value, any layer
+    errors = [error(value) for value in fails]
+    refusals = ["Weights only load failed" in it for it in errors]
     assert refusals == [True, True, True], \
-        "NumPy's state, NumPy's number and the layer are refused."
+        "The state of NumPy's generator, NumPy's number and the layer are refused."
     misbelief("`torch.load(path)` gives back whatever `torch.save` wrote.", r"""
         It did so in early versions. Now it reads tensors and plain values only, unless it is called
         with `weights_only=False`.
     """)
     given = [3, torch.ones(2), np.float64(3), {"lr": 0.1}]  # @hide
     given += [np.random.default_rng(0), nn.Linear(2, 2).state_dict()]  # @hide
-    outcomes = [message_of(partial(reloaded, value)) for value in given]  # @hide
+    outcomes = [error(value) for value in given]  # @hide
     question(r"""
         How many of these can be saved and loaded: `3`, `torch.ones(2)`, `np.float64(3)`,
         `dict(lr=0.1)`, `np.random.default_rng(0)`, and the `state_dict()` of a layer, which is a

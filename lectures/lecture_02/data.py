@@ -26,9 +26,9 @@ def data_and_randomness() -> None:
     """Randomness and data."""
     note(r"""
         A model learns from a file of tokens, which are integers. The file does not say in which
-        format they are, and a program that takes the wrong one reads other tokens. Random numbers
-        decide which tokens are read first, and a seed makes only some of them repeat. Neither
-        mistake raises an error, and each changes what is trained.
+        number format they are, and a program that assumes the wrong one reads other tokens. Random
+        numbers decide which tokens are read first, and a seed makes only some of them repeat.
+        Neither mistake raises an error, and each changes what is trained.
     """)
     tokens_are_few_bytes_for_much_arithmetic()
     a_batch_is_inputs_and_their_next_tokens()
@@ -47,9 +47,9 @@ def each_library_keeps_a_generator_of_its_own() -> None:
     note(r"""
         Why do two runs of the same training program give different results? Because training draws
         random numbers: for the first weights, for the order of the data, and for *dropout*, which
-        sets random activations to zero. A *generator* computes each number from its state and then
-        changes the state. A *seed* sets the state, so after the same seed the same values come in
-        the same order:
+        sets random activations to zero. A *generator* computes each random number from its state,
+        and then changes the state. A *seed* sets the state, so after the same seed the same numbers
+        come in the same order:
     """)
     ones = torch.ones(100)  # @unnoticed: 100: enough for two draws to differ
     dropped, again = F.dropout(ones), F.dropout(ones)  # @hide
@@ -64,9 +64,11 @@ def each_library_keeps_a_generator_of_its_own() -> None:
         "After the same seed, dropout sets the same elements to zero."
     note(r"""
         PyTorch, NumPy and Python each have a generator of their own, so programs often begin with
-        three seeds. Yet three seeds miss a fourth source: `np.random.default_rng()` makes a new
-        generator with a state of its own. `draws` seeds the three libraries, draws one number from
-        each, and a fourth from such a new generator. Call it twice and compare:
+        three seeds. But there can be a fourth: `np.random.default_rng()` makes a new generator with
+        a state of its own, and the seed for NumPy does not set it.
+
+        `draws` seeds the three libraries, draws one number from each, and a fourth from a new
+        generator. Call it twice and compare:
     """)
 
     def draws() -> list[float]:
@@ -116,9 +118,12 @@ def a_shared_generator_couples_what_shares_it() -> None:
     """Dropout and the shuffle change each other's random numbers if they share a generator."""
     note(r"""
         You switch dropout on to see whether it helps, with the same seed as before. Now the data
-        come in a different order as well. Why? Dropout and the shuffle draw from the same
-        generator, PyTorch's own. Dropout takes the first numbers, so the shuffle gets later ones.
-        `order` sets the seed to `0`, applies dropout if asked, and shuffles `8` elements:
+        come in a different order as well. Why? Because dropout and the *shuffle*, which orders the
+        data, draw from the same generator. Dropout draws the first numbers, so the shuffle gets
+        later ones.
+
+        `order` sets the seed to `0`, applies dropout if asked, and shuffles `8` elements, with
+        PyTorch's own generator or with one that it is given, `own`:
     """)
 
     def order(dropout: bool, own: torch.Generator | None) -> list[int]:
@@ -183,24 +188,32 @@ def a_shared_generator_couples_what_shares_it() -> None:
 def a_token_file_does_not_know_its_dtype() -> None:
     """A raw file of tokens does not say which number format they have."""
     note(r"""
-        A file is a row of bytes. Which tokens are they? A raw file does not say, because `tofile`
-        writes the bytes of an array and nothing else. The number format of the array, its *dtype*,
-        is not written, so whoever reads the file has to know it. `np.memmap` reads a file as an
-        array of a given format. Here are `10` tokens in `int32`, `4` bytes each:
+        A file is a row of bytes. Which tokens are they? A *raw* file does not say, because it has
+        only the bytes of the tokens, and not their number format, the *dtype*. By hand, take the
+        bytes `[1, 0, 2, 0]`:
+
+        - read as `uint8`, one byte for each token, they are the tokens `[1, 0, 2, 0]`;
+        - read as `uint16`, $2$ bytes for each token, the lower byte first, they are the tokens
+          `[1, 2]`.
+
+        Whoever reads the file has to know which. `tofile` writes an array to a raw file, here `10`
+        tokens in `int32`, `4` bytes each. `np.memmap` reads a file as an array of a given format:
     """)
+    folder = TemporaryDirectory(ignore_cleanup_errors=True)  # @hide
+    raw = Path(folder.name) / "tokens.bin"  # @hide
+    by_hand = np.array([1, 0, 2, 0], dtype=np.uint8).view("<u2").tolist()  # @hide
+    assert by_hand == [1, 2], "Two bytes at a time, 1, 0, 2, 0 are 1 and 2."  # @hide
     tokens = np.arange(1, 11, dtype=np.int32)
-    folder = TemporaryDirectory(ignore_cleanup_errors=True)  # @unnoticed: ignore_cleanup_errors= dropped: what an open map needs on Windows
-    raw = Path(folder.name) / "tokens.bin"
     tokens.tofile(raw)
     size = raw.stat().st_size  # @inspect size as B
-    assert size == 10 * 4, "The file has the 40 bytes of the tokens, no more."
+    assert size == 10 * 4, "The file is the 40 bytes of the tokens, no more."
     back = np.memmap(raw, dtype=np.int32, mode="r")  # @inspect back  # @unnoticed: 'r', mode= dropped: nothing is written here
     assert back.tolist() == tokens.tolist(), \
         "Read as int32, the tokens are those that were written."
     note(r"""
-        Read in another format, the same `40` bytes are different tokens, without an error. If no
-        format is given, `np.memmap` takes one byte for each token, which makes `40`; with `int64`,
-        of `8` bytes, it makes `40 / 8 = 5`:
+        In another format, the same `40` bytes are different tokens, and no error says so. If no
+        format is given, `np.memmap` takes one byte for each token, which makes `40` tokens. With
+        `int64`, of `8` bytes, there are `40 / 8 = 5`:
     """)
     unstated = np.memmap(raw, mode="r")  # @inspect unstated  # @unnoticed: 'r', mode= dropped: nothing is written here
     wrong = np.memmap(raw, dtype=np.int64, mode="r")  # @inspect wrong  # @unnoticed: 'r', mode= dropped: nothing is written here
@@ -208,23 +221,23 @@ def a_token_file_does_not_know_its_dtype() -> None:
         "With one byte each there are 40 tokens, with eight bytes 5."
 
     misbelief('`array.tofile("data.npy")` writes a NumPy file, and NumPy can load it back.', r"""
-        It writes a raw file. The ending `.npy`, which CS336 gives to its file [@cs336], stands for
-        a file with a *header*, bytes at the start that state dtype and shape. `np.load` finds none
-        and refuses.
+        It writes a raw file, whatever its name. A file `.npy`, as CS336 calls its own [@cs336], has
+        to begin with a *header*, bytes that state dtype and shape. `np.load` finds none and
+        refuses.
     """)
-    refused = message_of(lambda: np.load(raw))  # @inspect refused
+    refused = message_of(lambda: np.load(raw))  # @hide
     assert "pickle" in refused, \
-        "np.load takes the bytes for a saved Python object, a pickle, and refuses."
+        "np.load takes the bytes for a saved Python object, a pickle, and refuses."  # @hide
     note(r"""
-        So give raw files the ending `.bin`. Or write a header, with `np.save`. Then `np.load` knows
-        the format:
+        So call raw files `.bin`, and write down the format. Or use `np.save`, which writes a header
+        first. Then `np.load` knows the format:
     """)
-    headed = Path(folder.name) / "tokens.npy"
+    headed = Path(folder.name) / "tokens.npy"  # @hide
     np.save(headed, tokens)
     mapped = np.load(headed, mmap_mode="r")  # @unnoticed: mmap_mode= dropped: the same numbers, loaded
     header = headed.stat().st_size - size  # @inspect header as B
     assert header == 128, \
-        "The header takes 128 bytes, however many tokens follow."
+        "The header needs 128 bytes, however many tokens follow."
     assert mapped.dtype == np.int32, \
         "np.load finds out that the tokens are int32."
     folder.cleanup()  # @hide
@@ -263,10 +276,13 @@ def a_memory_map_loads_what_is_touched() -> None:
     """A memory map loads only what is touched, and without a mode it writes to your file."""
     note(r"""
         How does a program read tokens from a file that is larger than memory? With a *memory map*,
-        `np.memmap`: an array whose elements stay in the file until the program reads them. Here the
-        file has `50` GB. (Its length is set, but nothing has been written, so it takes no disk
-        space.) Read `32` tokens spread over the file, `64` bytes in all, and then a stretch of `64`
-        MiB at its start. `resident_after` measures by how much the memory of this process grows:
+        `np.memmap`: an array whose elements stay in the file until the program reads them. The
+        operating system then loads the blocks of the file, *pages*, that have these elements, and
+        no others.
+
+        Here the file is `50` GB large. (Its length is set, but nothing has been written, so it
+        needs no disk space.) Read `32` tokens spread over the whole file, and then `64` MiB of
+        tokens at its start. `resident_after` measures by how much the memory of this process grows:
     """)
     size = 50 * GB
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # @unnoticed: ignore_cleanup_errors= dropped: what an open map needs on Windows
@@ -276,7 +292,8 @@ def a_memory_map_loads_what_is_touched() -> None:
         data = np.memmap(path, dtype=np.uint16, mode="r")  # @unnoticed: mode= dropped: nothing is written here
         assert len(data) == 25 * 10**9, \
             "The array has 25 billion tokens of 2 bytes."
-        few, stretch = data[:: len(data) // 32], data[: 32 * MiB]
+        few = data[:: len(data) // 32]  # 32 tokens, far apart
+        stretch = data[: 32 * MiB]  # tokens of 2 bytes
         peek = resident_after(few.sum)  # @measure peek as B
         read = resident_after(stretch.sum)  # @measure read as B
     assert (few.nbytes, stretch.nbytes) == (64, 64 * MiB), \
@@ -286,12 +303,12 @@ def a_memory_map_loads_what_is_touched() -> None:
             "For 64 bytes, memory grows by more than 64 bytes, and by less than the file."
         assert peek < read, "For the long stretch, memory grows by more."
     note(r"""
-        For `64` bytes the memory grew by far more, because the operating system loads whole blocks
-        of the file, *pages*.
+        For `64` bytes the memory grew by far more, because whole pages are loaded.
 
-        What if a program assigns to an element of the map? Opened without a *mode*, the file
-        changes, so a slip can spoil the training data. Mode `r` refuses to write. Mode `c`, *copy
-        on write*, keeps changes in memory, for this map alone. Here a small file of `tokens`:
+        What if a program assigns to an element of the map? That depends on the *mode* in which the
+        file was opened. Without a mode, the file itself changes, so a mistake can spoil the
+        training data. In mode `r`, an assignment raises an error. (In mode `c`, *copy on write*, it
+        changes only this map, in memory.) Take a small file of `tokens`:
     """)
     folder2 = TemporaryDirectory(ignore_cleanup_errors=True)  # @hide
     tokens = Path(folder2.name) / "tokens.bin"  # @hide
@@ -336,31 +353,36 @@ def a_memory_map_loads_what_is_touched() -> None:
 def the_size_of_the_data_is_tokens_times_width() -> None:
     """The size of a training file is the number of tokens times the bytes per token."""
     note(r"""
-        How large is the file of a training set? The file is a row of integers, one for each token.
-        So its size is the number of tokens times the bytes of an integer. The largest models of the
-        first LLaMA family were trained on `1.4` trillion tokens [@touvron2023]. An integer of the
-        format `uint16` needs `2` bytes, and one of the format `int32` needs `4`:
+        How large is the file of a training set? It is a row of integers, one for each token, so its
+        size is the number of tokens times the bytes of an integer. By hand, $3$ tokens of `2` bytes
+        need `3 * 2 = 6` bytes.
+
+        The largest models of the first LLaMA family were trained on `1.4` trillion tokens
+        [@touvron2023]. An integer of the format `uint16` needs `2` bytes, and one of `int32` needs
+        `4`:
     """)
     tokens = 14 * 10**11
     narrow = tokens * np.dtype(np.uint16).itemsize  # @inspect narrow as B
     wide = tokens * np.dtype(np.int32).itemsize  # @inspect wide as B
-    assert narrow == 2800 * GB, "With two bytes a token, the file has 2800 GB."
-    assert wide == 5600 * GB, "With four bytes a token, the file has 5600 GB."
+    assert narrow == 2800 * GB, \
+        "With 2 bytes per token, the file needs 2800 GB."
+    assert wide == 5600 * GB, \
+        "With 4 bytes per token, the file needs 5600 GB."
     note(r"""
-        The documents themselves have another size. The report gives it for each of `7` sources, in
-        GB [@touvron2023]:
+        The documents from which the tokens were made have another size. The report lists it for
+        each of `7` sources, in GB [@touvron2023]:
     """)
     text = (3300 + 783 + 328 + 83 + 85 + 92 + 78) * GB  # @inspect text as B
-    assert text == 4749 * GB, "The sources of documents have 4749 GB together."
+    assert text == 4749 * GB, "All sources of documents together have 4749 GB."
     misbelief(f"LLaMA's training data is {narrow / TERA} TB.", rf"""
         That is one of three sizes: tokens of {narrow // tokens} bytes each. With {wide // tokens}
-        bytes a token it is {wide / TERA} TB, and as documents it was {text / TERA:.2f} TB. So say
+        bytes per token it is {wide / TERA} TB, and as documents it was {text / TERA:.2f} TB. So say
         what was counted.
     """)
     note(r"""
-        How many bytes a token needs depends on the vocabulary, the list of all tokens, because each
-        token of the list needs its own number. `2` bytes have `2**16 = 65536` values. Llama 3 has a
-        vocabulary of `128K` tokens [@llama3], so it needs more bytes for each:
+        How many bytes does a token need? That depends on the vocabulary, the list of all tokens,
+        because each token of the list needs its own number. `2` bytes have `2**16 = 65536` values.
+        Llama 3 has a vocabulary of `128K` tokens [@llama3], too many for `2` bytes:
     """)
     vocabulary = np.iinfo(np.uint16).max + 1  # @inspect vocabulary
     assert vocabulary == 65536, "A uint16 has 65536 values."  # @hide
@@ -396,18 +418,19 @@ def tokens_are_few_bytes_for_much_arithmetic() -> None:
     half = 0.5 * dense_peak("H100 SXM", "bfloat16")  # @hide
     note(rf"""
         How fast must a program read its training data, so that the GPU never waits for it? First by
-        hand, for a model of `1` billion parameters. A token costs `6` FLOPs per parameter, `2` in
-        the forward pass and `4` in the backward pass, so `6 * 10**9`. The peak of an H100 is
-        `989.5e12` FLOP/s [@nvidia-h100]; at half of this peak, the GPU trains on
-        `989.5e12 / 2 / (6 * 10**9)` tokens per second. That is {half / 6e9:,.0f}. A token is an
-        integer of `4` bytes, which makes {4 * half / 6e9 / 1000:.0f} kB per second. A solid-state
-        disk reads gigabytes per second.
+        hand, for a model of `1` billion parameters:
 
-        Kilobytes are enough because each token passes through *all* weights, forward and backward:
-        its few bytes need billions of FLOPs. The larger the model, the more FLOPs per token, and
-        the fewer bytes per second:
+        - a token costs `6` FLOPs per parameter, `2` in the forward pass and `4` in the backward
+          pass: about `6e9` FLOPs;
+        - an H100 at half of its peak of `989.5e12` FLOP/s [@nvidia-h100] does about `500e12` FLOPs
+          in a second, which is enough for {half / 6e9:,.0f} tokens;
+        - a token is an integer of `4` bytes, which makes {4 * half / 6e9 / 1000:.0f} kB per second.
+
+        A solid-state disk reads gigabytes per second. Kilobytes are enough for the GPU, because
+        each token passes through *all* weights, forward and backward: its few bytes need billions
+        of FLOPs. The larger the model, the more FLOPs per token, and the fewer bytes per second:
     """)
-    rate = 0.5 * dense_peak("H100 SXM", "bfloat16")
+    rate = 0.5 * dense_peak("H100 SXM", "bfloat16")  # FLOP/s
 
     def tokens_per_second(parameters: float) -> float:
         return rate / (6 * parameters)
@@ -424,20 +447,20 @@ def tokens_are_few_bytes_for_much_arithmetic() -> None:
                   """, alt="On logarithmic axes a straight line falls from megabytes per second for small models to about a kilobyte for the largest.")
     note(r"""
         So loading data seldom limits the training of a large language model. It can limit training
-        on pictures, which need few FLOPs per byte.
+        on pictures, which have many bytes and need few FLOPs for each.
     """)
-    picture = 100e3 * rate / 24e9  # @hide
+    picture = 100e3 * rate / 48e9  # @hide
     question(r"""
-        A model for pictures is trained on the same GPU. A picture of `100` kB costs `24e9` FLOPs in
-        a training step. With `8` billion parameters, a token of `4` bytes costs `6 * 8e9 = 48e9`.
-        How many times as many bytes per second do the pictures need?
+        On the same GPU, a model for pictures is trained. A picture of `100` kB costs the same
+        number of FLOPs in a training step as one token in the model of `8` billion parameters. How
+        many times as many bytes per second do the pictures need?
     """, answer=picture / needed[8],
-        check=(100e3 / 24e9) / (4 / 48e9), unit="times",
-        hint="How many bytes come with each FLOP in the two cases?",
+        check=100e3 / 4, unit="times",
+        wrong={"A token has 4 bytes.": 100_000},
+        hint="The same number of pictures and tokens per second are trained on. How many bytes does each have?",
         why=r"""
-            A picture brings `100e3` bytes for `24e9` FLOPs, a token `4` bytes for `48e9`. It has
-            `100e3 / 4 = 25000` times as many bytes and half as many FLOPs, so the pictures need
-            twice `25,000` times as many bytes per second.
+            The GPU trains on the same number of pictures per second as of tokens, because each
+            costs the same FLOPs. A picture has `100e3 / 4` times the bytes of a token.
         """, within=0.01)
 
 
@@ -447,38 +470,45 @@ def a_batch_is_inputs_and_their_next_tokens() -> None:
     note(r"""
         A language model learns to predict the next token. How does a document become what it learns
         from? A *tokenizer* cuts the document into pieces from a fixed list, the *vocabulary*, and
-        replaces each piece by its number in the list: the *tokens*. At each position the *target*,
-        the correct answer, is the token that comes next. So for inputs of `4` tokens, take a
-        sequence `s` of `5` from the data: the inputs are `s[:-1]`, and the targets are `s[1:]`.
-        `get_batch` does that for several sequences, from random positions. The data here count up,
-        so that one can see the shift:
+        replaces each piece by its number in the list: the *tokens*.
+
+        At each position the *target*, the correct answer, is the token that comes next. By hand,
+        for inputs of `4` tokens take `5` tokens from the data, say `[3, 4, 5, 6, 7]`:
+
+        - the inputs are all but the last, `[3, 4, 5, 6]`;
+        - the targets are all but the first, `[4, 5, 6, 7]`.
+
+        `get_batch` does that for several sequences, from random positions of the data. The data
+        here count up, so that one can see the shift:
     """)
     text = "count everything, même ça"  # @hide
     tokens = np.frombuffer(text.encode(), dtype=np.uint8)  # @hide
     assert tokens.tobytes().decode() == text, "The tokens can be turned back into the text."  # @hide
     data = np.arange(1, 11, dtype=np.int32)  # @unnoticed: 1, 11, dtype= dropped, int32: any tokens that count on
     generator = torch.Generator().manual_seed(0)
+    # 2 sequences of 4 tokens: inputs x and targets y
     x, y = get_batch(data, 2, 4, generator)  # @inspect x, y
     assert x.shape == (2, 4), "The batch has 2 sequences of 4 tokens."
     assert torch.equal(y, x + 1), "Every target is the token after its input."
     assert x.dtype == torch.int64, "In the batch a token is an int64, 8 bytes."  # @hide
     note(r"""
-        At how many positions can a sequence start? With its targets it needs `5` tokens in a row.
-        In `10` tokens there are `10 - 5 + 1 = 6` such rows. Draw `4000` sequences:
+        At how many positions of the data can a sequence start? With its last target it needs `5`
+        tokens in a row. In `10` tokens there are `10 - 5 + 1 = 6` such rows. Draw `4000` sequences,
+        and look at their first tokens:
     """)
     many, after = get_batch(data, 4000, 4, generator)  # @unnoticed: 4000: enough to draw each start
-    starts = (many[:, 0] - 1).unique().tolist()  # @inspect starts
-    assert starts == [0, 1, 2, 3, 4, 5], "Sequences start at 6 positions."
+    first_tokens = many[:, 0].unique().tolist()  # @inspect first_tokens
+    assert first_tokens == [1, 2, 3, 4, 5, 6], \
+        "Sequences start at 6 positions."
     assert (int(many.max()), int(after.max())) == (9, 10), \
         "The last token, 10, is a target and never an input: no token comes after it."  # @hide
     misbelief("A sequence may start anywhere in `randint(len(data) - length)`.", r"""
-        With targets that is right. Without targets a sequence may start one position later, so one
-        needs `randint(len(data) - length + 1)`.
+        If the last target has to be in the data as well, that is right. Without targets a sequence
+        may start one position later: `randint(len(data) - length + 1)`.
     """)
     question(r"""
-        What would a model learn if a slip made the targets equal to the inputs, `s[:-1]` both
-        times? With the data above, at how many of the `4` positions of a sequence would its target
-        be the next token?
+        What would a model learn if, by mistake, the targets were equal to the inputs? With the data
+        above, at how many of the `4` positions of a sequence would the target be the next token?
     """, answer=int((x[0] == y[0]).sum()),
         check=sum(a == b for a, b in zip([1, 2, 3, 4], [2, 3, 4, 5])),
         hint="What does the model have to predict at each position, and does it already have the answer?",
@@ -494,14 +524,13 @@ def a_pinned_copy_does_not_wait() -> None:
     """A copy from pinned memory to the GPU returns before it has finished."""
     note(r"""
         Does a program have to wait while a batch is copied to the GPU? Not if the batch is in
-        *pinned* memory, which the operating system never moves. From there the GPU copies by
-        itself, and with `non_blocking=True` the program goes on. Ordinary memory is *pageable*: the
-        system may move it at any time, so the driver first copies the batch into a buffer that is
-        pinned. (`pin_memory()` needs a GPU or another accelerator; without one PyTorch refuses.)
+        *pinned* memory, which the operating system never moves. Because the batch stays at its
+        address, the GPU can copy it by itself, and with `non_blocking=True` the program goes on at
+        once. Ordinary memory is *pageable*: the system may move it at any time, so the driver first
+        copies the batch into a pinned buffer.
 
         First the speed. `time_call` measures a copy from pageable and one from pinned memory. There
-        are `64 * MiB` elements, or fewer if the GPU has less room than `16` bytes for each
-        (`scaled` chooses the number):
+        are `64 * MiB` elements, or fewer on a GPU with little memory (`scaled` chooses the number):
     """)
     count = scaled(64 * MiB, lambda n: 16 * n)  # @measure count
     pageable = torch.randn(count)
@@ -545,14 +574,15 @@ def a_second_stream_hides_the_copy() -> None:
     note(r"""
         A GPU has to copy each batch before it can multiply it. Can it copy the next batch while it
         multiplies this one? Yes, with two *streams*. A stream is a queue of work on the GPU. Work
-        in one stream is done in order. Work in two streams may overlap, unless one stream is told
-        to wait for the other.
+        in one stream is done in order, because a queue has an order. Work in two streams may
+        overlap, unless one stream is told to wait for the other.
 
         `in_turn` copies and multiplies `8` batches in one stream. `two_streams` copies in a second
         one, `side`, and each matmul in `main_stream` waits only for the copy of its own batch. (The
-        batches are in [pinned](#a_pinned_copy_does_not_wait) memory, which the operating system
-        never moves; with `non_blocking=True` the program does not wait for a copy.)
+        batches are in [pinned](#a_pinned_copy_does_not_wait) memory, so the program does not wait
+        for a copy.)
     """)
+    # Inputs of a row, fewer on a GPU with little memory:
     inner = scaled(16384, lambda n: 40 * 4096 * n + 160 * 1024 * 4 * n)  # @measure inner
     batches = [torch.randn(1024, inner).pin_memory() for _ in range(8)]
     w = torch.randn(inner, 4096, device="cuda")

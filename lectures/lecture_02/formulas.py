@@ -1,6 +1,5 @@
 """The formulas of the lecture, each with an example."""
 from counters import Alive, flops
-import math
 
 import torch
 from hardware import CARDS
@@ -25,21 +24,21 @@ def summary() -> None:
 def the_formulas_and_where_they_were_shown() -> None:
     """The formulas of this lecture, each with an example."""
     note(r"""
-        Which formulas are worth remembering? The table below lists them. Most examples are for one
-        small model: two hidden layers of width `64` and a head of `64` weights, trained with AdamW
-        in `float32` on a batch of `8` rows.
+        Which formulas are worth remembering? The table at the end of this section lists them. Most
+        examples in it are for one small model: two hidden layers of width `64` and a head of `64`
+        weights, trained with AdamW in `float32` on a batch of `8` rows.
 
-        Three are checked here once more:
+        Three of the formulas describe a training step of this model:
 
-        - Autograd keeps the inputs of all three layers, `8 * 64` elements each, and `8` predictions
-          and `8` targets, at `4` bytes per element.
-        - Weights, gradients and AdamW's two moments need `16` bytes per parameter.
-        - A step costs `6` FLOPs per parameter and row. The first layer computes no gradient of its
-          input, which saves `2` FLOPs for each of its `64 * 64` weights and each row:
-          `6 * 8 * 8256 - 2 * 8 * 64**2`.
+        - *activations*, which autograd saves for the backward pass: the inputs of three layers,
+          predictions and targets, in `4` bytes each;
+        - *state*: a weight, its gradient and AdamW's two moments, in `4` bytes each, which is
+          `4 * 4 = 16` bytes per parameter;
+        - *work*: `6` FLOPs per parameter and row, except that the first layer needs no gradient of
+          its input, which saves `2` of the `6`.
 
-        `bill` takes a training step and measures its bytes by kind, and `step_flops` counts its
-        FLOPs:
+        `bill` measures the bytes of a training step by kind, and `step_flops` counts its FLOPs.
+        Compare:
     """)
     width, layers, batch = 64, 2, 8
     parameters = layers * width**2 + width  # @inspect parameters
@@ -47,7 +46,7 @@ def the_formulas_and_where_they_were_shown() -> None:
     measured = bill("AdamW", width, layers, batch)  # @inspect measured as B
     kept = 4 * (batch * width * (layers + 1) + 2 * batch)  # @inspect kept as B
     assert kept == measured["activations"], \
-        "The formula for kept activations gives the bytes that bill measures."
+        "The formula for activations gives the bytes that bill measures."
     state = 16 * parameters  # @inspect state as B
     held = sum(measured.values()) - kept  # @hide
     assert state == held, \
@@ -56,12 +55,12 @@ def the_formulas_and_where_they_were_shown() -> None:
     assert work == step_flops(batch, width, layers), \
         "The formula for a step gives the FLOPs that are counted."
     note(r"""
-        What share of an H100's peak can a matmul of this model reach at most? It multiplies `8`
-        rows by a matrix of `64 * 64` weights. That is `2 * 8 * 64 * 64 = 65536` FLOPs for
-        `4 * (8 * 64 + 64 * 64 + 8 * 64) = 20480` bytes. So its *intensity*, its FLOPs per byte, is
-        only `65536 / 20480 = 3.2`, because each weight that is read is used only `8` times. The
-        *ridge*, the FLOPs that the GPU can do while one byte arrives, is `67e12 / 3.35e12 = 20` in
-        `float32` [@nvidia-h100]. So the share is `3.2 / 20 = 16%`:
+        The next two formulas say what share of an H100's peak a matmul of this model can reach at
+        most. It multiplies `8` rows by `64 * 64` weights, and its *intensity*, its FLOPs per byte,
+        is low, because each weight that is read is used only `8` times. The GPU's *ridge* is the
+        number of FLOPs that it can do while one byte arrives: `67e12 / 3.35e12 = 20` in `float32`
+        [@nvidia-h100]. A matmul with a lower intensity is *memory-bound*: it waits for memory, and
+        reaches only its intensity divided by the ridge:
     """)
     product = 2 * batch * width * width  # @inspect product as FLOP
     moved = 4 * (batch * width + width * width + batch * width)  # @inspect moved as B
@@ -107,7 +106,7 @@ def the_formulas_and_where_they_were_shown() -> None:
         | FLOPs per byte of a matmul | $2mkn / (4(mk+kn+mn))$ | {per_byte:.1f} | [the roofline](#the_roofline_tells_waiting_from_working) |
         | its share of the peak | $\min(1, \mathrm{{intensity}} / \mathrm{{ridge}})$ | {reached:.1%} on an H100 | [@eq:roof] |
         | parameters | $Ld^2+d$ | {parameters:,} | [@eq:weights] |
-        | activations that are kept: inputs of layers, predictions, targets | $4(Bd(L+1)+2B)$ | {kept:,} B | [@eq:kept] |
+        | activations: inputs of layers, predictions, targets | $4(Bd(L+1)+2B)$ | {kept:,} B | [@eq:kept] |
         | parameters, gradients and AdamW's moments | $16P$ | {state:,} B | [@eq:state] |
         | FLOPs of a step | $6BP-2Bd^2$ | {work:,} | [@eq:step-flops] |
         | FLOPs of attention, per token | $12LdT$ | {attention:,} | [@eq:attention] |
@@ -117,15 +116,21 @@ def the_formulas_and_where_they_were_shown() -> None:
         And if you forget the formulas? Write down bytes and FLOPs before you run, then measure. If
         they do not agree, find out why.
     """)
+    more = bill("AdamW", width, layers, 10 * batch)  # @hide
+    factors = [
+        (sum(more.values()) - more["activations"]) / state,
+        more["activations"] / kept, step_flops(10 * batch, width, layers) / work,
+    ]  # @hide
     question(r"""
-        The model has $P=8256$ parameters, $L=2$ hidden layers and width $d=64$. From what batch
-        size $B$ on do the kept activations need more bytes than the `16P` of AdamW in `float32`?
-    """, answer=next(b for b in range(1, 999) if kept / batch * b > state),
-        check=math.floor(16 * parameters / (4 * (width * (layers + 1) + 2))) + 1,
-        hint="How many bytes of activations does one row of the batch keep, by the table?",
+        The small model is trained with `80` rows in a batch instead of `8`. By what factor does
+        each of the three grow: the state (weights, gradients and moments), the activations, and the
+        FLOPs of a step? Give three numbers.
+    """, answer=[round(factor, 6) for factor in factors],
+        check=[1, 10, 10],
+        hint="In which of the three formulas does $B$ appear?",
         why=r"""
-            One row keeps `4 * (64 * 3 + 2) = 776` bytes, and AdamW holds `16 * 8256 = 132096`.
-            Divided, that is a little over `170` rows, so `171` is the first batch that needs more.
+            The state belongs to the parameters, so it stays the same. Each row has activations of
+            its own and passes through all layers, so activations and FLOPs grow with the batch.
         """)
 
 
@@ -146,18 +151,18 @@ def temporaries(
 def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
     """A step needs more memory than the four kinds that it keeps."""
     note(r"""
-        A training step keeps four kinds of memory: parameters, gradients, optimizer state and
-        activations. Is their sum all the memory that the step needs? No: there are also tensors
-        that live only for a moment, such as the *temporary* tensors in which the optimizer
-        computes.
+        A training step keeps four kinds of values: parameters, gradients, optimizer state and
+        activations. Is their sum all the memory that the step needs? No, because the step also
+        creates *temporary* tensors, which live only for a moment.
 
-        The number of temporary tensors depends on how the update is implemented. PyTorch has three
-        ways. A loop updates the weight matrices one after another, so it needs temporaries for one
-        matrix at a time. `foreach`, the default on a GPU, updates all matrices together, so it
-        needs a temporary for each. `fused` does the whole update in one *kernel*, a program on the
-        device, and needs none. Measure it for a model of `16` equal matrices. `temporaries` returns
-        the peak bytes of temporary tensors during an update. Divide them by the bytes of one
-        matrix:
+        The optimizer's update is an example. PyTorch can do it in three ways:
+
+        - one weight matrix after another, in a loop: temporary tensors for one matrix at a time;
+        - `foreach`, the default on a GPU: all matrices together, with a temporary tensor for each;
+        - `fused`: all in one *kernel*, a program on the device, without temporary tensors.
+
+        Measure it for a model of `16` equal matrices. `temporaries` takes a step and returns the
+        largest number of bytes that temporary tensors need at one time:
     """)
     weights = [torch.randn(1000, requires_grad=True) for _ in range(16)]  # @unnoticed: 1000: tensors of any size
     most = [

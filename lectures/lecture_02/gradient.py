@@ -39,13 +39,14 @@ def gradients() -> None:
 
 
 def backward_fills_the_leaves() -> None:
-    """`backward()` leaves gradients in the tensors that asked for them, the weights."""
+    """`backward()` stores a gradient in each tensor that asked for one: in the weights."""
     note(r"""
-        A backward pass computes the gradient of the loss with respect to each weight: how the loss
-        changes when the weight changes a little. Where does PyTorch leave these gradients? Multiply
-        three inputs `x` by three weights `w`, and add up the products: that is the prediction. The
-        target is `5`. The *error* is the prediction minus the target, and the loss is half of its
-        square. Only the weights ask for a gradient, by `requires_grad=True`:
+        A backward pass computes the *gradient* of the loss with respect to each weight: how much
+        the loss changes when the weight changes a little. Where does PyTorch store these gradients?
+
+        Take three inputs `x` and three weights `w`. The prediction is the sum of the inputs times
+        their weights. The target is `5`. The *error* is the prediction minus the target, and the
+        loss is half of its square. Only the weights ask for a gradient, with `requires_grad=True`:
     """)
     x: Float[Tensor, "inner"] = torch.tensor([1.0, 2.0, 3.0])
     w: Float[Tensor, "inner"] = torch.ones(3, requires_grad=True)
@@ -58,15 +59,21 @@ def backward_fills_the_leaves() -> None:
     assert w.grad.tolist() == [1.0, 2.0, 3.0], \
         "The gradient of each weight is the error, 1, times its input."
     note(r"""
-        The weights now have a gradient in `.grad`: the error times the input, `1 * (1, 2, 3)`.
-        Check the last one: let the third weight grow by `1 / 100`. Its input is `3`, so the
-        prediction and the error grow by `3 / 100`, and the loss grows from `1**2 / 2 = 0.5` to
-        `1.03**2 / 2 = 0.53`. That is about `3 / 100` more, `3` times the growth of the weight.
+        Each weight now has a gradient in `.grad`: the error, `1`, times its input. Check the last
+        one, whose input is `3`. Let the weight grow by $0.01$. The prediction and the error grow by
+        `3 * 0.01 = 0.03`, and the loss grows from `1**2 / 2 = 0.5` to `1.03**2 / 2 = 0.53`: by `3`
+        times the growth of the weight.
 
-        The other tensors have no gradient. A tensor that was not computed from others is a *leaf*:
-        here `x` and `w`. PyTorch keeps a gradient only for a leaf that asked for one, because only
-        such a gradient is needed after the backward pass. `x` did not ask. Prediction and loss are
-        not leaves: their gradients were used to compute the gradient of `w`, and then dropped.
+        Why does no other tensor have a gradient? PyTorch stores only the gradients that are needed
+        after the backward pass:
+
+        - `x` and `w` were not computed from other tensors. Such a tensor is called a *leaf*. A leaf
+          gets a gradient if it asked for one. `w` did, and `x` did not.
+        - `prediction` and `loss` were computed. The backward pass uses their gradients to compute
+          the gradient of `w`, and then drops them, because no later step needs them.
+
+        So stored gradients need as much memory as the weights that are trained, however many
+        tensors the model computes on the way.
     """)
     leaf = x.is_leaf, x.requires_grad, x.grad  # @hide
     assert leaf == (True, False, None), \
@@ -107,7 +114,7 @@ def backward_fills_the_leaves() -> None:
         "After retain_grad(), the prediction keeps its gradient."  # @hide
     assert kept.grad is not None, "After retain_grad(), the loss keeps its gradient as well."  # @hide
     both = again.grad.item(), kept.grad.item()  # @hide
-    assert both == (1.0, 1.0), "The gradient of the prediction is the error, that of the loss is one."  # @hide
+    assert both == (1.0, 1.0), "The gradient of the prediction is the error, and the gradient of the loss is one."  # @hide
     question(r"""
         The target is `8` instead of `5`. The inputs are `1`, `2`, `3` and the weights one, as
         before. What gradients do the three weights get?
@@ -121,21 +128,28 @@ def backward_fills_the_leaves() -> None:
 
 
 def a_gradient_is_two_more_products() -> None:
-    """Each matmul of the forward pass takes two matmuls in the backward pass."""
+    """Each matmul of the forward pass needs two matmuls in the backward pass."""
     note(r"""
         Why does a backward pass cost twice as much as a forward pass? Because each matmul of the
         forward pass needs two in the backward pass: one for the gradient of the weights, and one
         for the gradient of the input, which the layer below needs.
 
-        First by hand: a layer has the input $h$, the weight $w$ and the output $y = hw$. From the
-        layer above it receives $g$, the gradient of the loss with respect to $y$. Take $h = 2$,
-        $w = 3$ and $g = 5$. If $w$ grows a little, $y$ grows $h$ times as much, and the loss grows
-        $g$ times as much as $y$. So the gradient of $w$ is `2 * 5 = 10`. In the same way the
-        gradient of $h$ is `3 * 5 = 15`. The forward pass does one multiplication, and the backward
-        pass does two.
+        By hand, with single numbers: a layer multiplies its input $h = 2$ by its weight $w = 3$.
+        The layer above sends back $g = 5$, the gradient of the loss with respect to the output.
 
-        Now $h$, $w$, $y$ and $g$ are matrices. `y.backward(g)` starts from $g$, so no loss is
-        needed. (`whole_numbers` draws small whole numbers, so that sums are exact.)
+        - If $w$ grows a little, the output grows `2` times as much, and the loss `5` times as much
+          as the output. So the gradient of $w$ is `2 * 5 = 10`.
+        - If $h$ grows a little, the output grows `3` times as much. So the gradient of $h$ is
+          `3 * 5 = 15`.
+
+        Forward one multiplication, backward two. Now a second row of data has $h = 4$ and $g = 1$.
+        It uses the same weight, so the gradient of $w$ is a sum over the rows:
+        `2 * 5 + 4 * 1 = 14`. Sums of products are what a matmul computes. For matrices, the
+        gradient of the weights is `h.T @ g`, a sum over rows, and the gradient of the input is
+        `g @ w.T`, a sum over columns.
+
+        Check this with matrices of small whole numbers, for which sums are exact. `y.backward(g)`
+        starts the backward pass from a given `g`, so no loss is needed:
     """)
     rows, inner, cols = 64, 32, 16
     h: Float[Tensor, "row inner"] = whole_numbers(rows, inner).requires_grad_()
@@ -146,43 +160,30 @@ def a_gradient_is_two_more_products() -> None:
     sizes = *h.shape, w.size(1)  # @hide
     assert sizes == (64, 32, 16), \
         "The layer has 64 rows, 32 inputs and 16 outputs."  # @hide
-    note(r"""
-        What must the gradients be? An entry of $y$ is $y_{ik} = \sum_j h_{ij}\, w_{jk}$. The weight
-        $w_{jk}$ is used in every row $i$, and from each row it gets the gradient $h_{ij}\, g_{ik}$,
-        as above. Its gradient is the sum over all rows. An input $h_{ij}$ is used in every column
-        $k$, so its gradient is a sum over the columns:
-
-        $$\frac{\partial L}{\partial w_{jk}} = \sum_i h_{ij}\, g_{ik} \qquad \frac{\partial L}{\partial h_{ij}} = \sum_k w_{jk}\, g_{ik}$$
-
-        Each sum is a matmul, because a matmul sums over the columns of its left matrix and the rows
-        of its right one. The first sum is over the rows of both $h$ and $g$, so $h$ has to be
-        transposed: `h.T @ g`. The second is over the columns of both $g$ and $w$, so $w$ has to be
-        transposed: `g @ w.T`. `einsum` computes the two sums by their letters: it multiplies, and
-        sums over the letter that the result does not have.
-    """)
-    for_w: Float[Tensor, "inner col"] = einsum(h, g, "i j, i k -> j k")
-    for_h: Float[Tensor, "row inner"] = einsum(w, g, "j k, i k -> i j")
+    for_w: Float[Tensor, "inner col"] = einsum(h, g, "i j, i k -> j k")  # @hide
+    for_h: Float[Tensor, "row inner"] = einsum(w, g, "j k, i k -> i j")  # @hide
     assert w.grad is not None, "The weights have a gradient."  # @hide
     assert h.grad is not None, "The input has one."  # @hide
-    assert torch.equal(w.grad, for_w), \
-        "Autograd finds the same gradient for the weights."
-    assert torch.equal(h.grad, for_h), \
-        "Autograd finds the same gradient for the input."
-    assert torch.equal(for_w, h.t() @ g), \
-        "The gradient of the weights is the matmul h.T @ g."
-    assert torch.equal(for_h, g @ w.t()), \
-        "The gradient of the input is the matmul g @ w.T."
+    assert torch.equal(w.grad, h.T @ g), \
+        "Autograd finds the gradient h.T @ g for the weights."
+    assert torch.equal(h.grad, g @ w.T), \
+        "Autograd finds the gradient g @ w.T for the input."
+    assert torch.equal(w.grad, for_w), "einsum finds the gradient of the weights."  # @hide
+    assert torch.equal(h.grad, for_h), "einsum finds the gradient of the input."  # @hide
     note(r"""
-        So there are three matmuls: `h @ w` forward, `h.T @ g` and `g @ w.T` backward. Each has the
-        same three dimensions, `64` rows, `32` inputs and `16` outputs, so each costs
-        `2 * 64 * 32 * 16` FLOPs:
+        What do the three matmuls cost? All have the same three sizes, `64` rows, `32` inputs and
+        `16` outputs, so each costs `2 * 64 * 32 * 16` FLOPs:
     """)
     forward = flops(lambda: h @ w)  # @inspect forward as FLOP
-    weights = flops(lambda: h.t() @ g)  # @inspect weights as FLOP
-    inputs = flops(lambda: g @ w.t())  # @inspect inputs as FLOP
+    weights = flops(lambda: h.T @ g)  # @inspect weights as FLOP
+    inputs = flops(lambda: g @ w.T)  # @inspect inputs as FLOP
     assert forward == 2 * rows * inner * cols, "The forward matmul takes 2 * 64 * 32 * 16 FLOPs."  # @hide
     assert weights == inputs == forward, \
         "Each of the two backward matmuls costs the same number of FLOPs as the forward one."
+    note(r"""
+        So a training step costs `1 + 2 = 3` times the forward pass, if every layer needs both
+        gradients.
+    """)
     tally: list[str] = []  # @hide
     _ = counted(tally, 5, 8) @ counted(tally, 8, 3)  # @hide
     per_weight = len(tally) / (5 * 3)  # @hide
@@ -226,13 +227,15 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
         Each matmul of a forward pass has
         [two matmuls in the backward pass](#a_gradient_is_two_more_products): one for the gradient
         of the weights, and one for the gradient of the input, which the layer *below* needs. Does
-        every layer need both? The first layer does not, because its input is data, and nobody uses
-        the gradient of data. So two trained layers have two matmuls in the forward pass and three
-        in the backward pass: two for the weights, and one for the input of the second layer.
+        every layer need both?
 
-        Count it for two layers from CS336 [@cs336]: $B = 16384$ rows, a first layer of $d \times d$
-        weights with $d = 32768$, and a second of $d \times K$ with $K = 8192$. `two_layers` counts
-        the FLOPs of the forward and the backward pass:
+        No. The input of the first layer is data, and nobody uses the gradient of data. So two
+        trained layers have two matmuls in the forward pass and three in the backward pass: two for
+        the weights, and one for the input of the second layer.
+
+        Count it for two layers from CS336 [@cs336], on `b` rows: the first has `d * d` weights, the
+        second `d * k`. A matmul costs `2` FLOPs for each row and weight. `two_layers` counts the
+        forward and the backward pass:
     """)
     b, d, k = 16384, 32768, 8192
     forward, backward = two_layers(b, d, k)  # @inspect forward as FLOP, backward as FLOP
@@ -261,26 +264,31 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
     assert 2 * sum(costs) - costs[0] == backward, \
         "The backward pass has each twice, less one."  # @hide
     figure(plot_products(costs),
-        caption="The matmuls of a training step of two layers. Dashed: the matmul that nobody needs.",
+        caption="The matmuls of a training step of two layers. Dashed: the matmul that is left out.",
         alt=r"""
             Bars for two layers. The wide first layer has a forward matmul and a weight gradient of
             equal length, and its input gradient is a dashed outline. The narrower second layer has
             three short bars: forward, weight gradient, input gradient.
         """)
     note(r"""
-        So take a stack of $P$ weights, with $d^2$ of them in its first matrix. A training step on
-        $B$ rows costs
+        So take a stack of $P$ weights, with $d^2$ of them in its first matrix. Three matmuls cost
+        `3 * 2 = 6` FLOPs per weight and row, and the first matrix lacks one of the three. So a
+        training step on $B$ rows costs
 
         [@eq:step-flops]: $$
         6BP - 2Bd^2
         $$
 
-        FLOPs. The same rule says what *freezing* a layer (not training it) saves. With the first
-        layer frozen, nobody needs the gradient of the hidden values, so only the gradient of the
-        second layer's weights is left. A frozen second layer still has to pass the gradient on to
-        the first, so freezing it saves only the gradient of its own weights:
+        FLOPs. *Freezing* a layer means not training it. What does that save? It depends on what is
+        below:
+
+        - With the first layer frozen, no trained weight is below the second. So nobody needs the
+          gradient of the second layer's input, and one matmul is left: the gradient of the second
+          layer's weights.
+        - With the second layer frozen, its input still needs a gradient, because the first layer is
+          trained. So only the gradient of its own weights is saved.
     """)
-    own = 2 * b * d * k
+    own = 2 * b * d * k  # one matmul of the second layer
     first_frozen = two_layers(b, d, k, first=False)[1]  # @inspect first_frozen as FLOP
     second_frozen = two_layers(b, d, k, second=False)[1]  # @inspect second_frozen as FLOP
     assert first_frozen == own, \
@@ -324,20 +332,21 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
     """The rule of 6 FLOPs per parameter and token counts three matmuls for every layer."""
     note(r"""
         An [estimate of a training run](#a_training_run_in_three_lines) counts `6` FLOPs per
-        parameter and token. Where does the `6` come from? By hand, for a single weight $w$ with the
-        input $h$ and the gradient $g$ of the output:
+        parameter and token. Where does the `6` come from? Each weight is used in three matmuls, and
+        in each it costs a multiplication and an addition. With the input $h$ of the layer and the
+        gradient $g$ of its output:
 
-        - forward, $h \cdot w$ and an addition to the output;
-        - backward, $h \cdot g$ and an addition to the gradient of $w$;
-        - backward, $w \cdot g$ and an addition to the gradient of $h$.
+        - forward, $h \cdot w$ is added to the output: `2` FLOPs;
+        - backward, $h \cdot g$ is added to the gradient of the weight: `2` FLOPs;
+        - backward, $w \cdot g$ is added to the gradient of the input: `2` FLOPs.
 
-        That is `2 + 2 + 2 = 6` FLOPs for each row of data, and a row is a token.
+        That is `6` FLOPs for each row of data, and in a language model a row is a token.
 
-        For the first layer of a model the rule is too high, because nobody uses the gradient of the
-        data: the third line is missing there, which leaves `4`. Count the FLOPs of a model of two
-        layers on `b` rows of data. Its first layer has `d * d` weights, and its second has `d * k`.
-        Since `k` is a quarter of `d`, four of five weights are in the first. `two_layers` returns
-        the FLOPs of its forward and of its backward pass:
+        The first layer of a model may need only `4`, because its input is data, and nobody uses the
+        gradient of data. Take two layers on `b` rows, the first with `d * d` weights, the second
+        with `d * k`. If `k` is a quarter of `d`, four of five weights are in the first layer. Then
+        a weight costs `4/5 * 4 + 1/5 * 6 = 4.4` FLOPs per row on average. `two_layers` counts the
+        FLOPs:
     """)
     b, d, k = 16384, 32768, 8192  # @unnoticed: 16384: any batch
     forward, backward = two_layers(b, d, k)
@@ -349,14 +358,14 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
     misbelief("The backward pass costs twice the forward pass.", rf"""
         Not here: it costs {ratio} times the forward pass. The first layer, with `4/5` of the
         weights, has one backward matmul, and the second, with `1/5`, has two:
-        `1 * 4/5 + 2 * 1/5 = 1.2`. Where every layer has two, the rule holds.
+        `1 * 4/5 + 2 * 1/5 = 1.2`. If every layer has two, the rule holds.
     """)
     coefficient = (forward + backward) / (b * params)  # @inspect coefficient
     assert coefficient == 4.4, \
         "A step costs 4.4 FLOPs per parameter and row."
     misbelief("A training step costs `6` FLOPs per parameter and token.", rf"""
-        Not here: it costs {coefficient}. Four fifths of the weights are in the first layer, at `4`
-        FLOPs, and one fifth in the second, at `6`: `4/5 * 4 + 1/5 * 6 = 4.4`.
+        Not here: it costs {coefficient}, because the first layer, with most of the weights, needs
+        no gradient of its input.
     """)
     two = {"forward": 2.0, "gradient of the weights": 2.0}  # @hide
     layers = {"first layer": two, "second layer": {**two, "gradient of the input": 2.0}}  # @hide
@@ -366,9 +375,14 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
         FLOPs of a training step in each of the two layers, matmul by matmul. The data need no
         gradient, so the first layer lacks a matmul.
     """, alt="Two stacked bars, of two equal parts and of three.")
+    note(r"""
+        In a deep model the rule is nearly exact, because the first layer has only a small share of
+        the weights: with $L$ layers of the same size a step costs $6 - 2/L$ FLOPs per parameter and
+        row.
+    """)
     question(r"""
         A model has two layers with the same number of weights, and the data need no gradient. How
-        many FLOPs per parameter and row does a training step take, on average over all parameters?
+        many FLOPs per parameter and row does a training step cost, on average over all parameters?
     """, answer=sum(two_layers(8, 64, 64)) / (8 * 2 * 64**2),
         wrong={
             "The first layer lacks the gradient of its input.": 6,
@@ -384,19 +398,22 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
 
 @aside
 def in_a_transformer_backward_is_twice_forward() -> None:
-    """In a language model the backward pass costs twice the forward pass, if attention is unfused."""
+    """In a language model no backward matmul can be skipped, so the backward pass costs twice the forward pass."""
     note(r"""
-        In a language model, does a backward pass cost twice the forward pass? Yes, because no
-        matmul is left out: even the first layer's input needs a gradient. This input consists of
-        rows of an *embedding table*, which has one row for each token of the vocabulary, and the
-        table is trained. The smallest GPT-2 has `12` layers with a model dimension of `768`, a
-        vocabulary of `50257` and a *context* of `1024` tokens [@gpt2]. `decoder_flops` counts a
-        model of that shape:
+        In a language model, does a backward pass cost twice the forward pass? Yes, as long as
+        nothing is computed a second time, because each matmul needs both of its backward matmuls.
+        Even the first layer has to compute the gradient of its input, because this input is
+        trained: it consists of rows of the *embedding table*, which has one row for each token of
+        the vocabulary.
+
+        The smallest GPT-2 has `12` layers with a model dimension of `768`, a vocabulary of `50257`
+        tokens and a *context* of `1024` tokens [@gpt2]. `decoder_flops` counts a model of that
+        shape:
     """)
     vocab, d, heads, layers, context = 50257, 768, 12, 12, 1024
     forward, backward = decoder_flops(vocab, d, heads, layers, context)
     assert backward == 2 * forward, \
-        "The backward pass costs twice the forward pass, to the last FLOP."
+        "The backward pass costs exactly twice the forward pass."
     with torch.device("meta"):  # @hide
         q = torch.empty(1, heads, context, d // heads).bfloat16()
         q.requires_grad_()
@@ -409,29 +426,29 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     assert once == 4 * d * context**2, \
         "Forward, it costs the same number of FLOPs as unfused."  # @hide
     note(r"""
-        A training step costs `2` FLOPs per parameter and token in the forward pass and `4` in the
-        backward pass, `6` in all. But there is more work, because a layer of such a model also has
-        two matmuls without weights, in its *attention*. The first multiplies the *query* of each
-        token by the *keys* of all tokens of the context, which gives *scores*. The scores are
-        turned into shares. The second matmul adds up the *values* of all tokens, each multiplied by
-        its share. (*Unfused* attention keeps the scores in memory. A fused kernel computes them
-        again in the backward pass, which then costs `5 / 2 = 2.5` times the forward pass of
-        attention.)
+        How many FLOPs per parameter and token is that? The
+        [rule](#six_per_parameter_and_token_is_a_special_case) says `2 + 4 = 6`. But there is more
+        work, because *attention* has two matmuls without weights. With a context of $T$ tokens and
+        a model dimension of $d$, in each layer, each token
 
-        With a context of $T$ tokens and a model dimension of $d$, each of the two costs $2dT$ FLOPs
-        in the forward pass, for each token and layer, and twice that in the backward pass:
-        `2 * (2 + 4) = 12` times $dT$. So in $L$ layers attention adds, for each token,
+        - is compared with all $T$ tokens of the context: $2dT$ FLOPs;
+        - adds up their values, weighted by the results: $2dT$ FLOPs.
+
+        Forward that is $4dT$, and backward twice as much, $8dT$. So in $L$ layers attention adds,
+        for each token,
 
         [@eq:attention]: $$
         12\,L\,d\,T
         $$
 
-        FLOPs. Check that. In each layer one matrix computes queries, keys and values ($3d^2$
-        weights), one combines the results of attention ($d^2$), and two form the feed-forward
-        network ($8d^2$). The head, which predicts the next token, has $d$ weights for each token of
-        the vocabulary. Subtract `6` FLOPs for each of these weights and each token from the count:
+        FLOPs. (*Fused* attention does not store the results of the comparison, and computes them a
+        second time in the backward pass. That comes on top.)
+
+        Check the formula: subtract `6` FLOPs for each weight and token from the count, and see
+        whether attention is what is left. A layer has $12d^2$ weights in its matrices, and the last
+        matrix has $d$ weights for each token of the vocabulary:
     """)
-    matrices = layers * (3 + 1 + 8) * d * d + d * vocab  # @inspect matrices
+    matrices = layers * 12 * d * d + d * vocab  # @inspect matrices
     assert matrices == 123_532_032, "The matrices have 124 million weights."  # @hide
     left_over = forward + backward - 6 * matrices * context  # @inspect left_over as FLOP
     attention = 12 * layers * d * context * context  # @inspect attention as FLOP
@@ -440,8 +457,8 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     assert left_over == attention, \
         "What is left over is attention, and nothing else."
     note(r"""
-        The longer the context, the larger the share of attention. How many times the FLOPs of the
-        rule of `6` does a step cost?
+        The longer the context, the larger the share of attention, because a token has more tokens
+        to be compared with. How many times the FLOPs of the rule does a step cost?
     """)
     ratios = {}
     for t in (128, 1024, 8192):
@@ -453,26 +470,20 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     four = decoder_flops(vocab, d, heads, layers, context, batch=4)  # @hide
     assert four == (4 * forward, 4 * backward), \
         "Four sequences take four times the FLOPs."  # @hide
+    longer = sum(decoder_flops(vocab, d, heads, layers, 2 * context))  # @hide
+    left = longer - 6 * matrices * 2 * context  # @hide
     question(r"""
-        A model like GPT-2 has `2` layers with a model dimension $d$ of `10`, with $12d^2$ weights
-        in the matrices of each, and a vocabulary of `100`. How many FLOPs does a training step on
-        one sequence of `5` tokens cost, including attention?
-    """, answer=sum(decoder_flops(100, 10, 2, 2, 5)),
-        wrong={
-            "Attention is missing.": 6 * (2 * 12 * 10**2 + 10 * 100) * 5,
-            "That is per token: there are five.": 6 * 3400 + 12 * 2 * 10 * 5,
-            "The embedding table is only read.": 6 * 4400 * 5 + 6000,
-        },
-        check=6 * (2 * 12 * 10**2 + 10 * 100) * 5 + 12 * 2 * 10 * 5 * 5,
-        hint=r"""
-            `6` FLOPs for each weight of a matrix and each token, plus the term of attention. A
-            layer has $12d^2$ weights.
-        """,
+        The context becomes twice as long, and the model is trained on one sequence of that length.
+        By what factor do the FLOPs by the rule grow, and by what factor the FLOPs of attention?
+        Give two numbers.
+    """, answer=[6 * matrices * 2 * context / (6 * matrices * context), left / attention],
+        check=[2, 2**2],
+        hint="How many tokens are there, and with how many is each of them compared?",
         why=r"""
-            The matrices have $2 \cdot 12 \cdot 10^2$ weights in the layers and $10 \cdot 100$ in
-            the head, and each costs `6` FLOPs per token. Attention adds $12LdT$ per token. The
-            embedding table is only read, so its weights cost nothing.
-        """, unit="FLOP")
+            There are twice as many tokens, so the FLOPs by the rule double. In attention each of
+            them is also compared with twice as many tokens, so its FLOPs grow by a factor of
+            `2 * 2`.
+        """, unit="times")
 
 
 def tanh_layers(x: Tensor, *weights: Tensor) -> Tensor:
@@ -559,14 +570,17 @@ def checkpointing_trades_flops_for_memory() -> None:
     """Activation checkpointing keeps fewer activations and computes the forward pass twice."""
     note(r"""
         The activations of a training step do not fit into memory. Does the batch have to become
-        smaller? Not if you can pay for a third more FLOPs. Usually autograd keeps the output of
-        every layer until the backward pass has used it. *Activation checkpointing* cuts the layers
-        into segments and keeps only the input of each segment. When the backward pass comes to a
-        segment, it recomputes the outputs of its layers [@chen2016].
+        smaller? Not if you can pay for a third more FLOPs.
 
-        Try it with `16` layers, each a matmul and a tanh, on `8` rows of `32` elements.
-        `train_in_segments` takes a step, and returns the bytes kept when the backward pass begins,
-        the FLOPs, and the gradient. First without segments (`0`), then in segments of `4` layers:
+        Usually autograd keeps the output of every layer until the backward pass has used it.
+        *Activation checkpointing* cuts the layers into segments and keeps only the input of each
+        segment. When the backward pass comes to a segment, it recomputes the outputs of its layers
+        [@chen2016].
+
+        Try it with `16` layers, each a matmul and a tanh. `train_in_segments` takes a training
+        step, and returns the bytes that are kept when the backward pass begins, the FLOPs, and the
+        gradient. First all layers are kept (a segment length of `0`), then there are segments of
+        `4` layers:
     """)
     layers, rows, width = 16, 8, 32
     plain, once, exact = train_in_segments(layers, 0, rows, width)
@@ -578,16 +592,21 @@ def checkpointing_trades_flops_for_memory() -> None:
         "With segments of 4 layers, only the inputs of the 4 segments are kept."
     note(r"""
         How long should a segment be? While the backward pass works on a segment, the outputs of its
-        layers are in memory as well. With $L$ layers in segments of $s$ layers, there are $L/s$
-        segment inputs and $s$ outputs in memory, in all
+        layers are in memory as well as the inputs of all segments. With $L$ layers in segments of
+        $s$ layers, that makes
 
         [@eq:segments]: $$
         \frac{L}{s} + s
         $$
 
-        Long segments make the second term large, and short ones the first. For `16` layers the sum
-        is `16 / 2 + 2 = 10` with segments of `2`, `16 / 4 + 4 = 8` with `4`, and `16 / 8 + 8 = 10`
-        with `8`: it is smallest where $s$ is the square root of $L$. The picture shows it:
+        tensors. For `16` layers:
+
+        - segments of `2`: `16 / 2 + 2 = 10`;
+        - segments of `4`: `16 / 4 + 4 = 8`;
+        - segments of `8`: `16 / 8 + 8 = 10`.
+
+        The sum is smallest for $s = \sqrt L$, where both terms are equal, because their product is
+        always $L$, and two numbers with a fixed product have the smallest sum when they are equal:
     """)
     lengths = (1, 2, 4, 8, 16)  # @hide
     peaks = {n: most_alive(layers, n) for n in lengths}  # @hide
@@ -620,8 +639,8 @@ def checkpointing_trades_flops_for_memory() -> None:
             with each segment, lower each time.
         """)  # @hide
     note(r"""
-        The price is a second forward pass: for each weight and row, `2` FLOPs more than the usual
-        `6`. The gradient is the same:
+        The price is a second forward pass: `2` more FLOPs for each weight and row, in addition to
+        the usual `6`. The gradient is the same:
     """)
     params = layers * width * width
     assert once == 6 * rows * params == 786_432, \

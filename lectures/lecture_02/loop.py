@@ -30,17 +30,24 @@ def training() -> None:
 def the_task_has_a_known_answer() -> None:
     """With a task whose answer is known, the first loss can be computed."""
     note(r"""
-        How can one tell that a training loop works? Give it a task whose answer is known. Draw
-        random inputs $x_0, x_1, \ldots$ with mean `0` and variance `1`. The *target* is
-        $0 \cdot x_0 + 1 \cdot x_1 + 2 \cdot x_2 + \ldots$, so the right weights are `0`, `1`, `2`
-        and so on. The loss is the *mean squared error*: the mean of
+        How can one tell that a training loop works? Give it a task whose answer is known, and
+        compute what the first loss has to be.
+
+        The inputs $x_0, x_1, x_2, \ldots$ are random, with mean `0` and variance `1`. The *target*
+        is $0 \cdot x_0 + 1 \cdot x_1 + 2 \cdot x_2 + \ldots$, so the correct weights are `0`, `1`,
+        `2` and so on. The loss is the *mean squared error*: the mean of
         $(\mathrm{prediction} - \mathrm{target})^2$.
 
-        What is the first loss of a model that always predicts zero? Its error is minus the whole
-        target, so its loss is the mean square of the target. The term $2 \cdot x_2$ has a mean
-        square of $2^2$, since $x_2$ has variance `1`, and so on. The terms are independent and have
-        a mean of zero, so their mean squares add up: with three weights to `0 + 1 + 4`, in general
-        to $\sum_i i^2$. `linear_batch` draws inputs and targets, here for `16` weights:
+        Take a model that always predicts zero. Its error is the whole target, so its loss is the
+        mean square of the target. By hand, for three weights:
+
+        - $0 \cdot x_0$ has the mean square `0**2 = 0`;
+        - $1 \cdot x_1$ has the mean square `1**2 = 1`, because $x_1$ has variance `1`;
+        - $2 \cdot x_2$ has the mean square `2**2 = 4`, for the same reason.
+
+        The target has the mean square `0 + 1 + 4 = 5`, because mean squares of independent terms
+        with mean zero [add up](#dividing_by_the_root_keeps_the_scale). `linear_batch` draws inputs
+        and targets, here for `16` weights:
     """)
     x, y = linear_batch(16, 100_000)  # @unnoticed: 100_000: more draws come nearer
     predicted = sum(i**2 for i in range(16))  # @inspect predicted
@@ -49,8 +56,8 @@ def the_task_has_a_known_answer() -> None:
     assert 0.97 < measured / predicted < 1.03, \
         "The measured mean square of the targets is within 3 % of 1240."
     note(r"""
-        So if a loop on this task starts with a loss far from that number, its data or its loss are
-        wrong.
+        So if a loop on this task starts with a loss far from that number, its data or its loss
+        function is wrong.
     """)
     solved = torch.linalg.lstsq(x[:16].double(), y[:16].double()).solution  # @hide
     assert solved.round().tolist() == list(range(16)), \
@@ -112,13 +119,14 @@ def the_loop_finds_it() -> None:
         - compute the loss, which says how far the predictions are from the targets;
         - `backward()` computes the gradient: how the loss grows with each weight;
         - `step()` moves each weight a little the other way, so that the loss falls;
-        - `zero_grad()` clears the gradients, so that the next batch does not add to them.
+        - `zero_grad()` clears the gradients, because the next `backward()` would add to them.
 
         Does the loop find the weights that made its data? In the data of `linear_batch` each target
-        is a sum of `16` inputs, multiplied by the weights `0`, `1`, `2` and so on. The model is
-        `Stack(16, 0)`: `16` inputs, no hidden layer, so a single row of `16` weights, which start
-        at random values. The loop takes `200` steps, each with a new batch of `4` examples:
+        is a weighted sum of `16` inputs, with the weights `0`, `1`, `2` and so on. The model has
+        `16` weights of its own, which start at random values. The loop takes `200` steps, each with
+        a new batch of `4` examples:
     """)
+    # 16 inputs, no hidden layer:
     model = Stack(16, 0, torch.Generator().manual_seed(0))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     data = torch.Generator().manual_seed(1)
@@ -131,8 +139,8 @@ def the_loop_finds_it() -> None:
     note(r"""
         Has it found them? The losses above cannot be compared, because each is from a different
         batch. `train` runs the same loop, and after each step measures the loss on a batch that
-        stays the same. This loss can fall to zero, because the data have no noise: the right
-        weights predict every target exactly.
+        stays the same. This loss can fall to zero, because the data have no noise: with the correct
+        weights every prediction equals its target.
     """)
     run = train(lr=0.05, steps=200)
     learned = run.model.weights[0]
@@ -144,34 +152,56 @@ def the_loop_finds_it() -> None:
     w = learned.flatten().tolist()
     found = [round(value, 3) for value in w]  # @inspect found
     assert found == list(range(16)), "The loop has found the weights 0 to 15."
-    batch = signature(train).parameters["batch"].default  # @hide
+    usual = signature(train).parameters  # @hide
+    assert (usual["batch"].default, usual["width"].default) == (4, 16), "The function draws batches of 4 rows of 16 inputs."  # @hide
     falling, billionth = run.losses[-1] / run.losses[0], 1e-9  # @hide
     assert falling < billionth, "The loss ends at less than a billionth."  # @hide
     figure(plot_losses({0.05: run.losses}), caption=r"""
         Loss on the fixed batch after each of the `200` steps, at a learning rate of `0.05`, on a
         logarithmic scale.
     """, alt="A line that falls over more than ten powers of ten, with small bumps.")
-    question(rf"""
-        Solved as equations, `16` examples would be enough to find `16` weights. The loop takes
-        `200` steps with `{batch}` examples each. How many times `16` examples has it seen?
-    """, answer=len(run.losses) * batch // len(w),
+    early = Stack(16, 0)  # @hide
+    before = early.weights[0].detach().clone()  # @hide
+    rule = torch.optim.SGD(early.parameters(), lr=0.05)  # @hide
+    x, y = linear_batch(16, 4)  # @hide
+    F.mse_loss(early(x), y).backward()  # @hide
+    rule.zero_grad()  # @hide
+    rule.step()  # @hide
+    question(r"""
+        Somebody swaps the last two lines: `zero_grad()` now comes right after `backward()`, and
+        `step()` comes last. How many of the `16` weights does a training step change then?
+    """, answer=int((early.weights[0] != before).sum()),
         wrong={
-            "That is all examples; compare them with 16.": 800,
-            "Those are steps, of 4 examples each.": 12.5,
+            "step() reads the gradients; what does it find there?": 16,
         },
-        check=200 * 4 // 16,
-        hint="How many examples has the whole run seen?", unit="times",
-        why="`200` steps of `4` examples are `800` examples, and `800 / 16 = 50`.")
+        check=0,
+        hint="What does `step()` read, and what is left of it?", unit="weights",
+        why=r"""
+            None. The gradients are cleared before `step()` reads them, so it has nothing to go by.
+            The loss never falls, and no error says why.
+        """)
 
 
 @aside
 def a_rate_is_too_small_right_or_too_large() -> None:
     """Learning rates that differ by a small factor make a run learn slowly, learn well, bounce or diverge."""
     note(r"""
-        What learning rate should a run have? Try several, and keep everything else equal: the
-        random start, the data, and the batch on which the loss is measured. `train` trains `16`
-        weights for `200` steps at a learning rate `lr`, and returns the loss on a fixed batch after
-        each step. Here is the last loss for five rates:
+        What learning rate should a run have? By hand, take one weight $w$ and the loss $w^2$, which
+        is lowest at zero. The gradient is $2w$, so a step at the learning rate $r$ turns $w$ into
+        $w - 2rw = (1 - 2r)\,w$.
+
+        - At $r = 0.1$ each step multiplies $w$ by `1 - 2 * 0.1 = 0.8`: it comes nearer to zero,
+          slowly.
+        - At $r = 0.5$ the factor is `1 - 2 * 0.5 = 0`: one step arrives.
+        - At $r = 1.1$ the factor is `1 - 2 * 1.1 = -1.2`: each step goes past zero and ends farther
+          away. The run *diverges*.
+
+        A rate is too large when a step ends farther from the goal than it began, because there the
+        gradient is larger, and so is the next step.
+
+        With many weights one has to try. `train` trains `16` weights for `200` steps and returns
+        the loss on a fixed batch after each step. Start and data are the same in every run. Here is
+        the last loss for five rates:
     """)
     rates = (0.01, 0.05, 0.1, 0.2, 0.5)
     runs = {lr: train(lr=lr, steps=200).losses for lr in rates}
@@ -185,10 +215,8 @@ def a_rate_is_too_small_right_or_too_large() -> None:
     assert math.isfinite(ends[0.5]) is False, \
         "At 0.5 the loss is no longer a finite number."
     note(r"""
-        With a rate that is too small, the weights approach their goal slowly. With a rate that is
-        too large, the loss *diverges*, because a step overshoots the goal and ends farther away
-        than before. There the gradient is larger, and so is the next step. In between, at `0.2`,
-        the weights jump around the goal and get no nearer.
+        So `0.01` is too small here and `0.5` is too large. In between, at `0.2`, the weights jump
+        around the goal and get no nearer.
     """)
     figure(plot_losses(runs), caption=r"""
         Loss on the fixed batch after each step, for five learning rates. The axis of losses is
@@ -215,9 +243,8 @@ def a_rate_is_too_small_right_or_too_large() -> None:
     """)
     tried = (0.1, 0.5, 0.9, 1.0, 1.1)  # @unnoticed: 0.1: slow, but not the best
     question(r"""
-        Let the loss be $w^2$. Then a step at the learning rate $r$ multiplies the weight $w$ by
-        $1 - 2r$, and the goal is zero. Which of the rates `0.1`, `0.5`, `0.9`, `1.0` and `1.1` is
-        the best, which one bounces between two values, and which one diverges?
+        In the case by hand, which of the rates `0.1`, `0.5`, `0.9`, `1.0` and `1.1` is the best,
+        which one makes the weight bounce between two values, and which one diverges?
     """, answer=[
         min(tried, key=lambda r: abs(1 - 2 * r)), *(r for r in tried if abs(1 - 2 * r) == 1),
         *(r for r in tried if abs(1 - 2 * r) > 1),
@@ -231,11 +258,20 @@ def a_rate_is_too_small_right_or_too_large() -> None:
 
 @aside
 def deeper_needs_a_smaller_rate() -> None:
-    """The deeper the model, the smaller the largest rate that it survives."""
+    """The deeper the model, the smaller the largest learning rate at which it still trains."""
     note(r"""
-        Does a learning rate that works for one model work for a deeper one? `train` trains a
-        `Stack`, a model of square matrices, applied one after another, and a head. At a rate of
-        `0.01` a model that is only a head [learns](#a_rate_is_too_small_right_or_too_large). Add
+        Does a learning rate that works for one model work for a deeper one? Often not, because the
+        output is a product of all matrices, so the gradient of one matrix contains all the others.
+        By hand, with one weight of `2` in each layer:
+
+        - in a model of `1` layer, $w_1 x$, the gradient of $w_1$ is the input $x$;
+        - in a model of `3` layers, $w_3 w_2 w_1 x$, the gradient of $w_1$ is `2 * 2 = 4` times $x$.
+
+        So where weights enlarge what they multiply, a step at the same rate is longer in a deeper
+        model.
+
+        `train` trains a `Stack`, a model of square matrices and a head, the last layer. At a rate
+        of `0.01` a model that is only a head [learns](#a_rate_is_too_small_right_or_too_large). Add
         two hidden layers, and train at the same rate, then at a tenth of it:
     """)
     rate, tenth = 0.01, 0.001
@@ -250,9 +286,8 @@ def deeper_needs_a_smaller_rate() -> None:
         "At a rate of 0.001, the deep model learns: its loss falls to zero."  # @zero: the loss comes to its least
 
     note(r"""
-        How does the largest usable rate depend on the depth? `largest` tries six rates, trains for
-        `60` steps with each, and returns the largest at which the loss stays finite. For `0`, `1`,
-        `2` and `4` hidden layers:
+        How does the largest usable rate depend on the depth? `largest` trains with six rates and
+        returns the largest at which the loss stays finite. For `0`, `1`, `2` and `4` hidden layers:
     """)
     rates = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)  # @unnoticed: 0.03: a rate between
 
@@ -263,20 +298,16 @@ def deeper_needs_a_smaller_rate() -> None:
     survived = [largest(layers) for layers in (0, 1, 2, 4)]  # @inspect survived
     assert survived == [0.1, 0.003, 0.001, 0.0003], \
         "The more hidden layers, the smaller the largest rate."
-    note(r"""
-        The cause: the output is a product of all matrices, so the gradient of one matrix contains
-        all the others. For a product of three numbers `2 * 2 * 2`, the gradient of the first number
-        is `2 * 2 = 4`; with a fourth `2` it is `8`. So where weights are large, a step at the same
-        rate goes farther in a deeper model.
-    """)
+    note("So when a model becomes deeper, try a smaller learning rate first.")
     misbelief("Pass `num_layers` and `lr` through, and the loop is repaired.", r"""
-        A loop that [ignored both](#a_rate_is_too_small_right_or_too_large) and now uses them trains
-        another model. With `2` hidden layers and a rate of `0.01` it diverges.
+        The loop of CS336 took both arguments and used neither [@cs336]. Once it uses them, it
+        trains a different model. The one above, with `2` hidden layers and a rate of `0.01`,
+        diverges.
     """)
     chain = torch.full((5,), 2.0, requires_grad=True)
     question(r"""
-        Let a model be a product of weights, each of them `2`. How many times as large is the
-        gradient of the first weight in a model of `5` weights as in a model of `1`?
+        A model has `5` layers with one weight of `2` each. How many times as large as in a model of
+        `1` layer is the gradient of the first weight?
     """, answer=torch.autograd.grad(chain.prod(), chain)[0][0].item(),
         wrong={
             "The first weight is not in its own gradient; the four others are.": 32,

@@ -25,42 +25,53 @@ def muon_levels_a_gradient_with_products() -> None:
     note(r"""
         Adam keeps two values, the *moments*, for each parameter. Can an optimizer work with one?
         *Muon* can, for weights that form a matrix [@muon]. Its one moment is a running sum of
-        gradients. A matrix stretches some directions more than others; its *singular values* say by
-        how much. Muon brings all singular values of the moment near one, so that a step moves weak
-        directions as far as strong ones.
+        gradients.
 
-        This needs only matmuls. Divide the matrix by its norm, then repeat this update for a few
-        rounds, with fixed factors $a$, $b$ and $c$:
+        A matrix stretches some directions more than others; its *singular values* say by how much.
+        Muon makes all singular values of the moment nearly equal, so that a step moves weak
+        directions as far as strong ones. It does so without computing the directions, because a
+        matmul of the matrix with its own transpose changes only the singular values. Divide the
+        matrix by its norm, and repeat this update for five rounds, with fixed factors $a$, $b$ and
+        $c$:
 
         $$X \leftarrow aX + b\,XX^TX + c\,(XX^T)^2X$$
 
-        One such round turns each singular value $s$ into $as + bs^3 + cs^5$ and leaves the
-        directions as they are. `newton_schulz` does five rounds. `u` and `v` are random rotations,
-        so the gradient `g` below has the singular values `strengths`, which fall from `1` by a
-        factor of `0.9` each. Compare them before and after:
+        It turns each singular value $s$ into $as + bs^3 + cs^5$. By hand, for the singular values
+        `0.8` and `0.2`, one round gives
+
+        - `3.4445 * 0.8 - 4.775 * 0.8**3 + 2.0315 * 0.8**5 = 0.98`,
+        - `3.4445 * 0.2 - 4.775 * 0.2**3 + 2.0315 * 0.2**5 = 0.65`.
+
+        The larger was `4` times the smaller, and is now `0.98 / 0.65 = 1.5` times the smaller.
+
+        Now a random matrix `g` with known singular values, `strengths`, each `0.9` times the one
+        before. `newton_schulz` does five rounds:
     """)
+    # u and v are rotations, so they do not change singular values.
     u, v = (torch.linalg.qr(torch.randn(32, 32)).Q for _ in range(2))  # @unnoticed: 32: any size
     strengths = 0.9 ** torch.arange(32.0)
     g = u @ strengths.diag() @ v
-    spread = (strengths[0] / strengths[-1]).item()  # @inspect spread as times
-    assert round(spread) == 26, \
+    before = (strengths[0] / strengths[-1]).item()  # @inspect before as times
+    assert round(before) == 26, \
         "Before, the largest singular value is 26 times the smallest."
     a, b, c = FACTORS  # @hide
     s = strengths / strengths.norm()  # @hide
     for _ in range(5):  # @hide
         s = a * s + b * s**3 + c * s**5
-    level = torch.linalg.svdvals(newton_schulz(g))
+    level = torch.linalg.svdvals(newton_schulz(g))  # singular values
     predicted = s.sort(descending=True).values  # @hide
     assert torch.allclose(level, predicted), \
         "The polynomial, applied to each singular value, predicts the result."  # @hide
-    spread = (level.max() / level.min()).item()  # @inspect spread as times
-    assert round(spread, 1) == 1.7, \
+    after = (level.max() / level.min()).item()  # @inspect after as times
+    assert round(after, 1) == 1.7, \
         "After five rounds, the largest is only 1.7 times the smallest."
     one = torch.eye(32)  # @hide
     pair = g / g.norm(), newton_schulz(g)  # @hide
-    before, after = (error_of(x @ x.T, one) for x in pair)  # @hide
-    assert round(before, 2) == 0.97, "Before, the matmul of the matrix with its transpose is far from the identity."  # @hide
-    assert round(after, 2) == 0.34, "Afterwards, it is nearer."  # @hide
+    far, near = (error_of(x @ x.T, one) for x in pair)  # @hide
+    assert round(far, 2) == 0.97, "Before, the matmul of the matrix with its transpose is far from the identity."  # @hide
+    assert round(near, 2) == 0.34, "Afterwards, it is nearer."  # @hide
+    ends = [round(a * s + b * s**3 + c * s**5, 2) for s in (0.8, 0.2)]  # @hide
+    assert ends == [0.98, 0.65], "One round turns 0.8 into 0.98, and 0.2 into 0.65."  # @hide
     note("PyTorch has Muon as well. It keeps one value for each parameter:")
     p = nn.Parameter(torch.zeros(32, 32))
     optimizer = torch.optim.Muon([p], lr=1.0, weight_decay=0.0)  # @unnoticed: 0.0, weight_decay= dropped: zeros do not decay

@@ -81,44 +81,61 @@ def sgd(lr: float) -> Rule:
 def plain_sgd_remembers_nothing() -> None:
     """Plain SGD subtracts the gradient times the learning rate and remembers nothing."""
     note(r"""
-        An *optimizer* turns the gradient of a parameter into a step. The simplest one is
+        An *optimizer* changes the parameters so that the loss falls. The simplest one is
         *stochastic gradient descent*, SGD. (Stochastic means random: each gradient comes from a
         random batch.) It multiplies the gradient $g$ by a factor $\eta$, the *learning rate*, and
         subtracts that from the parameter $p$:
 
         $$p \leftarrow p - \eta\,g$$
 
-        With $p=1$, $\eta=0.1$ and $g=2$ the new parameter is $1 - 0.1 \cdot 2 = 0.8$. Nothing is
-        kept for the next step, so SGD needs no memory of its own.
+        The gradient says how the loss grows with $p$, so subtracting it makes the loss fall. By
+        hand, a parameter starts at `1`, the learning rate is `0.1`, and the gradients are `2`, `4`
+        and `-2`:
 
-        `Descent` is an optimizer written for this book, with `sgd` as its rule. `walk` starts `5`
-        parameters at one, gives the optimizer `20` random gradients of `5` elements, one after
-        another, and returns all values on the way: the start and `20` steps, so `21` rows. Compare
-        the result with PyTorch's SGD:
+        - after the first step it is `1 - 0.1 * 2 = 0.8`;
+        - after the second, `0.8 - 0.1 * 4 = 0.4`;
+        - after the third, `0.4 + 0.1 * 2 = 0.6`: a negative gradient moves it up.
+
+        PyTorch's SGD reads the gradient from `.grad`, and takes the same steps:
     """)
-    gradients = torch.randn(20, 5, dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: any format
-    ours = walk(Descent, gradients, rule=sgd(lr=0.1))  # @inspect ours
-    theirs = walk(torch.optim.SGD, gradients, lr=0.1)
-    assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
-    assert torch.allclose(ours, theirs), \
-        "Our SGD and PyTorch's take the same 20 steps."
+    p, ours = 1.0, []
+    w = torch.tensor(1.0, requires_grad=True)
+    optimizer, theirs = torch.optim.SGD([w], lr=0.1), []
+    for g in (2.0, 4.0, -2.0):
+        p = p - 0.1 * g
+        ours.append(round(p, 4))
+        w.grad = torch.tensor(g)
+        optimizer.step()
+        theirs.append(round(w.item(), 4))
+    assert ours == [0.8, 0.4, 0.6], "Our three steps are those by hand."
+    assert theirs == ours, "PyTorch's SGD takes the same three steps."
+    gradients = torch.randn(20, 5, dtype=torch.float64)  # @hide
+    walked = walk(Descent, gradients, rule=sgd(lr=0.1))  # @hide
+    library = walk(torch.optim.SGD, gradients, lr=0.1)  # @hide
+    assert walked.shape == (21, 5), "There are the start and 20 steps."  # @hide
+    assert torch.allclose(walked, library), \
+        "With 20 random gradients of 5 parameters they agree as well."  # @hide
+    note(r"""
+        Nothing is kept for the next step, because a step needs only the parameter and its present
+        gradient. So SGD needs no memory of its own.
+    """)
     question(r"""
-        A parameter starts at `1`. SGD with a learning rate of `0.5` gets the gradients `2`, `-1`
-        and `0.5`, one after another. Where does the parameter end up?
-    """, answer=walk(torch.optim.SGD, torch.tensor([[2.0], [-1.0], [0.5]]), lr=0.5)[-1].item(),
+        A model of `8` billion parameters in `float32` is trained with plain SGD. How many bytes
+        does the optimizer keep from one step to the next, in addition to parameters and gradients?
+    """, answer=state_bytes(optimizer),
         wrong={
-            "The step is subtracted, not added.": 1.75,
-            "The learning rate is missing.": -0.5,
+            "That is one value of 4 bytes for each parameter. What would SGD keep it for?": 4 * 8 * 10**9,
+            "Parameters and gradients do not count here.": 8 * 8 * 10**9,
         },
-        check=1 - 0.5 * (2 - 1 + 0.5),
-        hint="How much does each step subtract?",
+        check=0, unit="B",
+        hint="What does the next step need that is neither a parameter nor a gradient?",
         why=r"""
-            Each step subtracts half of its gradient: `1`, then `-0.5`, then `0.25`. The parameter
-            goes from `1` to `0`, to `0.5`, to `0.25`. A negative gradient moves it up.
+            None. The next step needs only the parameter and its next gradient. Other optimizers
+            remember one or two values for each parameter.
         """)
 
 
-def momentum(lr: float, beta: float = 0.9) -> Rule:  # @show
+def momentum(lr: float, beta: float = 0.9) -> Rule:
     """The rule of momentum: the learning rate times a sum of gradients in which older ones fade."""
 
     def rule(p: Tensor, g: Tensor, state: State) -> Tensor:
@@ -150,41 +167,53 @@ def bowl_places(rate: float, momentum: float) -> list[Any]:  # @stepover
 def momentum_is_a_decayed_sum() -> None:
     """Momentum takes longer steps, because it accumulates gradients."""
     note(r"""
-        *Momentum* is the simplest optimizer with a memory: it keeps moving the way it has been
-        moving [@polyak1964]. It remembers one number $s$ for each parameter $p$, a sum of the
-        gradients so far in which older ones fade. In each step it multiplies $s$ by a factor
+        *Momentum* is the simplest optimizer with a memory: it keeps moving in the direction in
+        which it has been moving [@polyak1964]. For each parameter it remembers a number $s$, the
+        sum of the gradients so far, in which older ones fade. Each step multiplies $s$ by a factor
         $\beta$, usually `0.9`, adds the new gradient $g$, and moves the parameter by $s$ times the
         learning rate $\eta$:
 
         $$s \leftarrow \beta\,s + g \qquad p \leftarrow p - \eta\,s$$
 
-        By hand, let the gradient always be `1` and the learning rate `1`. The sum is `1` after the
-        first step, `0.9 + 1 = 1.9` after the second, `0.9 * 1.9 + 1 = 2.71` after the third. It
-        stops growing when a step leaves $s$ as it was: $s = \beta s + g$. Solved for $s$:
+        By hand, let the gradient always be `1` and the learning rate `1`. Then $s$ is
+
+        - `1` in the first step;
+        - `0.9 * 1 + 1 = 1.9` in the second;
+        - `0.9 * 1.9 + 1 = 2.71` in the third.
+
+        The steps become longer, because old gradients are still part of $s$. They stop growing when
+        a step leaves $s$ as it was, $s = \beta s + g$. Solved for $s$:
 
         $$
         s = \frac{g}{1-\beta}
         $$
 
-        With $\beta$ = `0.9` that is `10` times the gradient. So while gradients keep their
-        direction, momentum takes steps as long as those of plain SGD with `10` times the learning
-        rate. `walk` starts a parameter at one and takes `200` steps with our `momentum`, and
-        `lengths_of` gives the length of each step, rounded to `2` decimals:
+        With $\beta = 0.9$ that is `1 / (1 - 0.9) = 10` times the gradient. PyTorch's SGD with
+        `momentum=0.9` takes the same steps as this loop:
     """)
-    ones = torch.ones(200, 1, dtype=torch.float64)  # @unnoticed: 200 -> 201, 200 -> 400, dtype= dropped, float64: long enough, exact enough
-    places = walk(Descent, ones, rule=momentum(lr=1))
-    lengths = lengths_of(places, 2)  # @inspect lengths  # @unnoticed: 2: more digits are as exact
-    assert lengths[:3] == [1.0, 1.9, 2.71], \
+    s, lengths = 0.0, []
+    for _ in range(200):  # @unnoticed: 200: long enough
+        s = 0.9 * s + 1  # the gradient is always 1
+        lengths.append(round(s, 2))  # @unnoticed: 2: more digits are as exact
+    first = lengths[:3]  # @inspect first
+    assert first == [1.0, 1.9, 2.71], \
         "The first three steps have lengths 1, 1.9 and 2.71."
     assert lengths[-1] == 10.0, \
         "In the long run a step has length 1 / (1 - 0.9)."
+    ones = torch.ones(200, 1, dtype=torch.float64)  # @hide
+    library = lengths_of(walk(torch.optim.SGD, ones, lr=1, momentum=0.9), 2)  # @hide
+    assert library == lengths, "PyTorch's steps have the same lengths."  # @hide
     gradients = torch.randn(20, 5, dtype=torch.float64)  # @hide
     ours = walk(Descent, gradients, rule=momentum(lr=0.1))  # @hide
     theirs = walk(torch.optim.SGD, gradients, lr=0.1, momentum=0.9)  # @hide
     assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
     assert torch.allclose(ours, theirs), \
         "With random gradients, our momentum and PyTorch's take the same 20 steps."  # @hide
-    note("Where gradients change direction from step to step, they cancel in the sum. The picture shows both cases:")
+    note(r"""
+        If gradients change direction from step to step, they cancel in the sum, and the steps stay
+        short. So momentum is fast where gradients agree, and calm where they do not. The picture
+        shows both:
+    """)
     straight = down_a_bowl(0.04, 0.0)  # @hide
     assert torch.allclose(straight[-1], (1 - 0.04 * CURVES) ** 30), \
         "Without momentum, a step leaves 1 minus rate times curvature."  # @hide
@@ -249,22 +278,22 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
     """AdaGrad's steps shrink with every gradient that a parameter has seen; RMSProp's do not."""
     note(r"""
         Some parameters get large gradients at every step, others hardly any. One learning rate does
-        not suit both. *AdaGrad* gives each parameter a learning rate of its own [@duchi2011]: it
-        remembers the sum $s$ of the squares of all gradients $g$ so far, and divides by the root of
-        $s$. *RMSProp* keeps an average instead, in which old squares fade by a factor $\alpha$,
-        usually `0.99` [@rmsprop]:
+        not suit both. Two optimizers divide each gradient $g$ by the usual size of this parameter's
+        gradients, $\sqrt s$, and differ in what $s$ is:
 
-        $$s \leftarrow s + g^2 \qquad\text{or}\qquad s \leftarrow \alpha\,s + (1-\alpha)\,g^2$$
+        - *AdaGrad*: the *sum* of all squared gradients so far, $s \leftarrow s + g^2$ [@duchi2011];
+        - *RMSProp*: an *average* of them, in which old squares fade,
+          $s \leftarrow 0.99\,s + 0.01\,g^2$ [@rmsprop].
 
-        $$p \leftarrow p - \eta\,\frac{g}{\sqrt{s}+\epsilon}$$
+        Both then move the parameter by the learning rate times $g / \sqrt s$. By hand, let the
+        gradient always be `1` and the learning rate `1`. In the fourth step AdaGrad's sum is
+        `1 + 1 + 1 + 1 = 4`, so the step has the length `1 / sqrt(4) = 1/2`. Its steps become
+        shorter and shorter, because a sum of squares can only grow. RMSProp's average begins at
+        zero and approaches `1`. So its first steps are long, `1 / sqrt(0.01) = 10` for the first,
+        and its later steps are as long as the learning rate.
 
-        ($p$ is the parameter, $\eta$ the learning rate, $\epsilon$ a tiny number.) Let the gradient
-        always be `1` and the learning rate `1`. After four gradients AdaGrad's sum is
-        `1 + 1 + 1 + 1 = 4`, so the fourth step has the length `1 / sqrt(4) = 1/2`. RMSProp's
-        average begins at zero: it is `0.01` after one gradient, so the first step has the length
-        $1/\sqrt{0.01}$, which is `10`. Then the average approaches `1`, and the step length
-        approaches the learning rate. `walk` takes `1000` steps with PyTorch's optimizers, and
-        `lengths_of` gives the length of each step:
+        `walk` takes `1000` steps with PyTorch's optimizers, and `lengths_of` gives the length of
+        each step:
     """)
     ones = torch.ones(1000, 1, dtype=torch.float64)  # @unnoticed: 1000, dtype= dropped, float64: long enough for the average to settle
     lengths = lengths_of(walk(torch.optim.Adagrad, ones, lr=1), 3)  # @inspect lengths  # @unnoticed: 3: more digits are as exact
@@ -301,10 +330,9 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
     border = math.sqrt(1e-5)  # @hide
     assert round(border, 5) == 0.00316, "A gradient of 0.00316 has a square as large as the constant."  # @hide
     misbelief("AdaGrad divides by `sqrt(sum + 1e-5)`.", rf"""
-        PyTorch divides by `sqrt(sum) + {eps}`. The constant in the box is under the root, and as
-        large as the square of a gradient of {border:.3f}. So a gradient far below that would give a
-        shorter step: for `1e-4` the first step would have the length {inside[3]} instead of
-        {outside[3]}.
+        PyTorch divides by `sqrt(sum) + {eps}`. The constant only prevents a division by zero. Under
+        the root, `1e-5` is as large as the square of a gradient of {border:.3f}, so it would
+        shorten the steps of parameters whose gradients are smaller than that.
     """)
     question(r"""
         A parameter belongs to a rare word: its gradient is zero in `24` steps and `1` in the
@@ -330,7 +358,7 @@ def rmsprop(lr: float, alpha: float = 0.99, eps: float = 1e-8) -> Rule:
     return rule
 
 
-def adam(  # @show
+def adam(
     lr: float, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
     correct: bool = True,
 ) -> Rule:
@@ -352,78 +380,75 @@ def adam(  # @show
 
 
 def adam_corrects_for_its_start() -> None:
-    """Adam's first step is as long as the learning rate, whatever the gradient."""
+    """Adam's first step is as long as the learning rate, however large or small the gradient is."""
     note(r"""
         *Adam* keeps two running averages for every weight. The average of the gradient, $m$, says
-        where to go. The average of the squared gradient, $v$, says how large gradients usually are:
-
-        $$m \leftarrow \beta_1 m + (1-\beta_1)\,g$$
-
-        $$v \leftarrow \beta_2 v + (1-\beta_2)\,g^2$$
-
+        where to go. The average of the squared gradient, $v$, says how large gradients usually are.
         Adam divides $m$ by the root of $v$, so a weight with small gradients takes steps as long as
-        a weight with large ones.
+        a weight with large ones. Each step first updates both averages with the new gradient $g$:
 
-        By hand, with a gradient of `7` and the usual $\beta_1$ = `0.9` and $\beta_2$ = `0.999`.
-        Both averages begin at zero. After one step $m$ is `0.1 * 7 = 0.7`, and $v$ is
-        `0.001 * 7**2 = 0.049`. Both are too small, because each average contains only the share
-        $1-\beta$ of the gradient, or of its square. If the gradient is the same in every step, this
-        share is $1-\beta^t$ after $t$ steps. So Adam divides each average by
-        $1-\beta^t$ [@kingma2015]:
+        $$m \leftarrow 0.9\,m + 0.1\,g \qquad v \leftarrow 0.999\,v + 0.001\,g^2$$
 
-        $$p \leftarrow p - \eta\,\frac{m/(1-\beta_1^t)}{\sqrt{v/(1-\beta_2^t)}+\epsilon}$$
+        By hand, let the first gradient be `7`. Both averages begin at zero. After one step $m$ is
+        `0.1 * 7 = 0.7`, and $v$ is `0.001 * 7**2 = 0.049`. Both are too small, because the gradient
+        has only a share of `0.1` in $m$, and its square a share of `0.001` in $v$. The rest is the
+        zero from the beginning. So Adam divides each average by this share [@kingma2015]:
 
-        In the first step $m$ becomes `0.7 / 0.1 = 7`, $v$ becomes `0.049 / 0.001 = 49`, and its
-        root is `7`. So the step is `7 / 7 = 1` times the learning rate $\eta$: the gradient
-        cancels. ($\epsilon$ is a tiny number that prevents division by zero.)
+        - $m$ becomes `0.7 / 0.1 = 7`;
+        - $v$ becomes `0.049 / 0.001 = 49`, and its root is `7`;
+        - the step is `7 / 7 = 1` times the learning rate: the gradient cancels.
 
-        `walk` takes `20` steps with five weights and random gradients, once with our Adam and once
-        with PyTorch's, at a learning rate of `0.1`:
+        Without this correction the first step would be too *long*, because the root of $v$, by
+        which $m$ is divided, is too small by a larger factor than $m$: by $\sqrt{1000} \approx 32$
+        and not by $10$. `walk` takes a step with PyTorch's Adam, and `lengths_of` gives its length:
     """)
-    gradients = torch.randn(20, 5, dtype=torch.float64)
-    ours = walk(Descent, gradients, rule=adam(lr=0.1))  # @inspect ours
-    theirs = walk(torch.optim.Adam, gradients, lr=0.1)
-    assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
-    assert torch.allclose(ours, theirs), \
-        "Our Adam and PyTorch's take the same steps."
-    moved = (ours[1] - ours[0]).abs()
-    assert torch.allclose(moved, torch.full_like(moved, 0.1)), \
-        "In the first step each of the five weights moves by 0.1."
-
-    note(r"""
-        Without the correction the step would be too *long*, although both averages are too small,
-        because the divisor is smaller still: $m$ is `0.1` of the gradient, and the root of $v$ only
-        $\sqrt{0.001}$ of it, about a thirtieth. With the gradient `7` and a learning rate of `1`:
-    """)
-    seven = torch.tensor([[7.0]], dtype=torch.float64)  # @unnoticed: 7.0, dtype= dropped, float64: any gradient
+    g = 7.0  # @unnoticed: 7.0: any gradient
+    m, v = (1 - 0.9) * g, (1 - 0.999) * g**2
+    uncorrected = m / math.sqrt(v)  # @inspect uncorrected
+    assert round(uncorrected, 3) == 3.162, \
+        "Without the correction, the first step is 3.162 times the learning rate."
+    corrected = m / (1 - 0.9) / math.sqrt(v / (1 - 0.999))  # @inspect corrected
+    assert math.isclose(corrected, 1), "With it, the gradient cancels."
+    seven = torch.tensor([[g]], dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: any format
     first = lengths_of(walk(torch.optim.Adam, seven, lr=1), 3)  # @inspect first
     assert first == [1.0], \
         "With the correction, the first step is as long as the learning rate."
-    raw = walk(Descent, seven, rule=adam(lr=1, correct=False))
-    uncorrected = lengths_of(raw, 3)  # @inspect uncorrected
-    ratio = (1 - 0.9) / math.sqrt(1 - 0.999)  # @inspect ratio
-    assert uncorrected == [round(ratio, 3)] == [3.162], \
-        "Without the correction, the first step is 3.162 times as long."
+    note(r"""
+        In later steps the shares grow. With the factors $\beta_1 = 0.9$ and $\beta_2 = 0.999$ they
+        are $1 - \beta_1^t$ and $1 - \beta_2^t$ in step $t$. With the learning rate $\eta$, and a
+        tiny $\epsilon$ that prevents a division by zero, every step is
+
+        $$p \leftarrow p - \eta\,\frac{m/(1-\beta_1^t)}{\sqrt{v/(1-\beta_2^t)}+\epsilon}$$
+    """)
+    raw = lengths_of(walk(Descent, seven, rule=adam(lr=1, correct=False)), 3)  # @hide
+    assert raw == [3.162], "Our Adam without the correction takes that longer step."  # @hide
+    gradients = torch.randn(20, 5, dtype=torch.float64)  # @hide
+    ours = walk(Descent, gradients, rule=adam(lr=0.1))  # @hide
+    theirs = walk(torch.optim.Adam, gradients, lr=0.1)  # @hide
+    assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
+    assert torch.allclose(ours, theirs), \
+        "With random gradients, the formula and PyTorch's Adam take the same 20 steps."  # @hide
+    moved = (ours[1] - ours[0]).abs()  # @hide
+    assert torch.allclose(moved, torch.full_like(moved, 0.1)), \
+        "In the first step each of five weights moves by the learning rate, 0.1."  # @hide
     misbelief("Adam is RMSProp plus momentum.", rf"""
         That leaves out the correction: neither momentum nor RMSProp (which divides the gradient by
         the root of $v$) divides by $1 - \beta^t$. Without the correction, the first step would be
-        {uncorrected[0]} times as long.
+        {uncorrected:.3f} times as long.
     """)
+    pair = torch.tensor([[1000.0, 0.001]], dtype=torch.float64)  # @hide
+    moves = lengths_of(walk(torch.optim.Adam, pair, lr=0.01), 3)  # @hide
     question(r"""
-        With $\beta_1$ = `0.9` and $\beta_2$ = `0.96`, how long is Adam's first step at a learning
-        rate of `1` if the averages are not corrected?
-    """, answer=lengths_of(
-        walk(Descent, seven, rule=adam(lr=1, betas=(0.9, 0.96), correct=False)), 3
-    )[0],
-        wrong={
-            "That is the corrected step.": 1,
-            "The root under the fraction is missing.": 2.5,
-        },
-        check=(1 - 0.9) / math.sqrt(1 - 0.96),
-        hint="How large are $m$ and the root of $v$ after one step, as shares of the gradient?",
+        In the first step of a training run, one weight has the gradient `1000`, and another has
+        `0.001`. The learning rate is `0.01`. By how much does Adam lower each of the two weights?
+        Give two numbers.
+    """, answer=moves,
+        check=[0.01, 0.01],
+        hint="What happens to the gradient in the first step?",
         why=r"""
-            After one step $m$ is `0.1` of the gradient. $v$ is `0.04` of its square, so the root of
-            $v$ is `0.2` of the gradient. The gradient cancels: `0.1 / 0.2`.
+            By the learning rate, both of them. In the first step the corrected $m$ is the gradient,
+            and the root of the corrected $v$ is its size, so the gradient cancels. (Plain SGD would
+            take steps of `10` and `0.00001`.)
         """)
 
 
@@ -439,15 +464,17 @@ def adamw_decays_weights_outside_the_root() -> None:
     note(r"""
         *Weight decay* pulls every weight a little towards zero in each step. In PyTorch both Adam
         and AdamW have a setting `weight_decay`. With the same value, Adam can shrink a weight far
-        faster. Why? They apply the decay at different points:
+        faster. Why? Because they apply the decay at different points:
 
-        - AdamW subtracts `lr * weight_decay` times the weight, in addition to
+        - AdamW subtracts learning rate times decay times the weight, in addition to
           [Adam's step](#adam_corrects_for_its_start) [@loshchilov2019].
-        - Adam adds `weight_decay` times the weight to the *gradient*. Then it divides the gradient
-          by the gradient's usual size, as it always does.
+        - Adam adds decay times the weight to the *gradient*, and then divides the gradient by its
+          usual size, as it always does.
 
-        Give both a weight of `1`, a gradient of `0`, the learning rate `0.1` and the decay `0.01`.
-        `walk` takes one step:
+        By hand: a weight of `1`, a gradient of `0`, the learning rate `0.1` and the decay `0.01`.
+        AdamW subtracts `0.1 * 0.01 * 1 = 0.001`. For Adam, the decay is the only gradient. Divided
+        by its own size it is `1`, however weak the decay, so Adam takes a step of the full learning
+        rate, `0.1`. `walk` takes one step with each:
     """)
     settings = {"lr": 0.1, "weight_decay": 0.01}
     gradients = torch.randn(20, 5, dtype=torch.float64)  # @hide
@@ -457,16 +484,12 @@ def adamw_decays_weights_outside_the_root() -> None:
     assert torch.allclose(ours, theirs), \
         "With random gradients, the rule above and PyTorch's AdamW take the same 20 steps."  # @hide
     nothing = torch.zeros(1, 1, dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: any format
-    beside = walk(torch.optim.AdamW, nothing, **settings)
-    within = walk(torch.optim.Adam, nothing, **settings)
-    weights = [round(w[-1].item(), 4) for w in (beside, within)]  # @inspect weights
+    by_adamw = walk(torch.optim.AdamW, nothing, **settings)
+    by_adam = walk(torch.optim.Adam, nothing, **settings)
+    weights = [round(w[-1].item(), 4) for w in (by_adamw, by_adam)]  # @inspect weights
     assert weights == [0.999, 0.9], \
         "One step takes the weight to 0.999 with AdamW, and to 0.9 with Adam."
-    note(r"""
-        AdamW subtracted `0.1 * 0.01 = 0.001`. For Adam the decay was the only gradient. Divided by
-        its own size it is `1`, however weak the decay, so Adam took a step of the full learning
-        rate, `0.1`.
-    """)
+    note("So a weight decay that was chosen for AdamW cannot be used with Adam.")
     question(r"""
         Now the learning rate is `0.01` and the decay `0.1`. A weight of `1` gets no gradient apart
         from the decay. What is the weight after one step, first with AdamW, then with Adam?
@@ -516,11 +539,11 @@ def gradients_add_up_until_they_are_cleared() -> None:
     assert (once, twice) == ([1, 2, 3], [2, 4, 6]), \
         "The first gradient is x, and the second pass doubles it."
     note(r"""
-        So without `zero_grad` each step moves along the sum of all gradients so far. What does that
-        do to training? `losses` trains `16` weights for `200` steps and returns the loss of each
-        step. Inputs are random, and each target is a weighted sum of the inputs, with fixed
-        weights. Compare two runs from the same start, on the same data, one with `zero_grad` and
-        one without:
+        So without `zero_grad` each step uses the sum of all gradients so far, and old ones, from
+        weights that have changed since, are as strong as the new one. What does that do to
+        training? `losses` trains `16` weights for `200` steps and returns the loss of each step.
+        Compare two runs from the same start, on the same data, one with `zero_grad` and one
+        without:
     """)
     cleared, piled = losses(clear=True), losses(clear=False)
     start, learned, worse = cleared[0], cleared[-1], piled[-1]  # @measure start, learned, worse
@@ -573,24 +596,28 @@ def optimizers_differ_in_what_they_remember() -> None:
     """An optimizer remembers nothing, one tensor, or two for each parameter."""
     note(r"""
         An optimizer remembers something about past gradients, its *state*. How much memory does
-        that need? Take a step with each of SGD, momentum, AdaGrad, RMSProp, Adam and AdamW. `kept`
-        divides the bytes of the state by the bytes of the parameters:
+        that need? It depends on how many values it remembers for each parameter: nothing (plain
+        SGD), a sum or an average (momentum, AdaGrad, RMSProp), or two averages (Adam and AdamW).
+
+        Count them. `remembered` takes a step and divides the bytes of the state by the bytes of the
+        parameters:
     """)
 
-    def kept(name: str) -> float:
+    def remembered(name: str) -> float:
         p = torch.randn(1000, requires_grad=True)
         p.sum().backward()
         optimizer = OPTIMIZERS[name]([p])
         optimizer.step()
         return state_bytes(optimizer) / p.nbytes
 
-    copies = {name: kept(name) for name in OPTIMIZERS}  # @inspect copies
+    copies = {name: remembered(name) for name in OPTIMIZERS}  # @inspect copies
     assert list(copies.values()) == [0, 1, 1, 1, 2, 2], \
         "SGD keeps nothing, Adam and AdamW two values for each parameter, the others one."
     misbelief("The optimizer's state is as large as the model.", r"""
         That holds only for optimizers that remember one value for each parameter. Plain SGD
         remembers none, and Adam and AdamW remember two: their state is twice as large as the model.
     """)
+    # Bytes of parameter, gradient and state, 4 for each value:
     each = [4 + 4 + 4 * n for n in copies.values()]  # @inspect each as B
     assert each == [8, 12, 12, 12, 16, 16], \
         "With parameter and gradient, SGD needs 8 bytes per parameter, Adam and AdamW 16, the others 12."

@@ -34,9 +34,10 @@ def a_parameter_is_a_tensor_that_is_registered() -> None:
     """A module trains, saves and moves the tensors that are registered as its parameters, and no others."""
     note(r"""
         What makes a tensor a parameter of a model, one that is trained and saved? It has to be
-        wrapped in `nn.Parameter`. A *module*, PyTorch's word for a part of a model, keeps a list of
-        its parameters, and this list is handed to the optimizer. A plain tensor in the same module
-        is not on the list: it is not trained, saved or moved, and no error says so:
+        wrapped in `nn.Parameter`, because PyTorch looks for parameters only among such tensors. A
+        *module*, PyTorch's word for a model or a part of one, keeps a list of them, and this list
+        is what the optimizer gets. A plain tensor in the same module is not on the list: it is not
+        trained, saved or moved, and no error says so:
     """)
     module = nn.Module()
     w = module.learned = nn.Parameter(torch.randn(4, 2))  # @unnoticed: 4, 2, arguments swapped: any shape
@@ -48,9 +49,10 @@ def a_parameter_is_a_tensor_that_is_registered() -> None:
     assert list(module.state_dict()) == ["learned"], \
         "The module saves only the parameter."
     note(r"""
-        `to(device)` moves a module *itself*: it replaces the parameters inside it. For a tensor it
-        returns a copy on the other device, so write `x = x.to(device)`. The device `meta`, where a
-        tensor has a shape but no data, shows this without a GPU:
+        Moving is different for a module and for a tensor. `to(device)` changes a module *itself*:
+        it replaces the parameters inside it. Of a tensor it returns a copy on the other device, so
+        write `x = x.to(device)`. The device `meta`, where a tensor has a shape but no data, shows
+        this without a GPU:
     """)
     x = torch.randn(4)  # @unnoticed: 4: any size
     moved, copy = module.to("meta"), x.to("meta")
@@ -95,55 +97,57 @@ def dividing_by_the_root_keeps_the_scale() -> None:
     """Weights divided by the root of the number of inputs keep outputs as large as inputs."""
     note(r"""
         Before training, the weights of a layer are random numbers. How large should they be? An
-        output is a sum with one term for each input: the input times its weight. If many terms are
-        added, the sum is large, and the next layer makes it larger still.
+        output is a sum with one term for each input: the input times its weight. The more terms are
+        added, the larger the sum is, and the next layer makes it larger still.
 
-        First by hand. Let `4` inputs and `4` weights each be `1` or `-1`. Each term is then `1` or
-        `-1`, and the output is a sum of four of them. The terms partly cancel: of the `2**4 = 16`
-        possible rows of signs, `2` have all signs equal and give `4` or `-4`. In `8`, one sign
-        differs, and the sum is `2` or `-2`. In `6`, there are two of each, and the sum is `0`. The
-        mean of the squared sums is $(2 \cdot 16 + 8 \cdot 4) / 16 = 4$, so the sums have a typical
-        size of $\sqrt 4 = 2$:
+        First by hand. Let `4` inputs and `4` weights each be `1` or `-1`. Then each term is `1` or
+        `-1`, and the terms partly cancel. There are `2**4 = 16` possible rows of four signs:
+
+        - in `2` rows all signs are equal, and the sum is `4` or `-4`;
+        - in `8` rows one sign differs, and the sum is `2` or `-2`;
+        - in `6` rows there are two of each, and the sum is `0`.
+
+        The mean of the squared sums is $(2 \cdot 16 + 8 \cdot 4 + 6 \cdot 0) / 16 = 4$. So a sum of
+        four terms has a typical size of $\sqrt 4 = 2$, not of four:
     """)
     sums = [sum(signs) for signs in itertools.product((1, -1), repeat=4)]
     mean_square = sum(s * s for s in sums) / len(sums)  # @inspect mean_square
     assert mean_square == 4, \
         "Over all rows of four signs, the mean squared sum is 4."
     note(r"""
-        For $n$ terms the mean squared sum is $n$. Squaring the sum gives the squares of the terms,
-        and products of two different terms. The terms are independent, and each is positive as
-        often as negative. So these products are also positive as often as negative, and cancel on
-        average. Only the $n$ squares remain, each `1` on average.
+        For $n$ terms the mean squared sum is $n$, and the typical size $\sqrt n$. Why? The square
+        of a sum consists of the squares of the terms, and of products of two different terms. Each
+        product is positive as often as negative, because the terms are independent, so the products
+        cancel on average. Only the $n$ squares remain, each `1` on average.
 
-        The *variance* of numbers with mean zero is the mean of their squares, and the *standard
-        deviation* is its root. So inputs and weights of variance `1` give outputs of variance $n$,
-        and of standard deviation $\sqrt n$. To keep outputs as large as inputs, divide the weights
-        by $\sqrt n$. `outputs` multiplies random inputs by random weights of a given standard
-        deviation:
+        The mean square of numbers with mean zero is their *variance*, and its root, the typical
+        size, is their *standard deviation*. So divide the weights by $\sqrt n$, and outputs are as
+        large as inputs. `outputs` multiplies random inputs of standard deviation `1` by `n` random
+        weights of a given standard deviation, for many rows and columns:
     """)
     widths = [256, 1024, 4096, 16384]
-    spread = [outputs(n, 1.0).std().item() for n in widths]  # @inspect spread
     roots = [math.sqrt(n) for n in widths]  # @inspect roots
-    level = [outputs(n, n**-0.5).std().item() for n in widths]  # @inspect level
+    unscaled = [outputs(n, 1.0).std().item() for n in widths]  # @inspect unscaled
+    divided = [outputs(n, n**-0.5).std().item() for n in widths]  # @inspect divided
     y: Float[Tensor, "col"] = torch.randn(16384) @ torch.randn(16384, 32)  # @hide
     assert tuple(y.shape) == (32,), "There is one output for each column."  # @hide
     printed = [-40.78, 150.81, -84.10, 60.34, 18.92]  # @hide
     draws = [round(abs(p) / math.sqrt(16384), 2) for p in printed]  # @hide
     assert draws == [0.32, 1.18, 0.66, 0.47, 0.15], \
         "The outputs that CS336 prints in five editions are of that size as well."  # @hide
-    measured = [s / r for s, r in zip(spread, roots)]  # @hide
-    assert [round(s / r, 1) for s, r in zip(spread, roots)] == [1.0] * 4, \
+    measured = [s / r for s, r in zip(unscaled, roots)]  # @hide
+    assert [round(s / r, 1) for s, r in zip(unscaled, roots)] == [1.0] * 4, \
         "With weights of standard deviation 1, the outputs' standard deviation is the root of the number of inputs."
     assert 0.95 < min(measured), \
         "The outputs' standard deviation is less than 5 % below the root."  # @hide
     assert max(measured) < 1.05, \
         "The outputs' standard deviation is less than 5 % above the root."  # @hide
-    growth = (spread[-1] / spread[0]) ** 2  # @hide
+    growth = (unscaled[-1] / unscaled[0]) ** 2  # @hide
     assert round(math.log2(growth)) == 6, \
         "From 256 to 16384 inputs, the variance doubles 6 times, as the inputs do."  # @hide
-    assert [round(s, 1) for s in level] == [1.0] * 4, \
+    assert [round(s, 1) for s in divided] == [1.0] * 4, \
         "With weights divided by the root, the outputs have the size of the inputs."
-    figure(plot_spread(widths, spread, level), caption=r"""
+    figure(plot_spread(widths, unscaled, divided), caption=r"""
         Standard deviation of the outputs against the number of inputs: with weights of variance
         one, and with these weights divided by the root. Both axes are logarithmic.
     """, alt=rf"""
@@ -187,31 +191,29 @@ def xavier_agrees_for_square_layers_only() -> None:
         to layer. In the backward pass the same should hold for gradients. Can the initial weights
         of a layer do both?
 
-        Assume that all values are independent with mean zero. Inputs, and the gradients that arrive
-        at the outputs, have variance `1`. Weights have variance $v$. For such values, variances
-        multiply in a product and [add up in a sum](#dividing_by_the_root_keeps_the_scale).
+        Assume that all values are independent with mean zero, and that inputs, and the gradients
+        that arrive at the outputs, have variance `1`. A product of an input and a weight of
+        variance $v$ has variance $v$, and variances
+        [add up in a sum](#dividing_by_the_root_keeps_the_scale). By hand, with `3` inputs and `1`
+        output:
 
-        By hand, with `3` inputs and `1` output:
+        - *Forward.* The output is a sum of `3` products, one for each input. Its variance $3v$ is
+          `1` if $v = 1/3$.
+        - *Backward.* The gradient of an input is a sum over the outputs. Here that is one product.
+          Its variance $1v$ is `1` if $v = 1$.
 
-        - *Forward.* The output is a sum of `3` products, input times weight, each of variance
-          $1 \cdot v$. So it has variance $3v$, which is `1` if $v = 1/3$. With $n_\mathrm{in}$
-          inputs, $v = 1/n_\mathrm{in}$ is *LeCun's rule* [@lecun1998].
-        - *Backward.* The gradient of an input is a sum over the outputs: each term is the output's
-          gradient times the weight between the two. With `1` output that is one product, of
-          variance $1 \cdot v$, which is `1` if $v = 1$. With $n_\mathrm{out}$ outputs, gradients
-          need $v = 1/n_\mathrm{out}$.
+        So no $v$ does both, because the forward pass adds up as many terms as there are inputs, and
+        the backward pass as many as there are outputs. Only a square layer has the same number of
+        both. *LeCun's rule* [@lecun1998] keeps the size of outputs. *Xavier's rule* [@glorot2010]
+        is a compromise, `1` over the mean of the two numbers:
 
-        Unless the layer is square, no $v$ does both. *Xavier's rule* [@glorot2010] uses `1` over
-        the mean of the two sizes:
+        $$v_\mathrm{LeCun} = \frac{1}{n_\mathrm{in}} \qquad v_\mathrm{Xavier} = \frac{2}{n_\mathrm{in} + n_\mathrm{out}}$$
 
-        $$v = \frac{2}{n_\mathrm{in} + n_\mathrm{out}}$$
+        By hand the mean is `(3 + 1) / 2 = 2`, so Xavier's $v$ is $1/2$. Then outputs have variance
+        `3 / 2`, and gradients `1 / 2`.
 
-        Here the mean is `(3 + 1) / 2 = 2`, so $v = 1/2$. Outputs have variance `3 / 2`, three
-        products of variance $v$, and gradients `1 / 2`. If $n_\mathrm{in} = n_\mathrm{out}$, the
-        rule is $v = 1/n_\mathrm{in}$, LeCun's rule.
-
-        `measure` draws a larger layer with the same ratio, and with weights of variance `v`. It
-        returns the variances of outputs and of the inputs' gradients:
+        `measure` draws a larger layer with the same ratio, and returns the variances of the outputs
+        and of the inputs' gradients:
     """)
     n_in, n_out = 3000, 1000
 
@@ -257,11 +259,14 @@ def unscaled_gradients_explode() -> None:
     """Weights that are too large make outputs and gradients explode."""
     note(r"""
         Weights straight from `torch.randn` have a standard deviation of `1`. In a layer with `64`
-        inputs they make outputs `8` times
-        [as large as inputs](#dividing_by_the_root_keeps_the_scale), $\sqrt{64}$. What does that do
-        to a deep model? After $L$ layers the outputs have grown by $8^L$. `float32` ends just below
-        $2^{128}$, and `8` is $2^3$, so it holds $128/3$, nearly `43`, factors of `8`.
-        `layers_until_infinity` counts the layers until an element is infinite, in `25` runs:
+        inputs they make outputs $\sqrt{64} = 8$ times
+        [as large as inputs](#dividing_by_the_root_keeps_the_scale). What does that do to a deep
+        model?
+
+        Outputs grow by a factor of `8` in every layer, because each layer multiplies what the layer
+        before has made. The largest value of `float32` is just below $2^{128}$. As $8 = 2^3$, this
+        is reached after $128/3$ layers, nearly `43`. `layers_until_infinity` counts the layers
+        until an element is infinite, in `25` runs:
     """)
 
     def layers_until_infinity() -> int:
@@ -278,16 +283,15 @@ def unscaled_gradients_explode() -> None:
     assert typical == 43, \
         "In the median run, an element is infinite after 43 layers."
     note(r"""
-        Gradients grow as well, and twice as fast. By hand, with one input and two layers of one
-        weight each: the input `1` becomes $a$, then $ab$. The loss is the square of the output,
-        $a^2 b^2$, so the gradient of $a$ is $2ab^2$. With both weights `8` times as large, it is
-        $8^3$ times as large. In general the loss has the factor `8` twice for each layer, because
-        it is a square, and the derivative takes one of these factors away. With `10` layers,
-        `2 * 10 - 1 = 19` are left.
+        Gradients grow even faster. By hand, take two layers with one weight each, $a$ and $b$, and
+        the input `1`. The output is $ab$, the loss is its square, $a^2 b^2$, and the gradient of
+        $a$ is $2ab^2$. If both weights are `8` times as large, this gradient is $8^3$ times as
+        large. In general the squared loss has each layer's factor twice, and the derivative takes
+        one of all these factors away. With `10` layers, `2 * 10 - 1 = 19` factors of `8` are left.
 
         `first_gradient` sends random rows through `10` layers of width `64`, takes the mean squared
-        output as the loss, and returns the norm of the first layer's gradient. Compare unscaled
-        weights with weights divided by `8`:
+        output as the loss, and returns the size (the norm) of the first layer's gradient. Compare
+        weights of standard deviation `1` with weights divided by `8`:
     """)
 
     x, stack = torch.randn(8, 64), torch.randn(10, 64, 64)  # @unnoticed: 8: any batch
@@ -320,18 +324,21 @@ def unscaled_gradients_explode() -> None:
 def relu_needs_larger_weights() -> None:
     """With ReLU, weights have to be larger by the root of two to keep the size of outputs."""
     note(r"""
-        *ReLU* between two layers sets negative numbers to zero. Does dividing the weights by
-        [the root of the number of inputs](#dividing_by_the_root_keeps_the_scale) still keep outputs
-        as large as inputs? No. About half of the values are negative, so each layer loses half of
-        the *mean square*, the mean of all squared values. He's rule makes up for that by a factor
-        of $\sqrt{2}$ on the weights, which doubles their squares [@he2015]. Send `64` random rows
-        through `4` layers with ReLU, with both rules:
+        *ReLU* sets negative numbers to zero. If it is applied after each layer, does dividing the
+        weights by [the root of the number of inputs](#dividing_by_the_root_keeps_the_scale) still
+        keep outputs as large as inputs?
+
+        No. About half of the outputs are negative and become zero, so each layer loses half of the
+        *mean square*, the mean of all squared values. *He's rule* multiplies the weights by
+        $\sqrt{2}$ [@he2015], because that doubles the squares again. Send `64` random rows through
+        `4` layers with ReLU, with the rule from before, LeCun's, and with He's:
     """)
     n = 512  # @unnoticed: 512: any width
     lecun = he = torch.randn(64, n)  # @unnoticed: 64: any batch
     for _ in range(4):
         w = torch.randn(n, n) / math.sqrt(n)
-        lecun, he = (lecun @ w).relu(), (he @ w * math.sqrt(2)).relu()
+        lecun = (lecun @ w).relu()
+        he = (he @ w * math.sqrt(2)).relu()
     left = lecun.square().mean().item()  # @inspect left
     kept = he.square().mean().item()  # @inspect kept
     assert round(math.log2(left)) == -4, \
@@ -365,10 +372,14 @@ def truncation_bounds_are_absolute() -> None:
     note(r"""
         Some scripts cut off large initial weights, *outliers*, with
         `trunc_normal_(w, std=std, a=-3, b=3)`. That is meant to allow three standard deviations on
-        either side. But `a` and `b` are values, not multiples of `std`. With `16384` inputs the
-        standard deviation of the weights is one over the root of that number, `1 / 128`, so `3` is
-        far away. `truncated` draws weights with given bounds, and returns them as multiples of
-        `std`:
+        either side. Does it?
+
+        No, because `a` and `b` are values, not multiples of `std`. A layer with `16384` inputs may
+        have weights of the standard deviation $1/\sqrt{16384} = 1/128$. Then the bound `3` is
+        `3 * 128 = 384` standard deviations away, and no weight comes near it. The bounds have to be
+        `-3 * std` and `3 * std`.
+
+        `truncated` draws weights with the bound on either side, and returns them divided by `std`:
     """)
     std = 1 / math.sqrt(16384)
     assert 3 / std == 384.0, "The value 3 is 384 standard deviations."

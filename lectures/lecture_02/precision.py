@@ -40,14 +40,16 @@ def mixed_precision() -> None:
 def flops_do_not_depend_on_the_format() -> None:
     """A matmul costs the same number of FLOPs in every format, and fewer bytes in a low-precision one."""
     note(r"""
-        Does a matmul in a low-precision format cost fewer FLOPs? No. A matmul of two matrices of
-        `64` rows and columns takes $2 \cdot 64^3 = 524288$ multiplications and additions in any
-        format. The format changes only how many bytes an element needs, and how many FLOPs a device
-        does in a second. Count FLOPs and bytes for four formats:
+        Does a matmul in a low-precision format cost fewer FLOPs? No, because the format does not
+        change how many multiplications and additions there are: two matrices of `64` rows and
+        columns need $2 \cdot 64^3 = 524288$. The format changes how many bytes an element needs,
+        and how many FLOPs a device does in a second.
+
+        `flops` counts what a function computes. Multiply a matrix by itself in four formats:
     """)
     formats = torch.float64, torch.float32, torch.bfloat16, torch.float16
     squares = [torch.ones(64, 64, dtype=dtype) for dtype in formats]
-    # flops counts what a product does: x @ x for each of the four.
+    # partial(torch.matmul, x, x) is a function that computes x @ x.
     counts = [flops(partial(torch.matmul, x, x)) for x in squares]  # @inspect counts as FLOP
     assert counts == [524288, 524288, 524288, 524288], \
         "The FLOPs are the same in all four formats."
@@ -97,17 +99,18 @@ def the_backward_pass_is_narrow_too() -> None:
     """Under autocast the backward pass multiplies in the low-precision format as well."""
     note(r"""
         Mixed precision keeps weights in `float32` and multiplies in a low-precision format. Does
-        that hold only for the forward pass, or for the backward pass as well? The backward pass has
-        about two thirds of the FLOPs, so the speed of training depends on it.
+        that hold for the backward pass as well? The speed of training depends on it, because the
+        backward pass has about two thirds of the FLOPs.
 
-        Try it with `Stack`, a model of two hidden layers and a *head*, the last layer. Each is a
-        matrix, so the forward pass has `3` matmuls. The backward pass has `2` for each matrix: one
-        for the gradient of the weights, one for the gradient of the layer's input. Only the first
-        layer needs no gradient of its input, since
-        [the input is not trained](#a_gradient_is_two_more_products). That leaves `2 * 3 - 1 = 5`.
-        `torch.autocast` is PyTorch's switch for mixed precision [@pytorch-amp]. Here it is on only
-        for the forward pass. The backward pass multiplies in the same format, because it uses the
-        `bfloat16` copies that the forward pass made. `Products` records the format of every matmul:
+        `torch.autocast` is PyTorch's switch for mixed precision [@pytorch-amp]. Below, it is on
+        only for the forward pass, which rounds copies of the weights and inputs to `bfloat16`. The
+        backward pass multiplies in `bfloat16` all the same, because it
+        [multiplies by the inputs and weights](#a_gradient_is_two_more_products) of the forward
+        pass, and autograd has saved these copies.
+
+        Take two hidden layers and a *head*, the last layer, each one matrix. So the forward pass
+        has `3` matmuls. The backward pass has two for each matrix, but the first layer needs no
+        gradient of its input: `2 * 3 - 1 = 5`. `Products` records the format of every matmul:
     """)
     model, (x, y) = Stack(64, 2), linear_batch(64, 8)  # @unnoticed: 8: any batch
     with Products() as forward, torch.autocast("cpu", torch.bfloat16):
@@ -145,7 +148,7 @@ def the_backward_pass_is_narrow_too() -> None:
             "The head is a matrix as well.": 14,
         },
         check=6 + 2 * 6 - 1,
-        hint="How many matrices are there, with the head, and how many matmuls does each need?", unit="products", why=r"""
+        hint="How many matrices are there, with the head, and how many matmuls does each need?", unit="matmuls", why=r"""
             There are `6` matrices. The forward pass has `6` matmuls, the backward pass
             `2 * 6 - 1 = 11`, since the first layer needs no gradient of its input. All are in
             `bfloat16`.
@@ -159,9 +162,8 @@ def a_step_is_timed_in_both_precisions() -> None:
     width = scaled(4096, lambda w: 400 * w * w)  # @measure width
     note(rf"""
         How much time and memory does mixed precision save on a GPU? `step` takes one training step
-        of a model with `8` hidden layers and AdamW. It is timed without autocast and, after a
-        second of rest, with it. The batch has twice as many rows as a layer has
-        inputs.{shrunk(width, 4096)}
+        of a model with `8` hidden layers and AdamW, with autocast or without it. The batch has
+        twice as many rows as a layer has inputs.{shrunk(width, 4096)}
     """)
     model = Stack(width, 8, between=nn.GELU()).cuda()
     x, y = (t.cuda() for t in linear_batch(width, batch=2 * width))
@@ -177,7 +179,7 @@ def a_step_is_timed_in_both_precisions() -> None:
 
     with float32_products():  # no TF32, whatever the environment says
         wide = time_call(lambda: step(False), "cuda")  # @measure wide
-    cool_down()
+    cool_down()  # the GPU rests for a second
     narrow = time_call(lambda: step(True), "cuda")  # @measure narrow
     assert narrow.seconds < wide.seconds, "The step is faster with autocast."
     peaks = []
@@ -216,20 +218,18 @@ def through(x: Tensor, dtype: torch.dtype, scaled_up: bool = True) -> Tensor:
 def one_byte_needs_a_scale() -> None:
     """In one byte a tensor needs a scale, or its small values become zero."""
     note(r"""
-        Can the weights of a layer be kept in a single byte each? First by hand. The format `E4M3`
-        has `1 + 4 + 3` bits of sign, exponent and fraction, so from one power of two to the next
-        there are $2^3 = 8$ equal steps. Its largest value is `448`, and its smallest value above
-        zero is $2^{-9}$. A layer has three weights, `0.0004`, `-0.0001` and `0.0002`. In `E4M3` all
-        three become zero, because their magnitudes are below half of this smallest value,
-        `2**-10 = 0.00098`. All outputs of the layer are then zero.
+        Can the weights of a layer be stored in a single byte each? First by hand. The one-byte
+        format `E4M3` has values up to `448`. Its smallest value above zero is $2^{-9}$, about
+        $0.002$, and what is smaller than half of that is rounded to zero.
 
-        Now multiply the weights by a *scale* of `448 / 0.0004 = 1,120,000`. They become `448`,
-        `-112` and `224`, and `E4M3` holds each exactly. After the matmul, divide the result by the
-        scale.
+        A layer has three weights, `0.0004`, `-0.0001` and `0.0002`. In `E4M3` all three become
+        zero, and so do all outputs of the layer.
 
-        That gives the same result because a factor can be taken out of a sum of products:
-        $\sum_j x_j (s\,w_j) = s \sum_j x_j w_j$. So a scale costs one division for each output, and
-        moves the weights into the range of the format.
+        Now multiply the weights by a *scale*, chosen so that the largest becomes `448`:
+        `448 / 0.0004 = 1,120,000`. They become `448`, `-112` and `224`, and `E4M3` holds each
+        exactly. After the matmul, divide the outputs by the scale. That gives the correct result,
+        because a common factor can be taken out of a sum of products:
+        $\sum_j x_j (s\,w_j) = s \sum_j x_j w_j$.
     """)
     weights = torch.tensor([4e-4, -1e-4, 2e-4])
     smallest = codes_of_one_byte(E4M3).min().item()  # @hide
@@ -242,10 +242,9 @@ def one_byte_needs_a_scale() -> None:
     assert with_scale == [448, -112, 224], \
         "With a scale, the format holds all three."
     note(r"""
-        Now take a layer of `256 * 256` random weights with the standard deviation `1e-4`. `through`
-        rounds a tensor to a one-byte format and back, with or without a scale, and `error_of`
-        compares the matmul that uses the rounded weights with the exact one. (Only the weights are
-        rounded; the matmul itself is computed in `float32`.)
+        Now take a layer of `256 * 256` random weights of a typical size of `1e-4`. `through` rounds
+        weights to a one-byte format and back, with a scale or without. `error_of` compares the
+        matmul with the rounded weights to the exact one:
     """)
     with warnings.catch_warnings(record=True) as caught:  # @hide
         warnings.simplefilter("always")
@@ -272,50 +271,52 @@ def one_byte_needs_a_scale() -> None:
         grey range of the format, where everything becomes zero. The one with a scale lies inside
         it, with its right end at the largest value.
     """)
+    note("So a layer stored in one byte per weight always comes with its scale.")
     question(r"""
-        In the layer above, one of the `65536` weights is changed to `1`, so the scale becomes
-        `448 / 1 = 448`. What happens to a weight of `1e-6` and to one of `1e-4`? Give for each the
-        value after the round trip, divided by the value before.
-    """, answer=[
-        round(through(torch.tensor([1.0, value]), E4M3)[1].item() / value, 2) for value in (1e-6, 1e-4)
-    ],
-        check=[0.0, round(11 * 2.0**-8 / 448 / 1e-4, 2)],
-        hint="The largest weight determines the scale. What are the two weights times that scale, and what are the nearest values of E4M3?",
+        The layer of three small weights, `0.0004`, `-0.0001` and `0.0002`, gets a fourth weight,
+        `448`. It is stored in `E4M3` with one scale. How many of the four weights are still
+        different from zero then?
+    """, answer=int((through(torch.tensor([4e-4, -1e-4, 2e-4, 448.0]), E4M3) != 0).sum()),
+        wrong={
+            "The largest weight determines the scale. How large is the scale now?": 4,
+        },
+        check=1, unit="weights",
+        hint="The largest weight is multiplied by the scale and becomes `448`. How large is the scale?",
         why=r"""
-            The scale is `448`. `1e-6` becomes `0.000448`, less than half of the smallest value, and
-            is lost. `1e-4` becomes `0.0448`, between `2**-5` and `2**-4`, where the `8` steps are
-            `2**-8` wide. That is `0.0448 * 2**8 = 11.5` steps, and E4M3 has `11`: off by `4` %. One
-            outlier makes the smallest weights zero; many scales, one for each
-            [block](#an_outlier_ruins_its_own_block_only), limit the harm.
+            The scale is `448 / 448 = 1`, so the three small weights become zero, as without a
+            scale. One *outlier* is enough to lose them; a scale for each
+            [block](#an_outlier_ruins_its_own_block_only) limits the harm.
         """)
 
 
 @aside
 def what_supports_one_byte_training() -> None:
-    """Multiplying in one byte, keeping a byte, and sending a byte are three different steps."""
+    """Multiplying in one byte, storing a byte, and sending a byte are three different things."""
     note(r"""
-        "Trained in FP8", in values of one byte, can mean three things: matmuls *multiply* FP8
-        values, weights or averages are *kept* in FP8, or gradients are *sent* between GPUs in FP8.
-        Which of these does a recipe do?
+        "Trained in FP8", in values of one byte, can mean three things. Which of them does a recipe
+        do, and what does it save?
 
-        - NVIDIA's Transformer Engine is a library of layers that multiply in FP8. Its first recipe
-          has a scale for each tensor, and uses E4M3 forward and E5M2 for the gradients
+        - *Multiplying* in FP8 saves time, because a GPU multiplies one-byte values faster. NVIDIA's
+          Transformer Engine is a library of layers that multiply in FP8. Its first recipe has a
+          scale for each tensor, and uses E4M3 forward and E5M2 for the gradients
           [@transformer-engine]. Newer ones scale by block, where E4M3 is used in both directions
           because each block has a range of its own [@te-blockwise].
-        - The library's version of the optimizer Adam can keep both averages in FP8 [@te-adam].
-        - Peng and others store and send gradients in FP8 [@peng2023].
+        - *Storing* in FP8 saves memory. The library's version of the optimizer Adam can keep both
+          averages in FP8 [@te-adam].
+        - *Sending* in FP8 saves traffic between GPUs. Peng and others store and send gradients in
+          FP8 [@peng2023].
 
         How much memory could one byte save at most? Training keeps four values for each parameter:
         weight, gradient, and Adam's two averages. Compare all four in `float32` with all four in
         one byte each:
     """)
     formats = torch.float32, torch.float8_e4m3fn
-    wide, narrow = (4 * d.itemsize for d in formats)
+    wide, narrow = (4 * d.itemsize for d in formats)  # bytes
     assert (wide, narrow) == (16, 4), \
         "Four values need 16 bytes in float32, and 4 bytes in FP8."
     note(r"""
-        Recipes that work keep some of the four in higher precision, because small updates
-        [get lost](#small_updates_are_lost) in low-precision values.
+        That is a bound. Recipes that work keep some of the four in higher precision, because small
+        updates [get lost](#small_updates_are_lost) in low-precision values.
     """)
     link("https://docs.pytorch.org/docs/stable/amp.html", "torch.amp, the documentation")
     question(r"""
@@ -343,23 +344,34 @@ def quantize(
 def quantized_weights_trade_error_for_bytes() -> None:
     """Quantization makes a trained model smaller, and a little less accurate."""
     note(r"""
-        A trained model that is only used, and not trained further, works with coarser weights. To
-        *quantize* a matrix is to replace its elements by small integers, with one scale for each
-        column: integer times scale is approximately the old weight. The scale is chosen so that the
-        column's largest weight becomes the largest integer. How large is the error of a matmul
-        then? `quantize` rounds a random matrix of `256 * 256` to integers of `8` or of `4` bits.
-        `error_of` compares the matmul with the exact one:
+        A trained model that is only used, and not trained further, works with less precise weights.
+        To *quantize* a matrix is to replace its weights by small integers and a scale for each
+        column. By hand, a column with the weights `0.7`, `-0.2` and `0.33`, in integers from `-7`
+        to `7`:
+
+        - the scale makes the largest weight the largest integer: `0.7 / 7 = 0.1`;
+        - each weight is divided by the scale and rounded: `7`, `-2` and `3`;
+        - integer times scale is approximately the old weight: `0.7`, `-0.2` and `0.3`.
+
+        How large is the error of a matmul then? `quantize` does the same for a random matrix of
+        `256 * 256` weights. With `8` bits the integers go up to `127`, with `4` bits only up to
+        `7`. `error_of` compares the matmul with the exact one:
     """)
+    by_hand, step = quantize(torch.tensor([[0.7], [-0.2], [0.33]]), 4)  # @hide
+    assert by_hand.flatten().tolist() == [7, -2, 3], "The column by hand becomes 7, -2 and 3."  # @hide
+    assert torch.allclose(by_hand * step, torch.tensor([[0.7], [-0.2], [0.3]])), \
+        "Integers times scale are 0.7, -0.2 and 0.3."  # @hide
     x, w = torch.randn(64, 256), torch.randn(256, 256)
     exact = x @ w
     error = {}
-    for size in (8, 4):
-        whole, scale = quantize(w, size)
-        error[size] = error_of(x @ (whole * scale), exact)  # @inspect error  # @unnoticed: arguments swapped: hardly another length to divide by
+    for bits in (8, 4):
+        whole, scale = quantize(w, bits)
+        error[bits] = error_of(x @ (whole * scale), exact)  # @inspect error  # @unnoticed: arguments swapped: hardly another length to divide by
     assert 0.0064 < error[8] < 0.0074, \
         "With 8 bits, the relative error of the matmul is 0.7 %."
     assert 0.12 < error[4] < 0.13, \
         "With 4 bits, the relative error is about an eighth."
+    assert quantize(w, 8)[0].abs().max() == 127, "In 8 bits the largest integer is 127."  # @hide
     assert w.nbytes / whole.nbytes == 4.0, \
         "One byte per weight is a quarter of what float32 needs."
     extra = scale.nbytes / whole.nbytes  # @inspect extra
@@ -371,13 +383,15 @@ def quantized_weights_trade_error_for_bytes() -> None:
     """)
 
     note(r"""
-        With fewer bits the error grows, because `4` bits leave only `15` integers to round to, from
-        `-7` to `7`. To save bytes, pack two integers into one byte. `& 15` keeps the last `4` bits
-        of each integer, `view(-1, 2)` pairs neighbours, and `high << 4` moves the second of a pair
-        to the upper half of the byte:
+        With fewer bits the error grows, because there are fewer integers to round to.
+
+        But an element of a tensor needs at least one byte, so where are the bytes saved at `4`
+        bits? Two integers share a byte: the first is in its lower half, and the second is shifted
+        up by `4` bits into the upper half. `& 15` keeps the last `4` bits of an integer:
     """)
     whole, _ = quantize(w, 4)
-    low, high = (whole.flatten() & 15).view(-1, 2).unbind(1)
+    pairs = (whole.flatten() & 15).view(-1, 2)  # two in each row
+    low, high = pairs.unbind(1)
     packed = (low | high << 4).to(torch.uint8)  # @inspect packed
     assert packed.nbytes == w.nbytes // 8, \
         "Packed in pairs, the weights need an eighth of the bytes of float32."

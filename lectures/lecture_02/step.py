@@ -20,9 +20,9 @@ from .timeline import the_batch_decides_where_memory_peaks
 def the_bill_of_a_step() -> None:
     """The bill of a training step."""
     note(r"""
-        A small model of square matrices is a good place to learn accounting, because every tensor
-        in it can be named. The usual formula for its memory gives a result that is too low. Here
-        each term is compared with a measurement.
+        What does a training step cost in memory? A small model of square matrices is a good place
+        to count, because every tensor in it can be named. The usual formula gives a result that is
+        too low. Here each term is compared with a measurement.
     """)
     parameters_follow_from_the_shapes()
     autograd_keeps_more_than_the_hidden_layers()
@@ -39,15 +39,16 @@ def parameters_follow_from_the_shapes() -> None:
     note(r"""
         This part adds up the memory of a training step of a small model called `Stack`. How many
         parameters does it have? Its input is a row of $d$ elements; $d$ is the *width*. Then come
-        $L$ hidden layers, each a matrix of $d \times d$ weights and nothing else. The *head*, the
-        last layer, turns $d$ elements into a single output, with $d$ weights. Together that makes
+        $L$ hidden layers, each a matrix of $d \times d$ weights and nothing else: no bias, no
+        activation function. The *head*, the last layer, turns $d$ elements into a single output,
+        with $d$ weights. Together that makes
 
         [@eq:weights]: $$
         P = L\,d^2 + d
         $$
 
-        parameters. With $d=4$ and $L=2$ that is `2 * 4**2 + 4 = 36`. PyTorch counts the same
-        number, and agrees with the formula for width `64` as well:
+        parameters. A width of $d=4$ and $L=2$ hidden layers give `2 * 4**2 + 4 = 36`. PyTorch
+        counts the same number, and agrees with the formula for width `64` as well:
     """)
     counts = []
     for width, layers in ((4, 2), (64, 2)):
@@ -73,60 +74,67 @@ def parameters_follow_from_the_shapes() -> None:
 
 
 def autograd_keeps_more_than_the_hidden_layers() -> None:
-    """Autograd keeps the input of every layer, the prediction and the target."""
+    """Autograd saves the input of every layer, the prediction and the target."""
     note(r"""
-        Which tensors does autograd, the part of PyTorch that computes gradients, keep for the
-        backward pass? Take a model of $L$ hidden layers of width $d$ and a head, and a batch of $B$
-        rows. For each row the head computes a single number, the prediction. To compute the
-        gradient of a layer's weights, the backward pass needs the layer's input again. The $L$
-        hidden layers and the head need one each, so autograd keeps $L + 1$ inputs of $B \times d$
-        elements. One is the input of the model. The other $L$ are the outputs of the hidden layers,
-        since the output of a layer is the input of the next. The loss is the mean of
-        $(\mathrm{prediction} - \mathrm{target})^2$. Its gradient contains the difference of the
-        two, so autograd also keeps $B$ predictions and $B$ targets. All these kept values are
-        called *activations*. Together they have
+        Which tensors does autograd, the part of PyTorch that computes gradients, save for the
+        backward pass? The input of every layer, because the gradient of a layer's weights
+        [is computed from its input](#a_gradient_is_two_more_products).
+
+        By hand, for a batch of `2` rows of `4` elements, and a model of `2` hidden layers and a
+        head. The head, the last layer, outputs one number per row, the *prediction*.
+
+        - Each of the `3` layers has an input of `2 * 4 = 8` elements: the input of the model, and
+          the outputs of the two hidden layers. That makes `3 * 8 = 24`.
+        - The loss is the mean of $(\mathrm{prediction} - \mathrm{target})^2$. Its gradient is
+          computed from both, so autograd saves `2` predictions and `2` targets as well:
+          `2 + 2 = 4`.
+
+        Together that is `24 + 4 = 28` elements. These saved tensors are called *activations*. For
+        $B$ rows, width $d$ and $L$ hidden layers, the same count gives
 
         [@eq:kept]: $$
         Bd\,(L+1) + 2B
         $$
 
-        elements. With a batch of `2`, width `4` and `2` hidden layers that is
-        `2 * 4 * 3 + 2 * 2 = 28`.
-
-        Measure it: `linear_batch` draws a batch, `mse_loss` is the loss, and `saved_bytes_of` adds
-        up the bytes that autograd keeps in addition to the weights, `4` for each element. Take
-        three models, each given as (batch, width, hidden layers):
+        elements. Compare that with PyTorch. `linear_batch` generates inputs `x` and targets `y`.
+        `saved_bytes_of` adds up the bytes that autograd saves, without the weights, which are in
+        memory anyway:
     """)
 
     def kept(batch: int, width: int, layers: int) -> int:
         model, (x, y) = Stack(width, layers), linear_batch(width, batch)
         weights = list(model.parameters())
-        return saved_bytes_of(lambda: F.mse_loss(model(x), y), weights) // 4
+        saved = saved_bytes_of(lambda: F.mse_loss(model(x), y), weights)
+        return saved // 4  # elements of 4 bytes
 
+    # Rows of the batch, width, hidden layers of three models:
     sizes = (2, 4, 2), (8, 64, 2), (8, 64, 10)
     measured = [kept(*size) for size in sizes]  # @inspect measured
-    assert measured == [28, 1552, 5648], "For the three models, autograd keeps 28, 1552 and 5648 elements."  # @hide
+    assert measured == [28, 1552, 5648], "For the three models, autograd saves 28, 1552 and 5648 elements."  # @hide
     exact = [b * d * (n + 1) + 2 * b for b, d, n in sizes]  # @inspect exact
     assert measured == exact, "The formula gives the same three numbers."
     misbelief("The activations are batch times width times layers.", rf"""
         Those are the outputs of the hidden layers alone, {2 * 4 * 2} elements in the first model.
-        Autograd also keeps the input, the prediction and the target, {measured[0]} in all.
+        Autograd also saves the input, the prediction and the target, {measured[0]} in all.
+    """)
+    note(r"""
+        So activations grow with the batch and with the number of layers. The weights grow only with
+        the layers.
     """)
     question(r"""
-        How many bytes does autograd keep for a model with `1` hidden layer of width `3` and a head,
-        at a batch of `10`, in `float32`?
-    """, answer=4 * kept(10, 3, 1),
+        The second of the three models, of width `64` with a batch of `8` rows, gets one more hidden
+        layer. How many more elements does autograd save?
+    """, answer=kept(8, 64, 3) - kept(8, 64, 2),
         wrong={
-            "Those are the hidden outputs alone.": 120,
-            "Those are elements; each has four bytes.": 80,
-            "Prediction and target are missing.": 240,
+            "Those are the weights of the layer, which do not count as saved.": 4096,
+            "The number of predictions and targets stays the same.": 528,
         },
-        check=4 * (10 * 3 * (1 + 1) + 2 * 10),
-        hint="How many layers are there with the head, and how many elements does the input of each have?",
+        check=8 * 64,
+        hint="Which one tensor does the new layer need for its gradient?",
         why=r"""
-            Two layers have inputs of `10 * 3 = 30` elements each, and there are `10` predictions
-            and `10` targets. `80` elements of `4` bytes are `320` bytes.
-        """, unit="B")
+            The new layer's input is saved, `8 * 64` elements. The head still outputs one number per
+            row, so there are no more predictions and targets.
+        """, unit="elements")
 
 
 def alive_at_once(layers: int, *, gradients: bool, trains: bool = True) -> int:
@@ -141,23 +149,27 @@ def alive_at_once(layers: int, *, gradients: bool, trains: bool = True) -> int:
 def without_gradients_two_outputs_are_alive() -> None:
     """Without gradients an output lives until the next layer has read it."""
     note(r"""
-        A model that is only used and not trained has no backward pass. How much memory do the
-        outputs of its layers need then? In training autograd keeps all of them. Under
-        `torch.no_grad()` nothing is kept, and an output is freed as soon as the next layer has read
-        it. `alive_at_once` runs a forward pass of hidden layers of width `64` and a head on `8`
-        rows. It returns the peak of the bytes of all outputs in memory. The output of a hidden
-        layer needs `8 * 64 * 4` bytes, the output of the head `8 * 4`. First take `16` hidden
-        layers:
+        A model that is used and not trained has no backward pass. How much memory do the outputs of
+        its layers need then?
+
+        In training, autograd keeps all of them for the backward pass. Under `torch.no_grad()`
+        nothing is kept, so an output is freed as soon as the next layer has read it. While a layer
+        computes, two tensors are in memory: its input and its output. The number of layers does not
+        matter.
+
+        Take `16` hidden layers of width `64`, and `8` rows. `alive_at_once` runs the forward pass
+        and returns the largest number of bytes that outputs of layers need at one time:
     """)
+    # The output of one hidden layer, and of the head, the last layer:
     one, head = 8 * 64 * 4, 8 * 4  # @inspect one as B, head as B
     training = alive_at_once(16, gradients=True)  # @inspect training as B
     using = alive_at_once(16, gradients=False)  # @inspect using as B
     assert training == 16 * one + head, \
-        "In training, the outputs of all layers are alive."
+        "In training, the outputs of all layers are in memory."
     assert using == 2 * one, \
-        "Under no_grad, two are alive: one being read, one being written."
+        "Under no_grad, only two are: one being read, one being written."
     deeper = alive_at_once(64, gradients=False)  # @inspect deeper as B
-    assert deeper == using, "With 64 layers two outputs are alive as well."
+    assert deeper == using, "With 64 layers, two outputs are in memory as well."
     evaluated = alive_at_once(16, gradients=True, trains=False)  # @inspect evaluated as B
     assert evaluated == training, \
         "After model.eval(), all outputs are still kept."
@@ -166,27 +178,31 @@ def without_gradients_two_outputs_are_alive() -> None:
         bytes, as before. Only `torch.no_grad()` or a similar switch stops that.
     """)
     question(r"""
-        Each of `48` layers has an output of `100` MiB. How many MiB of outputs are alive at once
-        under `no_grad`, and how many if `no_grad` is forgotten?
+        Each of `48` layers has an output of `100` MiB. How many MiB of outputs are in memory at
+        once under `no_grad`, and how many if `no_grad` is forgotten?
     """, answer=[100 * (alive_at_once(48, gradients=g) // one) for g in (False, True)],
         check=[100 * 2, 100 * 48], unit="MiB", why=r"""
-            Under `no_grad` two outputs are alive, the one being read and the one being written.
+            Under `no_grad` two outputs are in memory, the one being read and the one being written.
             Otherwise autograd keeps all `48`.
         """)
 
 
 @aside
 def gradients_come_in_two_kinds() -> None:
-    """Parameter gradients stay until they are cleared; activation gradients come and go."""
+    """Gradients of parameters stay until they are cleared; gradients of activations are dropped after use."""
     note(r"""
-        A backward pass computes gradients of two kinds. The gradients of the *parameters* are what
-        the optimizer needs; they stay until they are cleared. On the way, the backward pass also
-        computes the gradient of every *activation*, each as large as the activation itself. It
-        drops such a gradient as soon as the preceding layer has used it.
+        A backward pass computes gradients of two kinds. How much memory does each need?
 
-        Here is a model with two hidden layers of width `4` and a head, `36` parameters, on a batch
-        of `2` rows. Its layers are called one by one, so that `retain_grad` can keep the gradient
-        of the first hidden values. `gradient_bytes` adds up the gradients of parameters:
+        - *Gradients of parameters* are what the optimizer reads. So they stay until they are
+          cleared.
+        - *Gradients of activations* are only needed on the way: the gradient of a layer's output is
+          used to compute the gradient of its input, and is then dropped. Each is as large as the
+          activation itself.
+
+        Here is a model of two hidden layers of width `4` and a head, `36` parameters, on a batch of
+        `2` rows. `hidden` is the output of the first layer. `retain_grad` tells autograd not to
+        drop its gradient, so that we can look at it. `gradient_bytes` adds up the gradients of the
+        parameters:
     """)
     model, (x, y) = Stack(4, 2), linear_batch(4, 2)
     hidden = x @ model.weights[0]
@@ -197,13 +213,14 @@ def gradients_come_in_two_kinds() -> None:
     stay = gradient_bytes(model)  # @inspect stay as B
     assert stay == 36 * 4, \
         "Each of the 36 parameters has a gradient of 4 bytes."
-    passing = hidden.grad
+    passing = hidden.grad  # would have been dropped
     assert passing is not None, "The gradient of the hidden values was kept."  # @hide
     assert passing.shape == hidden.shape == (2, 4), \
         "The gradient has one element for each hidden value."
     note(r"""
-        The number of parameters does not depend on the batch, so neither do the bytes of the first
-        kind. The second kind grows with the batch, because each row has activations of its own.
+        So a larger batch does not need more memory for the gradients of parameters, because the
+        number of parameters stays the same. It does for the gradients of activations, because each
+        row has activations of its own.
     """)
     x, y = linear_batch(4, 1000)  # @hide
     hidden = x @ model.weights[0]  # @hide
@@ -221,23 +238,25 @@ def gradients_come_in_two_kinds() -> None:
 def the_bill_in_bytes() -> None:
     """A training step keeps parameters, gradients, optimizer state and activations."""
     note(r"""
-        A training step keeps four kinds of values: parameters, gradients, the *state* of the
-        optimizer (what it remembers from step to step), and activations. How many bytes do they
-        need together? Take the model of width `4` with two hidden layers, which has `36`
-        parameters, a batch of `2` rows, and the optimizer AdaGrad, which remembers one value for
-        each parameter. In `float32`, parameters, gradients and state then need `4 * 36` bytes each.
-        Autograd keeps [`2 * 4 * 3 + 2 * 2 = 28`](#autograd_keeps_more_than_the_hidden_layers)
-        activations, the inputs of three layers, predictions and targets: `4 * 28` bytes. `bill`
-        takes one step and measures each of the four:
+        A training step keeps four kinds of values. How many bytes do they need together? Take the
+        model of width `4` with two hidden layers, a batch of `2` rows, and the optimizer AdaGrad:
+
+        - *parameters*: `36`;
+        - *gradients*, one for each parameter: `36`;
+        - the *state* of the optimizer, what it remembers from step to step. AdaGrad remembers one
+          value for each parameter: `36`;
+        - *activations*, which autograd saves for the backward pass:
+          [`2 * 4 * 3 + 2 * 2 = 28`](#autograd_keeps_more_than_the_hidden_layers).
+
+        In `float32`, each of the first three needs `36 * 4 = 144` bytes, and activations need
+        `28 * 4 = 112`. `bill` takes one training step and measures each kind:
     """)
     small = bill("AdaGrad", width=4, layers=2, batch=2)  # @inspect small as B
     assert list(small.values()) == [144, 144, 144, 112], \
         "Parameters, gradients and state need 144 bytes each, activations 112."
     note(r"""
-        So the step keeps `144 + 144 + 144 + 112 = 544` bytes. (They are
-        [not all in memory at the same time](#the_batch_decides_where_memory_peaks).) CS336 counts
-        the outputs of the two hidden layers as activations, `2 * 4 * 2 = 16`, and nothing else
-        [@cs336]:
+        So the step keeps `144 + 144 + 144 + 112 = 544` bytes. CS336 counts less: as activations it
+        counts only the outputs of the two hidden layers, `2 * 4 * 2 = 16` values [@cs336]:
     """)
     formula = 4 * (36 + 2 * 4 * 2 + 36 + 36)  # @inspect formula as B
     total = sum(small.values())  # @inspect total as B
@@ -258,7 +277,8 @@ def the_bill_in_bytes() -> None:
     note(r"""
         Another optimizer changes only the optimizer state. In a model of width `64` with `8256`
         parameters, each additional value per parameter adds `4 * 8256` bytes,
-        `4 * 8256 / 1024 = 32` KiB:
+        `4 * 8256 / 1024 = 32` KiB. (Not all of these bytes are
+        [in memory at the same time](#the_batch_decides_where_memory_peaks).)
     """)
     batch = 64  # @hide
     bills = {name: bill(name, 64, 2, batch) for name in OPTIMIZERS}  # @hide
@@ -329,9 +349,11 @@ def the_bill_is_measured_on_the_card() -> None:
         Does a GPU really need the bytes that were counted for
         [parameters, gradients, optimizer state and activations](#the_bill_in_bytes)? PyTorch's
         `memory_allocated` says how many bytes of the GPU's memory are in use. `bill_on_card` reads
-        it before and after each part of a training step. The model has four hidden layers, and the
-        batch has as many rows as a layer has inputs. The first step is discarded, because in it the
-        library for matmuls allocates memory of its own and keeps it.{shrunk(width, 2048)}
+        it before and after each part of a training step: the difference is what the part has added.
+
+        The model has four hidden layers, and the batch has as many rows as a layer has inputs. The
+        first step is not counted, because in it the library for matmuls allocates memory of its
+        own.{shrunk(width, 2048)}
     """)
     size = width, layers, batch
     bill_on_card("SGD", *size)  # @stepover
@@ -343,7 +365,7 @@ def the_bill_is_measured_on_the_card() -> None:
         "SGD has no state, Adam and AdamW have two copies of the model, the others have one."
     predicted = bill("AdamW", *size)  # @measure predicted as B
     over = [bills["AdamW"][k] - most for k, most in predicted.items()]  # @measure over as B
-    assert min(over) >= 0, "No kind needs fewer bytes than were counted."
+    assert min(over) >= 0, "No kind needs fewer bytes than were counted for it."
     assert max(over) < MiB, \
         "No kind needs a MiB more than counted; blocks are rounded up."
     sums = {name: sum(b.values()) for name, b in bills.items()}
@@ -377,17 +399,25 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
     """A batch processed in parts gives the same gradient, and keeps the activations of one part."""
     note(r"""
         Suppose the activations of a batch do not fit into memory. Can you process a quarter of the
-        batch at a time and get the same training step? Yes, because `backward` *adds* to the
-        gradients that are already there. So cut the batch into *micro-batches*, call `backward` for
-        each, and take one step at the end. This is *gradient accumulation*. `accumulated` does so
-        for parts of given sizes, and multiplies each loss by `share`. (Data and weights are whole
-        numbers, so that sums are exact.)
+        batch at a time and get the same training step?
+
+        Yes, because `backward` *adds* to the gradients that are already there. So cut the batch
+        into *micro-batches*, call `backward` for each, and take one step at the end. This is
+        *gradient accumulation*.
+
+        By hand: four examples have the gradients $1$, $2$, $3$ and $6$. The loss is a mean, so the
+        gradient of the whole batch is `(1 + 2 + 3 + 6) / 4 = 3`. Two micro-batches have the
+        gradients `(1 + 2) / 2 = 1.5` and `(3 + 6) / 2 = 4.5`. Their sum is `1.5 + 4.5 = 6`, twice
+        too large. So each loss has to be divided by the number of micro-batches.
+
+        Now a small model and `32` examples. `accumulated` calls `backward` for micro-batches of
+        given sizes, with each loss multiplied by `share`, and returns the gradient:
     """)
-    model, parts = Stack(16, 2).double(), 4  # @unnoticed: 2: any depth
-    with torch.no_grad():
+    model, parts = Stack(16, 2).double(), 4  # @hide  # @unnoticed: 2: any depth
+    with torch.no_grad():  # @hide
         for w in model.weights:
             w.copy_(whole_numbers(*w.shape))
-    x, y = whole_numbers(32, 16).double(), whole_numbers(32).double()
+    x, y = whole_numbers(32, 16).double(), whole_numbers(32).double()  # @hide
 
     def accumulated(sizes: list[int], share: float) -> Tensor:
         model.zero_grad()
@@ -398,8 +428,8 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
 
     whole, quarters = accumulated([32], 1), [8] * parts
     misbelief("Call `backward` on each micro-batch, do not clear, and step at the end.", rf"""
-        Something is missing. Each loss is the mean over its own part, so the gradients of {parts}
-        parts add up to {parts} times the whole gradient. Divide each loss by the number of parts.
+        That makes the gradient {parts} times too large for {parts} micro-batches, because each loss
+        is the mean over its own part. Divide each loss by the number of micro-batches.
     """)
     careless = accumulated(quarters, 1)
     assert torch.equal(careless, 4 * whole), \
@@ -408,25 +438,26 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
     assert torch.equal(careful, whole), \
         "Divided, it is exactly the whole gradient."
     note(r"""
-        What does that save, and what does it cost? Compare the bytes that autograd keeps for a
-        batch of `32` and for a part of `8`, and the FLOPs in both cases:
+        What does that save, and what does it cost? `saved_bytes_of` adds up the bytes that autograd
+        saves, and `step_flops` counts FLOPs. Compare a batch of `32` with a micro-batch of `8`:
     """)
 
-    def kept(batch: int) -> int:
-        small, (inputs, targets) = Stack(16, 2), linear_batch(16, batch)
-        return saved_bytes_of(
-            lambda: F.mse_loss(small(inputs), targets), small.parameters()
-        )
+    def saved(batch: int) -> int:
+        x, y = linear_batch(16, batch)
+        small = Stack(16, 2)
+        loss = lambda: F.mse_loss(small(x), y)
+        return saved_bytes_of(loss, small.parameters())
 
-    sizes = [kept(32), kept(8)]  # @inspect sizes as B
+    sizes = [saved(32), saved(8)]  # @inspect sizes as B
     assert sizes[1] == sizes[0] / parts, \
-        "In parts, a quarter of the activations is kept at a time."
+        "In micro-batches, a quarter of the activations is saved at a time."
     at_once = step_flops(32, 16, 2)  # @inspect at_once as FLOP
     in_parts = parts * step_flops(8, 16, 2)  # @inspect in_parts as FLOP
-    assert in_parts == at_once, "Both ways cost the same number of FLOPs."
+    assert in_parts == at_once, \
+        "In micro-batches, a step costs the same number of FLOPs."
     note(r"""
-        The cost is time, because small matmuls
-        [come less close to the peak](#larger_products_come_closer_to_the_peak).
+        So gradient accumulation saves memory and no FLOPs. The step takes more time, because small
+        matmuls [come less close to the peak](#larger_products_come_closer_to_the_peak).
     """)
     question(r"""
         A batch of `32` examples is cut into parts of `24` and `8`, and each loss is the mean over

@@ -103,50 +103,54 @@ def memory_over_a_step(  # @stepover
 def the_batch_decides_where_memory_peaks() -> None:
     """A large batch makes memory peak in the backward pass, a small one in the update."""
     note(r"""
-        A training step fits into memory if it fits at its *peak*, the point in time when memory is
-        fullest. When is that? The forward pass makes activations. The backward pass frees the
-        activations of a layer as soon as it has computed the gradient of the layer's weights. The
-        update changes the weights. So when all activations are in memory, most gradients do not
-        exist yet, and when all gradients are in memory, the activations are gone. Either point can
-        be the peak.
+        A training step fits into memory if it fits at its *peak*, the moment when most memory is in
+        use. When is that? There are two candidates:
 
-        By hand, for a model of `4` hidden layers of width `64` and the optimizer AdamW. Count in
-        matrices of `64 * 64` values. (The head, one vector, is left out.) Parameters and AdamW's
-        two moments are always in memory, `3 * 4 = 12` matrices. First a batch of `512` rows: a
-        tensor of `512 * 64` values is as large as `512 / 64 = 8` matrices.
+        - *early in the backward pass*, when all activations are in memory, but few gradients;
+        - *in the update*, when all gradients are in memory, but hardly any activations, because the
+          backward pass frees the activations of a layer as soon as it has used them.
 
-        - *Early in the backward pass*, when it processes the last hidden layer, memory also holds
-          the inputs of the `4` layers, two gradients of the same size (of this layer's output and
-          of its input), and the gradient of its matrix: `12 + (4 + 2) * 8 + 1 = 61`.
-        - *In the update*, memory also holds all `4` gradients, `3` temporary matrices in which
-          AdamW computes the new weights of a layer, and the input of the first layer:
-          `12 + 4 + 3 + 8 = 27`.
+        The batch decides which of the two is the peak, because activations grow with the batch, and
+        the rest does not.
 
-        The peak is in the backward pass. With `16` rows a tensor is a quarter of a matrix. Then the
-        first count is `12 + 6 / 4 + 1 = 14.5`, the second `12 + 4 + 3 + 1 / 4 = 19.25`, and the
-        peak is in the update, because six tensors of the first count shrink with the batch, but
-        only one tensor of the second count.
+        By hand, for a model of `4` hidden layers of width `64` with AdamW. Count in matrices of
+        `64 * 64` values. (The head is only a vector, and is left out.) With a batch of `512` rows,
+        the input of a layer has `512 * 64` values, which is `512 / 64 = 8` matrices.
 
-        Measure it. `memory_over_a_step` records what is in memory after every operation of a step:
+        | in matrices | early in the backward pass | in the update |
+        |---|---|---|
+        | parameters and two moments | `3 * 4 = 12` | `3 * 4 = 12` |
+        | inputs of layers | all `4`: `4 * 8 = 32` | the first: `1 * 8 = 8` |
+        | gradients of activations | `2`: `2 * 8 = 16` | none |
+        | gradients of weights | `1` | `4` |
+        | temporary tensors of AdamW | none | `3` |
+        | together | `12 + 32 + 16 + 1 = 61` | `12 + 8 + 4 + 3 = 27` |
+
+        So the peak is in the backward pass. With a batch of `16` rows, the input of a layer is only
+        a quarter of a matrix. Then the sums are `12 + 1 + 0.5 + 1 = 14.5` and
+        `12 + 0.25 + 4 + 3 = 19.25`, and the peak is in the update.
+
+        Measure it. `memory_over_a_step` returns the bytes in memory after every operation of a
+        step, and counts gradients of activations as temporaries:
     """)
     width, layers, large, small = 64, 4, 512, 16
-    matrix = 4 * width**2  # bytes
-    wide = memory_over_a_step(width, layers, large)
-    fullest = max(wide, key=lambda at: at.total)  # @inspect fullest.held as B
-    assert fullest.phase == "backward", \
+    matrix = 4 * width**2  # bytes of one matrix
+    large_step = memory_over_a_step(width, layers, large)
+    large_peak = max(large_step, key=lambda time: time.total)  # @inspect large_peak.held as B
+    assert large_peak.phase == "backward", \
         "With the large batch, the peak is in the backward pass."
-    assert round(fullest.total / matrix) == 61, \
+    assert round(large_peak.total / matrix) == 61, \
         "This peak has the bytes of 61 matrices, to the nearest whole number."
-    gradients = fullest.held["gradients"]  # @hide
+    gradients = large_peak.held["gradients"]  # @hide
     assert gradients == matrix + 4 * width, \
         "At the peak, two of five weight gradients are there."  # @hide
-    narrow = memory_over_a_step(width, layers, small)
-    fullest = max(narrow, key=lambda at: at.total)  # @inspect fullest.held as B
-    assert fullest.phase == "update", \
+    small_step = memory_over_a_step(width, layers, small)
+    small_peak = max(small_step, key=lambda time: time.total)  # @inspect small_peak.held as B
+    assert small_peak.phase == "update", \
         "With the small batch, the peak is in the update."
-    assert round(fullest.total / matrix) == 19, \
+    assert round(small_peak.total / matrix) == 19, \
         "This peak has the bytes of 19 matrices, to the nearest whole number."
-    assert fullest.held["temporaries"] // matrix == 3, \
+    assert small_peak.held["temporaries"] // matrix == 3, \
         "At the peak, there are three temporary matrices."  # @hide
     sizes = [2**i for i in range(3, 11)]  # @hide
     batches = {n: memory_over_a_step(width, layers, n) for n in sizes}  # @hide
@@ -155,9 +159,9 @@ def the_batch_decides_where_memory_peaks() -> None:
         phase, held = batches[batch][time_in_the_step - 1]
         return [phase, *held.values()]
 
-    explore(alive, over={"batch": [*batches], "time_in_the_step": range(1, len(wide) + 1)},
+    explore(alive, over={"batch": [*batches], "time_in_the_step": range(1, len(large_step) + 1)},
         at={"batch": 512, "time_in_the_step": 11}, module="pictures/step.js",
-        still=plot_timeline(f"batch {large}", wide),
+        still=plot_timeline(f"batch {large}", large_step),
         do=r"""
             Move the time from the first operation to the last. Which kinds grow, and which shrink?
             Then change the batch: what does it do to the peak?
@@ -175,25 +179,27 @@ def the_batch_decides_where_memory_peaks() -> None:
             stairs while gradients rise. Temporaries peak early in the backward pass.
         """)  # @hide
     highest = [max(m, key=lambda it: it.total) for m in batches.values()]  # @hide
-    peaks = [moment.phase for moment in highest]  # @hide
+    peaks = [at.phase for at in highest]  # @hide
     assert peaks == ["update"] * 4 + ["backward"] * 4, \
         "For batches of 8 to 64 the peak is in the update, for 128 to 1024 in the backward pass."  # @hide
     note(r"""
-        So before you save memory, find out where the peak is. A smaller batch lowers the peak of
-        the backward pass, but hardly the peak of the update. The same is true of
-        [keeping fewer activations](#checkpointing_trades_flops_for_memory). An optimizer with less
-        state lowers both.
+        So find out where the peak is before you try to save memory. A smaller batch, or
+        [keeping fewer activations](#checkpointing_trades_flops_for_memory), lowers the peak of the
+        backward pass, but hardly the peak of the update. An optimizer with less state lowers both.
     """)
     question(r"""
-        With a batch of $B$ rows, a tensor of $B \times 64$ values is as large as $B/64$ matrices.
-        What is the smallest $B$ for which the peak of this model is in the backward pass?
-    """, answer=next(b for b in range(1, 999) if 12 + 6 * b / 64 + 1 > 12 + 4 + 3 + b / 64),
+        With the batch of `512` rows, the peak is `61` matrices. AdamW is replaced by an optimizer
+        that has no moments and needs no temporary tensors in its update. How many matrices is the
+        peak then?
+    """, answer=round((large_peak.total - large_peak.held["moments"]) / matrix),
         wrong={
-            "With this batch the update is still larger; take the next whole number.": 76,
+            "The temporary tensors of the update are not in memory at this peak.": 50,
+            "Each parameter has two moments.": 57,
         },
-        check=6 * 64 // 5 + 1,
-        hint="Write down both counts with $B/64$ for the size of a tensor. When is the first larger?",
+        check=61 - 2 * 4, unit="matrices",
+        hint="Which of the things in the table disappear, and are they in memory at the peak?",
         why=r"""
-            The counts are $12 + 6B/64 + 1$ and $12 + 4 + 3 + B/64$. The first is larger if $5B/64$
-            is larger than `6`, that is, if $B$ is larger than `6 * 64 / 5 = 76.8`.
+            The two moments of the `4` matrices are gone, `2 * 4 = 8`. The temporary tensors are
+            needed only in the update, so they were not part of this peak. It is still in the
+            backward pass.
         """)
