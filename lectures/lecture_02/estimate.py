@@ -46,8 +46,9 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
         language model is matmuls.
 
         Work is counted in FLOPs. A *FLOP* is one floating-point operation: one multiplication or
-        one addition. Compute a single entry of the result by hand, from the row `1, 2, 3` and the
-        column `4, 5, 6`. Begin with zero:
+        one addition. Each entry of the result is computed from a row of the first matrix and a
+        column of the second. Do it by hand for the row `1, 2, 3` and the column `4, 5, 6`,
+        beginning with zero:
 
         - `0 + 1 * 4 = 4`
         - `4 + 2 * 5 = 14`
@@ -57,21 +58,18 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
         matrix of `2` rows and `3` columns times one of `3` rows and `4` columns has `2 * 4 = 8`
         such entries. That makes `8 * 6 = 48` FLOPs.
 
-        PyTorch can count them. `flops` runs a call and returns the count. A sentence with a tick is
-        a claim that the run has checked:
+        PyTorch can count them. `torch.randn` makes a matrix of random numbers, and `flops` runs a
+        call and returns the count. A sentence with a tick is a claim that the run has checked:
     """)
-    a: Float[Tensor, "row inner"] = torch.randn(2, 3)
-    b: Float[Tensor, "inner col"] = torch.randn(3, 4)
+    a = torch.randn(2, 3)
+    b = torch.randn(3, 4)
     once = flops(lambda: a @ b)  # @inspect once as FLOP
     assert once == 2 * 2 * 3 * 4, "PyTorch counts 48 FLOPs."
     note(r"""
-        (After the colon is the type of a tensor, PyTorch's array: `Float` means floating-point
-        elements, and the names in quotes are those of its axes.)
-
-        FLOPs are an amount of work, like the kilometers of a trip. FLOPs per second, FLOP/s, are a
-        speed. A machine that needs `2` seconds for this matmul does `48 / 2 = 24` FLOP/s. It needs
-        `4` seconds for two such matmuls. They are twice the work, but at the same speed, because
-        the time has doubled as well:
+        FLOPs are an amount of work. FLOPs per second, FLOP/s, are a speed. A machine that needs `2`
+        seconds for this matmul does `48 / 2 = 24` FLOP/s. It needs `4` seconds for two such
+        matmuls. They are twice the work, but at the same speed, because the time has doubled as
+        well:
     """)
     twice = flops(lambda: (a @ b, a @ b))  # @inspect twice as FLOP
     assert twice == 48 + 48, "Two matmuls are twice the work."
@@ -231,9 +229,9 @@ def the_promise_is_printed_twice_too_large() -> None:
     question(r"""
         Someone estimates the time of a training run with dense matrices as work divided by speed.
         As the speed of a GPU, they take half of the sparse peak. In fact the run reaches half of
-        the dense peak. What share of the true time is the estimate?
+        the dense peak. Divide the estimated time by the true time: what is the result?
     """, answer=(1 / printed) / (1 / dense),
-        check=1 / CARDS["H100 SXM"].sparse_factor, unit="times",
+        check=1 / CARDS["H100 SXM"].sparse_factor,
         wrong={
             "That would be right if the matrices were half zeros.": 1,
             "A higher speed makes the estimate shorter.": 2,
@@ -274,8 +272,7 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
     assert p.grad is not None, "The gradient is kept."  # @hide
     moments = first.nbytes + second.nbytes
     held = p.nbytes + p.grad.nbytes + moments  # @inspect held as B
-    per_parameter = held / p.numel()  # @hide
-    assert held == 1000 * (4 + 4 + (4 + 4)), "All four values of 1000 parameters take 16,000 bytes."  # @hide
+    per_parameter = held / 1000  # @inspect per_parameter as B
     assert per_parameter == 4 + 4 + (4 + 4), "Parameter, gradient and two moments take 16 bytes per parameter."
     assert sorted(state) == ["exp_avg", "exp_avg_sq", "step"], "AdamW keeps two moments and a counter."  # @hide
     assert state["step"].nbytes == 4, \
@@ -366,9 +363,10 @@ def a_master_copy_eats_what_it_saves() -> None:
     """`bfloat16` weights with a `float32` master copy save no memory."""
     note(r"""
         In `bfloat16` a weight needs `2` bytes instead of `4`. Does a model with such weights train
-        in less memory? Not in the usual recipe, *mixed precision*, because there the optimizer
-        keeps each weight a second time, in `float32`. Updates are added to this *master copy*, as
-        small updates [get lost](#small_updates_are_lost) in `bfloat16` [@micikevicius2018].
+        in less memory? Not in the usual recipe, *mixed precision*. There the optimizer keeps each
+        weight a second time, in `float32`, which costs as many bytes as are saved elsewhere.
+        Updates are added to this *master copy*, because small updates
+        [get lost](#small_updates_are_lost) in `bfloat16` [@micikevicius2018].
 
         Count the bytes for one weight:
 
@@ -425,9 +423,9 @@ def pooled_memory_needs_sharded_state() -> None:
         Does the largest model that can be trained grow with the number of GPUs? Only if each GPU
         keeps a different part of it, because full copies fill all memories with the same values.
 
-        Training with AdamW in `float32` holds
-        [`16` bytes](#adamw_keeps_four_numbers_per_parameter) per parameter: `4` each for the
-        parameter, its gradient and two moments. Take $2$ tiny GPUs with $20$ bytes of memory each.
+        Training with AdamW in `float32` holds [`16` bytes](#adamw_keeps_four_numbers_per_parameter)
+        per parameter: `4` each for the parameter, its gradient and two moments. Take $2$ tiny GPUs
+        with $20$ bytes of memory each.
 
         - *A full copy on each:* $16$ of $20$ bytes hold one parameter with its gradient and
           moments. Both GPUs hold the same one, so they train a model of $1$ parameter.

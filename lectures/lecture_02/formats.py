@@ -108,8 +108,8 @@ def decode(pattern: str, dtype: torch.dtype) -> float:
 def a_float_is_three_fields() -> None:
     """The bits of a float are a sign, an exponent and a fraction."""
     note(r"""
-        What do the bits of a floating-point number mean? Take the number $5$ in `float32`. Its
-        `32` bits form three *fields*, which say where the number lies between powers of two:
+        What do the bits of a floating-point number mean? Take the number $5$ in `float32`. Its `32`
+        bits form three *fields*, which say where the number lies between powers of two:
 
         - The *sign* is one bit: `0`, because $5$ is positive.
         - The *exponent* names the power of two just below: $5$ lies between $4 = 2^2$ and $8$, so
@@ -133,6 +133,7 @@ def a_float_is_three_fields() -> None:
     """)
     x = torch.tensor(5.0)  # @inspect x as bits
     pattern = bits(5.0, torch.float32)
+    # The first bit, the next 8, and the remaining 23:
     sign, exponent, fraction = pattern[0], pattern[1:9], pattern[9:]  # @inspect exponent
     assert sign == "0", "The sign is 0."
     assert int(exponent, 2) == 2 + 127, \
@@ -187,7 +188,7 @@ def float16_spends_little_on_range() -> None:
         "65519, less than half way, is rounded down to 65504."
     assert cast(65520, torch.float16) == math.inf, \
         "65520, half way to 65536, becomes infinity."
-    note("A single infinity spoils a training step, because every sum that contains it is infinite, too.")
+    note("A single infinity spoils a training step, because every sum that contains it is infinite as well.")
     question("Which number of `float16` comes right before the largest, `65504`?",
              answer=(torch.tensor(largest, dtype=torch.float16).view(torch.int16) - 1)
              .view(torch.float16).item(),
@@ -195,9 +196,7 @@ def float16_spends_little_on_range() -> None:
         wrong={
             "Values of this size are 32 apart.": 65503,
         },
-        why=r"""
-            Above $32768$ the values of `float16` are $32$ apart, and `65504 - 32 = 65472`.
-        """)
+        why="Above $32768$ the values of `float16` are $32$ apart, and `65504 - 32 = 65472`.")
 
 
 def small_values_vanish_in_float16() -> None:
@@ -514,11 +513,11 @@ def five_formats_on_one_line() -> None:
         - From $8$ to $16$ it has $8, 10, 12, 14$. The gaps are $2$.
         - From $16$ to $32$ it has $16, 20, 24, 28$. The gaps are $4$.
 
-        This is E5M2, a format of one byte. Formats with more bits of fraction have more steps. In
-        `bfloat16`, with `7` bits, the gaps from $256$ to $512$ are $256 / 2^7 = 2$. In `float16`,
-        with `10` bits, they are $256 / 2^{10} = 1/4$.
+        This is E5M2, a format of one byte. (E4M3, the other one, has `3` bits.) Formats with more
+        bits of fraction have more steps. In `bfloat16`, with `7` bits, the gaps from $256$ to $512$
+        are $256 / 2^7 = 2$. In `float16`, with `10` bits, they are $256 / 2^{10} = 1/4$.
 
-        `cast` rounds a number to a format. Where do both put `258.5`?
+        `cast` rounds a number to a format. To what number does each of them round `258.5`?
     """)
     coarse = cast(258.5, torch.bfloat16)  # @inspect coarse
     fine = cast(258.5, torch.float16)  # @inspect fine
@@ -663,8 +662,8 @@ def one_byte_is_for_storing_and_multiplying() -> None:
     note(r"""
         Matmuls are the exception. A GPU such as the H100 multiplies one-byte floats, because it can
         add up the products in a format of higher precision [@nvidia-hopper], so that the sum does
-        not suffer from the few digits of its terms. The H100 multiplies both formats twice as fast
-        as `bfloat16`. `peak` looks up the peak rates:
+        not suffer from the few digits of its terms. Its peak for them is twice that for `bfloat16`.
+        `peak` looks up both:
     """)
     one_byte = peak(CARDS["H100 SXM"], "float8")  # @inspect one_byte as FLOP/s
     two_bytes = peak(CARDS["H100 SXM"], "bfloat16")  # @inspect two_bytes as FLOP/s
@@ -722,8 +721,8 @@ def a_running_sum_stalls() -> None:
     assert in_float16 == 2**11, "In float16 the total stops at 2048."
     assert in_float32 == 4000, "In float32 the total is exact."
     note(r"""
-        `float16` stops later, because its fraction has $10$ bits, not $7$. It has all integers up to
-        $2^3 \cdot 256 = 2048$.
+        `float16` stops later, because its fraction has $10$ bits, not $7$. It has all integers up
+        to $2^3 \cdot 256 = 2048$.
 
         The fix: keep the *total* in `float32`. The terms may stay in low precision. PyTorch's own
         `sum` does this, and rounds only once, at the end:
@@ -941,14 +940,13 @@ def autocast_chooses_for_each_operation() -> None:
     """Mixed precision chooses a format for each operation."""
     note(r"""
         A number in `bfloat16` needs half the bytes of one in `float32`, and a GPU multiplies in it
-        many times as fast. Can a whole training step be computed in `bfloat16`? No, because rounding
-        hurts some operations much more than others:
+        many times as fast. Can a whole training step be computed in `bfloat16`? No, because
+        rounding hurts some operations much more than others:
 
         - A *matmul* loses little. Its inputs are rounded once, and the GPU adds up the products in
           `float32`.
-        - *Whatever is added up in* `bfloat16` loses much:
-          [long sums stall](#a_running_sum_stalls), and
-          [small updates of a weight are lost](#small_updates_are_lost).
+        - *Whatever is added up in* `bfloat16` loses much: [long sums stall](#a_running_sum_stalls),
+          and [small updates of a weight are lost](#small_updates_are_lost).
 
         So *mixed precision* chooses the format for each operation. In PyTorch `torch.autocast` does
         this. It rounds the inputs of matmuls to `bfloat16`, and computes a loss, which is a long

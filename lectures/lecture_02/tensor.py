@@ -47,10 +47,9 @@ def a_new_tensor_is_float32_on_the_cpu() -> None:
         "To two digits, the mean is 0 and the standard deviation 1."  # @hide
     note(r"""
         The arguments `dtype=` and `device=` change that. Without `dtype=`, a tensor that is made
-        *from values* gets a dtype that suits these values, because PyTorch does not want to lose
-        any of them. A list of integers becomes `int64`, with `8` bytes per element. A single
-        decimal point makes all elements `float32`. A NumPy array keeps its dtype, which is
-        `float64` by default, also `8` bytes:
+        *from values* takes its dtype from them. A list of integers becomes `int64`, with `8` bytes
+        per element. A single decimal point makes all elements `float32`. A NumPy array keeps its
+        dtype, which is `float64` by default, also `8` bytes:
     """)
     ids = torch.tensor([1, 4, 9])  # @inspect ids.dtype
     m = torch.tensor([[1.0, 2, 3], [4, 5, 6]])  # @inspect m.dtype
@@ -134,7 +133,7 @@ def a_tensor_can_be_weighed_without_memory() -> None:
     """The bytes of a tensor can be computed without allocating it."""
     note(r"""
         How much memory does one matrix of GPT-3, a large language model, need? You can find out on
-        any computer, however small, because the bytes of a tensor depend only on its shape and its
+        any machine, however small, because the bytes of a tensor depend only on its shape and its
         dtype, not on its values.
 
         PyTorch has a device for this, called `meta`. A tensor there has a shape and a dtype, but no
