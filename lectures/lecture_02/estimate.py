@@ -273,7 +273,8 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
     moments = first.nbytes + second.nbytes
     held = p.nbytes + p.grad.nbytes + moments  # @inspect held as B
     per_parameter = held / 1000  # @inspect per_parameter as B
-    assert per_parameter == 4 + 4 + (4 + 4), "Parameter, gradient and two moments take 16 bytes per parameter."
+    assert per_parameter == 4 + 4 + (4 + 4), \
+        "Parameter, gradient and two moments take 16 bytes per parameter."
     assert sorted(state) == ["exp_avg", "exp_avg_sq", "step"], "AdamW keeps two moments and a counter."  # @hide
     assert state["step"].nbytes == 4, \
         "A counter of 4 bytes is also kept for each tensor."  # @hide
@@ -600,7 +601,8 @@ def the_roofline_tells_waiting_from_working() -> None:
         multiplication and an addition. So the intensity is `1` FLOP per byte:
     """)
     ridge = 989.5e12 / 3.35e12  # @inspect ridge as FLOP/B
-    assert 295.3 < ridge < 295.4, "While one byte arrives, an H100 can do 295 FLOPs."
+    assert 295.3 < ridge < 295.4, \
+        "While one byte arrives, an H100 can do 295 FLOPs."
     reachable = 1 / ridge  # @inspect reachable as %
     assert 0.0033 < reachable < 0.0034, "One token reaches at most 0.34 % of the peak."  # @hide
     rate, bandwidth = dense_peak("H100 SXM", "bfloat16"), CARDS["H100 SXM"].bandwidth  # @hide

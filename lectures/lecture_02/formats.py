@@ -184,6 +184,7 @@ def float16_spends_little_on_range() -> None:
     """)
     gap = 2**15 * torch.finfo(torch.float16).eps  # @hide
     assert gap == 32, "The largest numbers are 32 apart."  # @hide
+    rounded = [cast(n, torch.float16) for n in (65519, 65520)]  # @inspect rounded
     assert cast(65519, torch.float16) == 65504, \
         "65519, less than half way, is rounded down to 65504."
     assert cast(65520, torch.float16) == math.inf, \
@@ -327,11 +328,15 @@ def bfloat16_has_the_exponents_of_float32() -> None:
 
         `cast` rounds a number to a format:
     """)
-    assert cast(3.4e38, torch.float32) < math.inf, "float32 can hold 3.4e38."
-    assert cast(3.4e38, torch.bfloat16) == math.inf, "In bfloat16 it becomes infinity."
-    assert cast(2**-149, torch.float32) == 2**-149, "float32 can hold 2**-149."
-    assert cast(2**-149, torch.bfloat16) == 0.0, "In bfloat16 it becomes zero."  # @zero: it underflows
-    assert cast(2**-133, torch.bfloat16) == 2**-133, "The smallest bfloat16 is 2**-133."
+    both = torch.float32, torch.bfloat16
+    large = [cast(3.4e38, dtype) for dtype in both]  # @inspect large
+    assert large[0] < large[1] == math.inf, \
+        "float32 can hold 3.4e38, and bfloat16 makes it infinity."
+    small = [cast(2**-149, dtype) for dtype in both]  # @inspect small
+    assert small == [2**-149, 0], \
+        "float32 can hold 2**-149, and bfloat16 makes it zero."
+    assert cast(2**-133, torch.bfloat16) == 2**-133, \
+        "The smallest bfloat16 is 2**-133."
     assert cast(2**-134, torch.bfloat16) == 0.0, "2**-134 becomes zero."  # @hide  # @zero: it underflows
     limits = [torch.finfo(d) for d in FORMATS]  # @hide
     wide, narrow = torch.finfo(torch.float32), torch.finfo(torch.bfloat16)  # @hide
@@ -667,7 +672,8 @@ def one_byte_is_for_storing_and_multiplying() -> None:
     """)
     one_byte = peak(CARDS["H100 SXM"], "float8")  # @inspect one_byte as FLOP/s
     two_bytes = peak(CARDS["H100 SXM"], "bfloat16")  # @inspect two_bytes as FLOP/s
-    assert one_byte == 2 * two_bytes, "On an H100 the peak is twice that of bfloat16."
+    assert one_byte == 2 * two_bytes, \
+        "On an H100 the peak is twice that of bfloat16."
     assert one_byte == 1979e12, "An H100 has a peak of 1979 TFLOP/s for one-byte floats."  # @hide
     assert peak(CARDS["A100 SXM 80GB"], "float8") is None, "An A100 has no peak for them."  # @hide
     note(r"""
@@ -778,8 +784,10 @@ def small_updates_are_lost() -> None:
         update of `-0.001` should lead to `0.999`. But that is nearer to `1` than to `0.996`, so it
         is rounded back to `1`. `cast` rounds a number to a format:
     """)
-    assert cast(0.999, torch.bfloat16) == 1, "0.999 is rounded back to 1."
-    assert cast(0.996, torch.bfloat16) == 1 - 1 / 256, \
+    updated = cast(0.999, torch.bfloat16)  # @inspect updated
+    below = cast(0.996, torch.bfloat16)  # @inspect below
+    assert updated == 1, "0.999 is rounded back to 1."
+    assert below == 1 - 1 / 256, \
         "The next smaller number is 1 - 1/256."
     note(r"""
         The next update finds a weight of `1` again. So `1000` updates of `-0.001`, which should
@@ -803,7 +811,8 @@ def small_updates_are_lost() -> None:
         master -= 0.001
     weight = master.bfloat16()  # @inspect weight
     assert weight.dtype == torch.bfloat16, "The model uses a bfloat16."  # @hide
-    assert round(1 - weight.item(), 4) == 1.0, "With a master copy, the weight reaches zero, up to rounding."
+    assert round(1 - weight.item(), 4) == 1.0, \
+        "With a master copy, the weight reaches zero, up to rounding."
     counts = [*range(0, steps + 1, 50)]  # @hide
     ways = {"bfloat16": torch.bfloat16, "float32, as in the master copy": torch.float32}  # @hide
     weights = {
@@ -900,7 +909,8 @@ def scaling_the_loss_saves_small_gradients() -> None:
     lost = cast(1e-8, torch.float16)  # @inspect lost
     by_hand = cast(1e-8 * 65536, torch.float16) / 65536  # @inspect by_hand
     assert lost == 0.0, "Without the factor the gradient is lost."  # @zero: it underflows
-    assert 0.999 < by_hand / 1e-8 < 1, "With the factor it survives, to three digits."
+    assert 0.999 < by_hand / 1e-8 < 1, \
+        "With the factor it survives, to three digits."
     note(r"""
         PyTorch's `GradScaler` does that in training. In this tiny example, `w` is a weight in
         `float32`, and the model uses its copy `w.half()` in `float16`, so that the gradient has to

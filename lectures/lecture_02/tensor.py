@@ -106,15 +106,18 @@ def a_fresh_tensor_costs_count_times_width() -> None:
         tensor of `4` rows and `8` columns:
     """)
     x = torch.zeros(4, 8)
-    assert x.numel() == 4 * 8, "The tensor has 32 elements."
+    elements = x.numel()  # @inspect elements
+    bytes_each = x.element_size()  # @inspect bytes_each as B
+    needed = x.nbytes  # @inspect needed as B
+    assert elements == 4 * 8, "The tensor has 32 elements."
     assert x.element_size() == 4, "Each element needs 4 bytes."
     assert x.nbytes == 128, "The tensor needs 32 times 4, or 128 bytes."
     note(r"""
         The memory that holds the elements is the tensor's *storage*. A new tensor's storage has
         just the size that it needs:
     """)
-    storage = x.untyped_storage()
-    assert storage.nbytes() == 128, "128 bytes were actually allocated."
+    allocated = x.untyped_storage().nbytes()  # @inspect allocated as B
+    assert allocated == needed == 128, "128 bytes were actually allocated."
     question("A fresh `float32` tensor of shape `(25, n)` costs `6000` bytes. What is `n`?",
              answer=6000 // torch.zeros(25, 1).nbytes,
         wrong={
@@ -204,20 +207,22 @@ def a_view_can_hold_more_or_less_than_it_reports() -> None:
     matrix = torch.zeros(1000, 1000)
     column = matrix[:, 0]  # all rows, column 0
     del matrix  # @unnoticed: left out: the column keeps the storage either way
-    assert column.nbytes == 4000, "The column reports 4000 bytes."
-    assert column.untyped_storage().nbytes() == 4_000_000, \
+    reported = column.nbytes  # @inspect reported as B
+    kept = column.untyped_storage().nbytes()  # @inspect kept as B
+    assert reported == 4000, "The column reports 4000 bytes."
+    assert kept == 4_000_000, \
         "The column keeps 4,000,000 bytes in memory."
     note(r"""
         To free the matrix, copy the column with `clone`, and keep only the copy. The copy has a
         storage of its own:
     """)
     copy = column.clone()
-    assert copy.untyped_storage().nbytes() == 4000, \
+    kept_by_copy = copy.untyped_storage().nbytes()  # @inspect kept_by_copy as B
+    assert kept_by_copy == 4000, \
         "A copy of the column keeps 4000 bytes."
     misbelief("The memory of a tensor is set by its number of elements and its dtype.", rf"""
-        Not for a view: the column has {column.numel()} elements of `4` bytes, and keeps
-        {column.untyped_storage().nbytes():,} bytes in memory. Call `untyped_storage().nbytes()` to
-        see that.
+        Not for a view: the column has {column.numel()} elements of `4` bytes, and keeps {kept:,}
+        bytes in memory. Call `untyped_storage().nbytes()` to see that.
     """)
     grid = torch.zeros(100, 100)[:50]  # @hide
     question(r"""
