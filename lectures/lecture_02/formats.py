@@ -112,8 +112,8 @@ def a_float_is_three_fields() -> None:
         bits form three *fields*, which say where the number lies between powers of two:
 
         - The *sign* is one bit: `0`, because $5$ is positive.
-        - The *exponent* names the power of two just below: $5$ lies between $4 = 2^2$ and $8$, so
-          the exponent is $2$.
+        - The *exponent* names the power of two at or below the number: $5$ lies between $4 = 2^2$
+          and $8$, so the exponent is $2$.
         - The *fraction* says how far from $4$ to $8$ the number lies. Its bits stand for a half, a
           quarter, an eighth of the way, and so on. $5$ lies a quarter of the way, so the bits are
           `01` and then zeros: no half, one quarter.
@@ -168,8 +168,8 @@ def float16_spends_little_on_range() -> None:
         range, because only `5` of its bits are for the [exponent](#a_float_is_three_fields). The
         highest power of two that they can state is $2^{15} = 32768$.
 
-        The other end is found by counting steps. The fraction has `10` bits, so the way from one
-        power of two to the next has $2^{10} = 1024$ equal steps. Above $32768$ a step is
+        The largest value is found by counting steps. The fraction has `10` bits, so the way from
+        one power of two to the next has $2^{10} = 1024$ equal steps. Above $32768$ a step is
         $32768 / 1024 = 32$. The next power of two, $65536$, no longer exists in `float16`. So the
         values end one step before it, at $65536 - 32 = 65504$:
     """)
@@ -189,7 +189,7 @@ def float16_spends_little_on_range() -> None:
         "65519, less than half way, is rounded down to 65504."
     assert cast(65520, torch.float16) == math.inf, \
         "65520, half way to 65536, becomes infinity."
-    note("A single infinity spoils a training step, because every sum that contains it is infinite as well.")
+    note("A single infinity spoils a training step, because no sum that contains it is finite.")
     question("Which number of `float16` comes right before the largest, `65504`?",
              answer=(torch.tensor(largest, dtype=torch.float16).view(torch.int16) - 1)
              .view(torch.float16).item(),
@@ -823,9 +823,9 @@ def small_updates_are_lost() -> None:
         A weight that begins at `1` and gets updates of `-0.001`, kept in two formats.
     """, alt="Two lines against the number of updates. One stays at one, the other falls straight to zero.")
     question(r"""
-        Updates of `-0.003` do move a weight of `1` in `bfloat16`, as the next smaller number is
-        about `0.004` away. From a weight of `2`, the next smaller number is about `0.008` away. A
-        weight of `2` gets `100` updates of `-0.003`. Where does it end?
+        Updates of `-0.003` do move a weight of `1` in `bfloat16`, because the next smaller number
+        is about `0.004` away. From a weight of `2`, the next smaller number is about `0.008` away.
+        A weight of `2` gets `100` updates of `-0.003`. Where does it end?
     """, answer=running_sum(-0.003, 100, torch.bfloat16, start=2.0),
         wrong={
             "That would be right if no update were lost.": 1.7,
@@ -955,7 +955,7 @@ def autocast_chooses_for_each_operation() -> None:
 
         - A *matmul* loses little. Its inputs are rounded once, and the GPU adds up the products in
           `float32`.
-        - *Whatever is added up in* `bfloat16` loses much: [long sums stall](#a_running_sum_stalls),
+        - A *sum* that is kept in `bfloat16` loses much: [long sums stall](#a_running_sum_stalls),
           and [small updates of a weight are lost](#small_updates_are_lost).
 
         So *mixed precision* chooses the format for each operation. In PyTorch `torch.autocast` does
