@@ -266,9 +266,9 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
         bytes. Measure it for `1000` parameters. `adamw_step` takes one training step with a random
         gradient and returns what AdamW keeps:
     """)
-    p = nn.Parameter(torch.randn(1000))  # @unnoticed: 1000: any number of parameters
+    p = nn.Parameter(torch.randn(1000))
     state = adamw_step(p)
-    first, second = state["exp_avg"], state["exp_avg_sq"]  # the two moments  # @unnoticed: 'exp_avg', 'exp_avg_sq': both are alike in size
+    first, second = state["exp_avg"], state["exp_avg_sq"]  # the two moments  # @unnoticed: 'exp_avg': both are alike in size
     assert p.grad is not None, "The gradient is kept."  # @hide
     moments = first.nbytes + second.nbytes
     held = p.nbytes + p.grad.nbytes + moments  # @inspect held as B
@@ -326,13 +326,13 @@ def adamw_follows_the_dtype_it_is_given() -> None:
         `2 + 2 + 2 + 2 = 8`. It does not keep a *master copy*, a second copy of each parameter in
         `float32`. `adamw_step` takes one step with `1000` parameters and returns what AdamW keeps:
     """)
-    n = 1000  # @hide  # @unnoticed: 1000: any number of parameters
-    p = nn.Parameter(torch.randn(1000, dtype=torch.bfloat16))  # @unnoticed: 1000: the same number
+    n = 1000  # @hide
+    p = nn.Parameter(torch.randn(1000, dtype=torch.bfloat16))
     state = adamw_step(p)
     kept = sorted(state)  # @inspect kept
     assert kept == ["exp_avg", "exp_avg_sq", "step"], \
         "AdamW keeps two moments and a counter, and no copy in float32."
-    first, second = state["exp_avg"], state["exp_avg_sq"]
+    first, second = state["exp_avg"], state["exp_avg_sq"]  # @unnoticed: 'exp_avg': both are alike in size
     assert first.dtype == torch.bfloat16, \
         "The moments are in bfloat16, like the parameter."
     held = p.nbytes + p.grad.nbytes + first.nbytes + second.nbytes
@@ -389,11 +389,11 @@ def a_master_copy_eats_what_it_saves() -> None:
     sums = [sum(parts) for parts in recipes.values()]  # @inspect sums as B
     assert sums == [16, 16, 18, 12, 12, 8], \
         "The six recipes take 16, 16, 18, 12, 12 and 8 bytes per parameter."
-    n = 1000  # @hide  # @unnoticed: 1000: bytes of a number are the same for any count
+    n = 1000  # @hide
     master = nn.Parameter(torch.randn(n))  # @hide
     state = adamw_step(master)  # @hide
     weights: BFloat16[Tensor, "n"] = master.detach().bfloat16()  # @hide
-    averages = state["exp_avg"], state["exp_avg_sq"]  # @hide  # @unnoticed: 'exp_avg', 'exp_avg_sq': both are alike in size
+    averages = state["exp_avg"], state["exp_avg_sq"]  # @hide
     full, half = master.nbytes // n, weights.nbytes // n  # @hide
     moments = sum(m.nbytes for m in averages) // n  # @hide
     assert recipes["mixed precision"] == (half, half, full, moments), "The tensors of mixed precision have these bytes."  # @hide
@@ -634,7 +634,7 @@ def the_roofline_tells_waiting_from_working() -> None:
         memory-bound and the flat part compute-bound:
     """)
     shapes = {"one token": per_byte}  # @hide
-    shapes |= {f"{m} tokens": intensity(m, n, n) for m in (64, 4096)}  # @hide  # @unnoticed: arguments swapped: the formula is the same in its three sizes
+    shapes |= {f"{m} tokens": intensity(m, n, n) for m in (64, 4096)}  # @hide
     reached = {s: min(1, i / ridge) for s, i in shapes.items()}  # @hide
     assert 0.21 < reached["64 tokens"] < 0.22, "With 64 tokens at a time, the matmul reaches at most 21 % of the peak."  # @hide
     assert reached["4096 tokens"] == 1, \

@@ -328,7 +328,7 @@ def bfloat16_has_the_exponents_of_float32() -> None:
 
         `cast` rounds a number to a format:
     """)
-    both = torch.float32, torch.bfloat16
+    both = torch.float32, torch.bfloat16  # @unnoticed: float32 -> float64: holds them as well
     large = [cast(3.4e38, dtype) for dtype in both]  # @inspect large
     assert large[0] < large[1] == math.inf, \
         "float32 can hold 3.4e38, and bfloat16 makes it infinity."
@@ -417,7 +417,7 @@ def bfloat16_is_much_coarser() -> None:
         So every number of two digits is there, but not every number of three. `cast` rounds a
         number to the format, and changes it if it is missing:
     """)
-    missing = [n for n in range(999) if cast(n, torch.bfloat16) != n]
+    missing = [n for n in range(999) if cast(n, torch.bfloat16) != n]  # @unnoticed: 999: only the first is asked for
     first = missing[0]  # @inspect first
     assert first == 256 + 1, "The first missing integer is 257."
     bits_of_fraction = layout(torch.bfloat16)[2]  # @hide
@@ -675,7 +675,8 @@ def one_byte_is_for_storing_and_multiplying() -> None:
     assert one_byte == 2 * two_bytes, \
         "On an H100 the peak is twice that of bfloat16."
     assert one_byte == 1979e12, "An H100 has a peak of 1979 TFLOP/s for one-byte floats."  # @hide
-    assert peak(CARDS["A100 SXM 80GB"], "float8") is None, "An A100 has no peak for them."  # @hide
+    older = peak(CARDS["A100 SXM 80GB"], "float8")  # @hide
+    assert older is None, "An A100 has no peak for them."  # @hide
     note(r"""
         The older A100 cannot multiply them.
 
@@ -862,7 +863,7 @@ def rounding_at_random_saves_them() -> None:
         `round_randomly` rounds each element in this way. Take `4096` weights of `1`, and give each
         `1000` updates, which should take it to zero:
     """)
-    w = torch.ones(4096, dtype=torch.bfloat16)
+    w = torch.ones(4096, dtype=torch.bfloat16)  # @unnoticed: bfloat16 -> float32, dtype= dropped: each rounding makes it bfloat16
     for _ in range(1000):
         w = round_randomly(w.float() - 0.001)
     average = w.float().mean().item()  # @inspect average  # @unnoticed: .float(): exact enough
@@ -963,7 +964,7 @@ def autocast_chooses_for_each_operation() -> None:
         sum, in `float32`. Run one layer and a loss:
     """)
     x, target = torch.randn(4, 8), torch.randn(4, 8)
-    layer = nn.Linear(8, 8)  # @unnoticed: 8: any width
+    layer = nn.Linear(8, 8)
     with torch.autocast("cpu", dtype=torch.bfloat16):  # @unnoticed: dtype= dropped: the default on a CPU
         output = layer(x)  # a matmul  # @inspect output.dtype
         loss = nn.functional.mse_loss(output, target)  # @inspect loss.dtype

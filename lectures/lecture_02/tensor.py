@@ -40,7 +40,8 @@ def a_new_tensor_is_float32_on_the_cpu() -> None:
     makers = (torch.zeros, torch.ones, torch.randn, torch.empty)  # @hide
     shapes = [tuple(make(4, 8).shape) for make in makers]  # @hide
     assert shapes == [(4, 8)] * 4, "All four make a tensor of 4 rows and 8 columns."  # @hide
-    assert {make(4, 8).dtype for make in makers} == {torch.float32}, "All four make float32."  # @hide
+    formats = [make(4, 8).dtype for make in makers]  # @hide
+    assert formats == [torch.float32] * 4, "All four make float32."  # @hide
     draws = torch.randn(10**6)  # @hide
     middle, std = abs(round(draws.mean().item(), 2)), round(draws.std().item(), 2)  # @hide
     assert (middle, std) == (0.0, 1.0), \
@@ -61,6 +62,7 @@ def a_new_tensor_is_float32_on_the_cpu() -> None:
     assert y.dtype == np.float64, "NumPy's zeros are float64."
     assert from_numpy.nbytes == 2 * x.nbytes, \
         "A tensor made from the array needs twice as many bytes."
+    assert m.tolist() == [[1, 2, 3], [4, 5, 6]], "The values are the same."  # @hide
     added, over = ids + ids, ids / 0.5  # @hide
     assert (added.dtype, over.dtype) == (torch.int64, torch.float32), \
         "Sums of integers are int64, a quotient is float32."  # @hide
@@ -105,7 +107,7 @@ def a_fresh_tensor_costs_count_times_width() -> None:
         columns has $6$ elements and needs $24$ bytes. PyTorch gives all three numbers, here for a
         tensor of `4` rows and `8` columns:
     """)
-    x = torch.zeros(4, 8)
+    x = torch.zeros(4, 8)  # @unnoticed: arguments swapped: the same number of elements
     elements = x.numel()  # @inspect elements
     bytes_each = x.element_size()  # @inspect bytes_each as B
     needed = x.nbytes  # @inspect needed as B
@@ -145,6 +147,8 @@ def a_tensor_can_be_weighed_without_memory() -> None:
     """)
     w = torch.empty(4 * 12288, 12288, device="meta")
     size = w.nbytes  # @inspect size as B
+    assert w.device.type == "meta", "Nothing is allocated."  # @hide
+    assert w.shape[0] == 4 * w.shape[1], "It has four times as many rows as columns."  # @hide
     assert size == 4 * 12288 * 12288 * 4, "It needs 4 bytes for each float32."
     assert size == 2304 * 1024 * 1024, "The matrix needs 2304 MiB."  # @hide
     note(r"""
