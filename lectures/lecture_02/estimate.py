@@ -44,31 +44,36 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
     note(r"""
         How much work is a *matmul*, the multiplication of two matrices? Nearly all the work of a
         language model is matmuls.
+
+        Work is counted in FLOPs. A *FLOP* is one floating-point operation: one multiplication or
+        one addition. Each entry of the result is computed from a row of the first matrix and a
+        column of the second. Do it by hand for the row `1, 2, 3` and the column `4, 5, 6`,
+        beginning with zero:
+
+        - `0 + 1 * 4 = 4`
+        - `4 + 2 * 5 = 14`
+        - `14 + 3 * 6 = 32`
+
+        Each line is a multiplication and an addition, so the entry costs `2 * 3 = 6` FLOPs. A
+        matrix of `2` rows and `3` columns times one of `3` rows and `4` columns has `2 * 4 = 8`
+        such entries. That makes `8 * 6 = 48` FLOPs.
+
+        PyTorch can count them. `torch.randn` makes a matrix of random numbers, and `flops` runs a
+        call and returns the count. A sentence with a tick is a claim that the run has checked:
     """)
-    note(r"""
-        A *FLOP* is one floating-point operation: an addition or a multiplication. Take a matrix of
-        `2` rows and `3` columns times one of `3` rows and `4` columns. The result has `2 * 4`
-        entries, each a sum of `3` terms. Each term counts as `2` FLOPs, a multiplication and an
-        addition. So the `2 * 4` entries of `3` terms cost `2 * (2 * 3 * 4) = 48` FLOPs.
-    """)
-    note(r"""
-        In the code, `Float[Tensor, "row inner"]` says that a tensor (PyTorch's array) holds floats,
-        and names its axes. `flops` runs a call and returns the FLOPs that PyTorch's own counter
-        saw. A sentence with a tick is a claim that the run has checked.
-    """)
-    a: Float[Tensor, "row inner"] = torch.randn(2, 3)
-    b: Float[Tensor, "inner col"] = torch.randn(3, 4)
+    a = torch.randn(2, 3)
+    b = torch.randn(3, 4)
     once = flops(lambda: a @ b)  # @inspect once as FLOP
     assert once == 2 * 2 * 3 * 4, "PyTorch counts 48 FLOPs."
+    note(r"""
+        FLOPs are an amount of work. FLOPs per second, FLOP/s, are a speed. A machine that needs `2`
+        seconds for this matmul does `48 / 2 = 24` FLOP/s. It needs `4` seconds for two such
+        matmuls. They are twice the work, but at the same speed, because the time has doubled as
+        well:
+    """)
     twice = flops(lambda: (a @ b, a @ b))  # @inspect twice as FLOP
     assert twice == 48 + 48, "Two matmuls are twice the work."
-    note(r"""
-        FLOPs are an amount of work. FLOPs divided by seconds are a speed, FLOP/s. If one matmul
-        takes a microsecond, `1e-6` s, its speed is `48 / 1e-6 = 48e6` FLOP/s. Two matmuls, one
-        after another, take twice the time. The work doubles as well, so the speed stays the same:
-    """)
-    assert twice / 2e-6 == once / 1e-6 == 48e6, \
-        "96 FLOPs in two microseconds are the same 48e6 FLOP/s as 48 in one."
+    assert twice / 4 == once / 2 == 24, "The speed is 24 FLOP/s in both cases."
 
     misbelief("Compute is measured in FLOPS.", r"""
         The word can mean work (with the S as a plural) or speed (FLOPs *per second*). This book
@@ -88,7 +93,7 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
             entries does the result have?
         """, unit="s",
         why=r"""
-            The result has `1000 * 1000` entries. Each counts as `1000` multiplications and `1000`
+            The result has `1000 * 1000` entries. Each costs `1000` multiplications and `1000`
             additions. That makes `2e9` FLOPs of work. Divided by a speed of `1e12` FLOP/s, this is
             a time of `0.002` seconds.
         """)
@@ -102,59 +107,64 @@ def a_training_run_in_three_lines() -> None:
         words. One of the Llama 3 models has this size and was trained on about this number of
         tokens [@llama3].
 
-        First the work. For each token a *forward pass* computes a prediction. It multiplies and
-        adds once for each parameter: `2` FLOPs. A *backward pass* computes the *gradients*, which
-        say how to change the parameters, and costs about twice as much. Together that is about `6`
+        The work comes first. For each token, a *forward pass* computes a prediction. It multiplies
+        and adds once for each parameter: $2$ FLOPs. A *backward pass* computes the *gradients*,
+        which say how to change the parameters, and costs about $4$. Together that is about `6`
         FLOPs per parameter and token [@kaplan2020]; a later section
         [shows why](#six_per_parameter_and_token_is_a_special_case).
-    """)
-    params, tokens, gpus = 70 * 10**9, 15 * 10**12, 1024
-    work = 6 * params * tokens  # @inspect work as FLOP
-    assert work == 63 * 10**23, "6 * 70e9 * 15e12 is 6.3e24 FLOPs of work."  # @hide
-    note(r"""
-        Then the speed. The GPU is an H100 SXM. Its datasheet prints a *peak* rate for each number
-        format. Most training uses `bfloat16`, numbers of `2` bytes. The number in large type is
-        [for matrices that are half zeros](#the_promise_is_printed_twice_too_large), because the GPU
-        skips zeros. For ordinary, *dense* matrices the peak is half of that [@nvidia-h100].
-        `dense_peak` looks it up.
 
-        No run reaches the peak all the time. *Model FLOPs utilization*, MFU, is the share of the
-        peak that a run reaches. Assume one half, which is optimistic. With $N$ parameters, $D$
-        tokens and $G$ GPUs the run takes
+        The speed comes next. The *peak* of a GPU is the rate that its datasheet states. No run
+        reaches it all the time. *Model FLOPs utilization*, MFU, is the share of the peak that a run
+        does reach.
+
+        Try it on a tiny run: $10$ parameters, $100$ tokens, and $2$ GPUs with a peak of $60$ FLOP/s
+        each, at an MFU of $0.5$.
+
+        - The work is `6 * 10 * 100 = 6000` FLOPs.
+        - The speed is `2 * 60 * 0.5 = 60` FLOP/s.
+        - The run takes `6000 / 60 = 100` seconds.
+
+        With $N$ parameters, $D$ tokens and $G$ GPUs:
 
         [@eq:time]: $$
                 \mathrm{seconds} = \frac{6ND}{G \times \mathrm{peak} \times \mathrm{MFU}}
         $$
 
-        In a day of `24 * 3600 = 86400` seconds, all GPUs at half of their peak do
-        `1024 * 989.5e12 * 0.5 * 86400 = 4.38e22` FLOPs. So the run takes `6.3e24 / 4.38e22 = 144`
-        days:
+        Now the real run, on the GPU H100 SXM. In `bfloat16`, the number format of most training,
+        its peak is `989.5e12` FLOP/s [@nvidia-h100]. That is the peak for *dense* matrices, which
+        are ordinary ones. (The datasheet's larger number is
+        [for matrices that are half zeros](#the_promise_is_printed_twice_too_large).)
     """)
-    rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
-    assert rate == 1979e12 / 2, \
-        "The dense peak is half of the 1979 TFLOP/s that the datasheet prints."
-    mfu = 0.5
-    per_day = rate * mfu * gpus * DAY  # FLOPs in a day  # @inspect per_day
+    params, tokens, gpus = 70 * 10**9, 15 * 10**12, 1024
+    peak_rate = 989.5e12  # FLOP/s of one GPU
+    mfu = 0.5  # assumed
+    work = 6 * params * tokens  # @inspect work as FLOP
+    assert work == 63 * 10**23, "6 * 70e9 * 15e12 is 6.3e24 FLOPs of work."  # @hide
+    assert peak_rate == dense_peak("H100 SXM", "bfloat16"), "This is the dense peak of the H100 SXM."  # @hide
+    seconds = work / (gpus * peak_rate * mfu)
+    days = seconds / (24 * 60 * 60)  # @inspect days as days
+    per_day = peak_rate * mfu * gpus * DAY  # @hide
     assert 4.377e22 < per_day < 4.378e22, \
         "In a day, all GPUs together do 4.38e22 FLOPs."  # @hide
-    days = work / per_day  # @inspect days as days
     assert 143.92 < days < 143.93, \
         "The run takes 144 days on these assumptions."
-    modest = work / (rate * 0.4 * gpus * DAY)  # @inspect modest as days
+    note(r"""
+        An MFU of one half is optimistic. The Llama 3 report states between `0.38` and `0.43` for
+        its largest model [@llama3]:
+    """)
+    modest = days * 0.5 / 0.4  # at an MFU of 0.4  # @inspect modest as days
     assert 179.9 < modest < 180.0, "At an MFU of 0.4 the run takes 180 days."
     note(rf"""
-        The run takes **{days:.0f} days**, *if* the MFU is {mfu} and no machine fails. The Llama 3
-        report states an MFU between `0.38` and `0.43` for its largest model [@llama3]. At `0.4` the
-        run takes {modest:.0f} days, {modest - days:.0f} more. So an estimate should always state
-        its assumptions.
+        The assumed MFU alone has moved the end of the run by {modest - days:.0f} days. So an
+        estimate should always state its MFU.
     """)
     question(r"""
         The same run has to end within `30` days, at an MFU of `0.5`. How many GPUs does it need?
-    """, answer=math.ceil(work / (rate * mfu * DAY * 30)),
+    """, answer=math.ceil(work / (peak_rate * mfu * DAY * 30)),
         wrong={
-                        "That is at twice the rate: the MFU is missing, or the peak is the printed one.": math.ceil(work / (rate * DAY * 30)),
-            "That is at an MFU of 0.4.": math.ceil(work / (rate * 0.4 * DAY * 30)),
-            "Only the forward pass is counted: 2 FLOPs of 6.": math.ceil(work / 3 / (rate * mfu * DAY * 30)),
+            "That is at twice the rate: the MFU is missing, or the peak is the printed one.": math.ceil(work / (peak_rate * DAY * 30)),
+            "That is at an MFU of 0.4.": math.ceil(work / (peak_rate * 0.4 * DAY * 30)),
+            "Only the forward pass is counted, a third of the work.": math.ceil(work / 3 / (peak_rate * mfu * DAY * 30)),
         },
         check=math.ceil(days * gpus / 30),
         hint="GPUs times days stays the same. What is this product in the run above?", unit="GPUs", within=0.05,
@@ -170,28 +180,31 @@ def the_promise_is_printed_twice_too_large() -> None:
     """The large number on a datasheet is for matrices that are half zeros."""
     note(r"""
         The datasheet of the H100 prints `1979` TFLOP/s for `bfloat16` in large type [@nvidia-h100].
-        Why should an estimate use only half of it? A footnote says *with sparsity*: the GPU reaches
-        it only if two of every four weights [are zero](#sparsity_means_two_of_every_four), because
-        it skips these. The matrices of a model in training are *dense*: they have no such zeros.
-        `peak` looks up the dense peak, and `sparse_factor` says how many times as high the peak
-        with sparsity is:
+        Why should an estimate use only half of it? Because the GPU reaches that number only if it
+        can skip half of the multiplications. A footnote says *with sparsity*: two of every four
+        weights [have to be zero](#sparsity_means_two_of_every_four).
+
+        Take the four weights $0, 3, 0, 5$. The GPU multiplies only by $3$ and by $5$, in the time
+        of two multiplications, and the datasheet counts all four. The matrices of a model in
+        training are *dense*: they have no such zeros, so nothing can be skipped. `peak` looks up
+        the peak for dense matrices:
     """)
+    printed = 1979e12  # in large type, in FLOP/s
     dense = peak(CARDS["H100 SXM"], "bfloat16")  # @inspect dense as FLOP/s
     assert dense == 989.5e12, "A dense matmul can reach at most this."  # @hide
-    printed = dense * CARDS["H100 SXM"].sparse_factor  # @inspect printed as FLOP/s
-    assert printed == 1979e12, \
-        "The peak with sparsity is the number in large type."
+    assert printed == dense * CARDS["H100 SXM"].sparse_factor, \
+        "The peak with sparsity is the number in large type."  # @hide
     assert printed / dense == 2.0, "The printed peak is twice the dense peak."
     misbelief(f"An H100 does {printed / TERA:.0f} TFLOP/s in bfloat16.", rf"""
         It does so only when two of every four weights are zero [@nvidia-hopper]. A dense matmul
         reaches at most {dense / TERA:.1f} TFLOP/s.
     """)
     note(r"""
-        Whoever divides by the wrong peak gets every answer wrong by a factor of two. How many times
-        as fast as an A100 is an H100? The `312` TFLOP/s usually quoted for the A100 are a dense
-        peak [@nvidia-a100]:
+        Comparisons of GPUs go wrong in the same way. For the older A100, the usual `312` TFLOP/s
+        are a dense peak [@nvidia-a100]. How many times as fast is an H100?
     """)
-    older = dense_peak("A100 SXM 80GB", "bfloat16")
+    older = 312e12  # the A100's dense peak
+    assert older == dense_peak("A100 SXM 80GB", "bfloat16"), "The A100's dense peak is 312 TFLOP/s."  # @hide
     mixed, fair = printed / older, dense / older  # @inspect mixed, fair as times
     assert 6.3 < mixed < 6.4, \
         "Sparse divided by dense, the factor would be more than 6."
@@ -214,63 +227,64 @@ def the_promise_is_printed_twice_too_large() -> None:
     assert (pcie, nvl) == (756.5e12, 835.5e12), \
         "The dense peaks of the boards PCIe and NVL are lower than that of SXM."  # @hide
     question(r"""
-        The estimate of a training run is its FLOPs divided by GPUs times peak times MFU. Someone
-        uses the sparse peak, and measures the MFU of an earlier run correctly, against the dense
-        peak. By what factor is the estimated time wrong?
+        Someone estimates the time of a training run with dense matrices as work divided by speed.
+        As the speed of a GPU, they take half of the sparse peak. In fact the run reaches half of
+        the dense peak. Divide the estimated time by the true time: what is the result?
     """, answer=(1 / printed) / (1 / dense),
-        check=1 / CARDS["H100 SXM"].sparse_factor, unit="times",
+        check=1 / CARDS["H100 SXM"].sparse_factor,
         wrong={
-            "Two errors would cancel if the MFU had been measured against the sparse peak as well.": 1,
-            "A higher peak makes the estimate shorter.": 2,
+            "That would be right if the matrices were half zeros.": 1,
+            "A higher speed makes the estimate shorter.": 2,
         },
-        hint="Peak times MFU is the rate that the run is expected to reach. What is it here?",
+        hint="By what factor is the assumed speed too high?",
         why=r"""
-            Peak times MFU comes out twice as high as the rate that the earlier run reached, so the
-            estimate is half of the true time.
+            The sparse peak is twice the dense peak, so the assumed speed is twice the true speed.
+            Work divided by twice the speed is half of the time.
         """)
 
 
 def adamw_keeps_four_numbers_per_parameter() -> None:
     """Training with AdamW in float32 holds four values for every parameter."""
     note(r"""
-        How large a model can one GPU train? Only a quarter of the size that it could store, because
-        training holds three more values for every parameter. One is its gradient. The other two
-        belong to the *optimizer*, which turns a gradient into a change of the parameter. AdamW, the
-        usual optimizer, keeps two *moments*: running averages of the gradient and of its square
-        [@kingma2015]. A number in `float32` needs `4` bytes, so in training a parameter needs
-        `4 + 4 + 4 + 4 = 16` bytes instead of `4`.
+        How large a model can one GPU train? Much smaller than one that it could store, because
+        training holds four values for every parameter:
 
-        `adamw_step` gives `1000` parameters a random gradient, takes one step with it, and returns
-        what AdamW keeps. PyTorch calls the moments `exp_avg` and `exp_avg_sq`; `step` is a single
-        counter. Add up the bytes of parameters, gradients and moments:
-    """)
-    p = nn.Parameter(torch.randn(1000))  # @unnoticed: 1000: any number of parameters
-    state = adamw_step(p)  # @inspect sorted(state)
-    assert p.grad is not None, "The gradient is kept."  # @hide
-    moments = state["exp_avg"].nbytes + state["exp_avg_sq"].nbytes
-    held = p.nbytes + p.grad.nbytes + moments  # @inspect held as B
-    per_parameter = held / p.numel()  # @inspect per_parameter as B
-    assert per_parameter == 4 + 4 + (4 + 4), \
-        "Parameter, gradient and two moments take 16 bytes per parameter."
-    assert state["step"].nbytes == 4, \
-        "A counter of 4 bytes is also kept for each tensor."  # @hide
-    card = CARDS["H100 SXM"]
-    note(rf"""
-        So for $P$ parameters, training with AdamW in `float32` holds
+        - the parameter itself;
+        - its gradient;
+        - two *moments*, running averages of the gradient and of the gradient's square.
+
+        The moments belong to the *optimizer*, which turns a gradient into a change of the
+        parameter. AdamW, the usual optimizer, needs both [@kingma2015].
+
+        In `float32` each value has `4` bytes, so one parameter needs `4 + 4 + 4 + 4 = 16` bytes in
+        training. For $P$ parameters that is
 
         [@eq:state]: $$
         (4 + 4 + 4 + 4)\,P = 16P
         $$
 
-        bytes: parameter, gradient, two moments. An H100 is sold with {card.memory / GB:.0f} GB
-        [@nvidia-h100]. Divide that by `16` bytes per parameter:
+        bytes. Measure it for `1000` parameters. `adamw_step` takes one training step with a random
+        gradient and returns what AdamW keeps:
     """)
-    limit = card.memory / per_parameter  # @inspect limit as parameters
+    p = nn.Parameter(torch.randn(1000))
+    state = adamw_step(p)
+    first, second = state["exp_avg"], state["exp_avg_sq"]  # the two moments  # @unnoticed: 'exp_avg': both are alike in size
+    assert p.grad is not None, "The gradient is kept."  # @hide
+    moments = first.nbytes + second.nbytes
+    held = p.nbytes + p.grad.nbytes + moments  # @inspect held as B
+    per_parameter = held / 1000  # @inspect per_parameter as B
+    assert per_parameter == 4 + 4 + (4 + 4), \
+        "Parameter, gradient and two moments take 16 bytes per parameter."
+    assert sorted(state) == ["exp_avg", "exp_avg_sq", "step"], "AdamW keeps two moments and a counter."  # @hide
+    assert state["step"].nbytes == 4, \
+        "A counter of 4 bytes is also kept for each tensor."  # @hide
+    note("An H100 is sold with `80` GB of memory [@nvidia-h100]. Divide that by `16` bytes per parameter:")
+    limit = 80 * 10**9 / 16  # @inspect limit as parameters
+    assert CARDS["H100 SXM"].memory / per_parameter == limit, "So many parameters of 16 bytes fit into an H100."  # @hide
     assert limit == 5 * 10**9, \
         "At most 5 billion parameters fit into the memory of one H100."
-    note(rf"""
-        So one H100 trains at most {limit / 1e9:.0f} billion parameters. In practice fewer fit,
-        because the results that the forward pass keeps for the backward pass
+    note(r"""
+        In practice fewer fit, because the results that the forward pass keeps for the backward pass
         [need memory as well](#activations_grow_with_the_batch).
     """)
     stored = {"parameter": p.nbytes / 1000}  # @hide
@@ -294,7 +308,7 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
             bytes do they need?
         """, unit="parameters",
         why=r"""
-            Parameter, gradient and one moment are three numbers of `4` bytes each, `12` bytes in
+            Parameter, gradient and one moment are three values of `4` bytes each, `12` bytes in
             all. `24` GB divided by `12` bytes is `2` billion.
         """)
 
@@ -303,32 +317,34 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
 def adamw_follows_the_dtype_it_is_given() -> None:
     """A bfloat16 model gets bfloat16 moments, and no master copy."""
     note(r"""
-        Training with AdamW holds
+        In `float32`, training with AdamW holds
         [`16` bytes per parameter](#adamw_keeps_four_numbers_per_parameter): the parameter, its
-        gradient and two moments, at `4` bytes each. Is that so for every model? No, because AdamW
-        makes its moments in the format of the parameter. For parameters in `bfloat16`, `2` bytes
-        each, the sum is `2 + 2 + 2 + 2 = 8`. `adamw_step` takes a step with `1000` such parameters
-        and returns what AdamW keeps:
+        gradient and two moments, `4` bytes each. How many bytes does a model in `bfloat16` need,
+        whose parameters have `2` bytes?
+
+        Half as many, because PyTorch's AdamW makes its moments in the format of the parameter:
+        `2 + 2 + 2 + 2 = 8`. It does not keep a *master copy*, a second copy of each parameter in
+        `float32`. `adamw_step` takes one step with `1000` parameters and returns what AdamW keeps:
     """)
-    n = 1000  # @unnoticed: 1000: any number of parameters
-    p = nn.Parameter(torch.randn(n, dtype=torch.bfloat16))
+    n = 1000  # @hide
+    p = nn.Parameter(torch.randn(1000, dtype=torch.bfloat16))
     state = adamw_step(p)
-    assert state["exp_avg"].dtype == torch.bfloat16, \
-        "The moments are in bfloat16, like the parameter."
     kept = sorted(state)  # @inspect kept
     assert kept == ["exp_avg", "exp_avg_sq", "step"], \
         "AdamW keeps two moments and a counter, and no copy in float32."
-    moments = state["exp_avg"].nbytes + state["exp_avg_sq"].nbytes
-    per_parameter = (2 * p.nbytes + moments) / n  # @inspect per_parameter as B
+    first, second = state["exp_avg"], state["exp_avg_sq"]  # @unnoticed: 'exp_avg': both are alike in size
+    assert first.dtype == torch.bfloat16, \
+        "The moments are in bfloat16, like the parameter."
+    held = p.nbytes + p.grad.nbytes + first.nbytes + second.nbytes
+    per_parameter = held / 1000  # @inspect per_parameter as B
     assert per_parameter == 2 + 2 + (2 + 2), \
         "Parameter, gradient and two moments take 8 bytes per parameter."
     misbelief(f"AdamW costs {2 * per_parameter:.0f} bytes per parameter.", rf"""
         With `float32` throughout it does. After `model.bfloat16()` it costs {per_parameter:.0f}.
-        The price is that small updates [get lost](#small_updates_are_lost), because
-        `torch.optim.AdamW` never makes a copy in `float32` by itself.
     """)
-    p64 = nn.Parameter(torch.randn(n).double())
-    state = adamw_step(p64)
+    note("The price of `bfloat16` throughout is that small updates of a parameter [get lost](#small_updates_are_lost).")
+    p64 = nn.Parameter(torch.randn(n).double())  # @hide
+    state = adamw_step(p64)  # @hide
     question(r"""
         Someone calls `model.double()` first, which makes every parameter a `float64` of `8` bytes.
         How many bytes per parameter does training with AdamW hold then?
@@ -348,47 +364,45 @@ def a_master_copy_eats_what_it_saves() -> None:
     """`bfloat16` weights with a `float32` master copy save no memory."""
     note(r"""
         In `bfloat16` a weight needs `2` bytes instead of `4`. Does a model with such weights train
-        in less memory? Not in the usual recipe, *mixed precision*: the model computes with weights
-        and gradients in `bfloat16`, and the optimizer keeps a *master copy* of each weight in
-        `float32`, because small updates [get lost](#small_updates_are_lost) in low-precision
-        weights [@micikevicius2018].
+        in less memory? Not in the usual recipe, *mixed precision*. There the optimizer keeps each
+        weight a second time, in `float32`, which costs as many bytes as are saved elsewhere.
+        Updates are added to this *master copy*, because small updates
+        [get lost](#small_updates_are_lost) in `bfloat16` [@micikevicius2018].
 
-        Count the bytes for one parameter. `float32` throughout: parameter `4`, gradient `4`, two
-        moments `4 + 4`, together `16`. Mixed precision: parameter `2`, gradient `2`, master copy
-        `4`, two moments `4 + 4`, together `16` again, because the master copy costs what parameter
-        and gradient save. `adamw_step` takes a step of the optimizer and returns its moments. The
-        code compares these two recipes with four others:
+        Count the bytes for one weight:
+
+        - `float32` throughout: `4` for the weight, `4` for the gradient, `4 + 4` for AdamW's two
+          moments, together `16`.
+        - Mixed precision: `2` for the weight and `2` for the gradient, which saves `4`. The master
+          copy needs `4` more, and the moments `4 + 4` as before, together `16` again.
+
+        The same sum for six recipes:
     """)
-    n = 1000  # @unnoticed: 1000: bytes of a number are the same for any count
-    master = nn.Parameter(torch.randn(n))
-    state = adamw_step(master)
-    weights: BFloat16[Tensor, "n"] = master.detach().bfloat16()
-    averages = state["exp_avg"], state["exp_avg_sq"]  # @unnoticed: 'exp_avg', 'exp_avg_sq': both are alike in size
-    full = master.nbytes // n  # @inspect full as B
-    half = weights.nbytes // n  # @inspect half as B
-    moments = sum(m.nbytes for m in averages) // n  # @inspect moments as B
-    thrifty = sum(m.bfloat16().nbytes for m in averages) // n  # @inspect thrifty as B
-    recipes = {                     # parameter, gradient, master, moments
-        "`float32` throughout": (full, full, 0, moments),
-        "`bfloat16` and master": (half, half, full, moments),
-        "the same, gradients in `float32`": (half, full, full, moments),
-        "the same, moments in `bfloat16`": (half, half, full, thrifty),
-        "`bfloat16`, moments in `float32`": (half, half, 0, moments),
-        "`bfloat16` throughout": (half, half, 0, thrifty),
+    recipes = {  # bytes of: weight, gradient, master copy, two moments
+        "float32 throughout": (4, 4, 0, 4 + 4),
+        "mixed precision": (2, 2, 4, 4 + 4),
+        "mixed precision, gradients in float32": (2, 4, 4, 4 + 4),
+        "mixed precision, moments in bfloat16": (2, 2, 4, 2 + 2),
+        "no master copy, moments in float32": (2, 2, 0, 4 + 4),
+        "bfloat16 throughout": (2, 2, 0, 2 + 2),
     }
     sums = [sum(parts) for parts in recipes.values()]  # @inspect sums as B
     assert sums == [16, 16, 18, 12, 12, 8], \
         "The six recipes take 16, 16, 18, 12, 12 and 8 bytes per parameter."
-    rows = [f"| {name} | {' | '.join(map(str, p))} | {sum(p)} |" for name, p in recipes.items()]  # @hide
-    note("Bytes per parameter of the six recipes:")
-    note("| recipe | parameter | gradient | master | moments | sum |\n|---|---|---|---|---|---|\n"
-         + "\n".join(rows))
+    n = 1000  # @hide
+    master = nn.Parameter(torch.randn(n))  # @hide
+    state = adamw_step(master)  # @hide
+    weights: BFloat16[Tensor, "n"] = master.detach().bfloat16()  # @hide
+    averages = state["exp_avg"], state["exp_avg_sq"]  # @hide
+    full, half = master.nbytes // n, weights.nbytes // n  # @hide
+    moments = sum(m.nbytes for m in averages) // n  # @hide
+    assert recipes["mixed precision"] == (half, half, full, moments), "The tensors of mixed precision have these bytes."  # @hide
     note(r"""
-        Mixed precision brings speed instead, because matmuls in `bfloat16` are faster. A recipe
-        without a master copy needs less memory, but loses small updates.
+        What mixed precision gains is speed, because matmuls are faster in `bfloat16`. The recipes
+        without a master copy do save memory, but lose small updates.
     """)
     question(r"""
-        A recipe keeps parameter and gradient in `bfloat16`, a master copy in `float32`, and each of
+        A recipe keeps weight and gradient in `bfloat16`, a master copy in `float32`, and each of
         the two moments in a single byte. How many bytes does it need per parameter?
     """, answer=half + half + full + 2 * torch.uint8.itemsize,
         wrong={
@@ -399,57 +413,48 @@ def a_master_copy_eats_what_it_saves() -> None:
         check=2 + 2 + 4 + 1 + 1,
         hint="Five values are kept for each parameter. How many bytes does each need?", unit="B",
         why=r"""
-            Parameter and gradient need `2` bytes each, the master copy `4`, the two moments `1`
-            each: `2 + 2 + 4 + 1 + 1 = 10`.
+            Weight and gradient need `2` bytes each, the master copy `4`, the two moments `1` each:
+            `2 + 2 + 4 + 1 + 1 = 10`.
         """)
 
 
 def pooled_memory_needs_sharded_state() -> None:
     """Eight GPUs train a model eight times as large only if each keeps an eighth of it."""
     note(r"""
-        Does the largest model grow in proportion to the number of GPUs? Only if it is cut into
-        slices, one for each GPU. Training with AdamW in `float32` holds
-        [`16` bytes](#adamw_keeps_four_numbers_per_parameter) per parameter: `4` each for the
-        parameter, its gradient and two moments.
+        Does the largest model that can be trained grow with the number of GPUs? Only if each GPU
+        keeps a different part of it, because full copies fill all memories with the same values.
 
-        First by hand. Take two tiny GPUs with room for `16` bytes each, and a model of `2`
-        parameters. A full copy needs `2 * 16 = 32` bytes. It fits on neither GPU, although the two
-        together have that much. Cut in two, the model fits: each GPU keeps one parameter with its
-        gradient and moments. When a GPU needs the other parameter, it fetches a copy and drops the
-        copy right after. (The memory for this copy is not counted here.)
+        Training with AdamW in `float32` holds [`16` bytes](#adamw_keeps_four_numbers_per_parameter)
+        per parameter: `4` each for the parameter, its gradient and two moments. Take $2$ tiny GPUs
+        with $20$ bytes of memory each.
 
-        Now take eight H100s of `80` GB each [@nvidia-h100]. With a slice on every GPU the memories
-        add up, because no parameter is kept twice: the largest model has `8 * 80e9 / 16`
-        parameters. With a full copy on every GPU it has `80e9 / 16`:
+        - *A full copy on each:* $16$ of $20$ bytes hold one parameter with its gradient and
+          moments. Both GPUs hold the same one, so they train a model of $1$ parameter.
+        - *A slice on each:* every GPU holds another parameter in its $16$ bytes, so they train a
+          model of $2$ parameters. When a GPU has to compute with the other parameter, it fetches a
+          copy into its last $4$ bytes, and drops the copy right after.
+
+        Plain *data parallelism* keeps full copies: each GPU trains the whole model on its own part
+        of the data. Cutting parameters, gradients and moments into slices is called *sharding*
+        [@zero]. Compare both on eight H100s of `80` GB each [@nvidia-h100]. (Memory for fetched
+        copies is not counted.)
     """)
-    gpus, per_parameter = 8, 16
-    memory = CARDS["H100 SXM"].memory  # @inspect memory as B
-    pooled = memory * gpus // per_parameter  # @inspect pooled as parameters
-    assert pooled == 40 * 10**9, \
-        "With a slice on every GPU, eight H100s hold 40 billion parameters."
-    replicated = memory // per_parameter  # @inspect replicated as parameters
+    memory = 80 * 10**9  # bytes of one GPU
+    replicated = memory // 16  # @inspect replicated as parameters
     assert replicated == 5 * 10**9, \
         "With a full copy on every GPU, eight H100s hold 5 billion."
-    note(r"""
-        Plain *data parallelism* keeps full copies, because every GPU trains the whole model on its
-        own part of the data. Cutting the state into slices is called *sharding* [@zero]. Try it
-        with `8000` parameters: `chunk` cuts them into `8` slices, and `adamw_step` takes a step
-        with each and returns its moments, `exp_avg` and `exp_avg_sq`. A slice of `8000 / 8 = 1000`
-        parameters needs `16 * 1000` bytes. For each parameter of the whole model that is
-        `16 * 1000 / 8000 = 2` bytes:
-    """)
-    slices = torch.randn(8000).chunk(gpus)
-    owned = [nn.Parameter(s.clone()) for s in slices]
-    states = [adamw_step(p) for p in owned]
-    moments = [s["exp_avg"].nbytes + s["exp_avg_sq"].nbytes for s in states]
-    held = [  # a gradient has the size of its parameter
-        2 * p.nbytes + m for p, m in zip(owned, moments)
-    ]  # @inspect held[0] as B
+    pooled = 8 * memory // 16  # @inspect pooled as parameters
+    assert pooled == 40 * 10**9, \
+        "With a slice on every GPU, eight H100s hold 40 billion parameters."
+    gpus = 8  # @hide
+    assert memory == CARDS["H100 SXM"].memory, "An H100 is sold with 80 GB."  # @hide
+    owned = [nn.Parameter(s.clone()) for s in torch.randn(8000).chunk(gpus)]  # @hide
+    states = [adamw_step(p) for p in owned]  # @hide
+    moments = [s["exp_avg"].nbytes + s["exp_avg_sq"].nbytes for s in states]  # @hide
+    held = [2 * p.nbytes + m for p, m in zip(owned, moments)]  # @hide
     assert sum(held) == 16 * 8000, \
         "Together, the slices take 16 bytes per parameter."  # @hide
-    per_gpu = max(held) / 8000  # @inspect per_gpu as B
-    assert per_gpu == 2.0, \
-        "A slice takes an eighth of 16: 2 bytes for each parameter of the whole model."
+    assert max(held) == 16 * 8000 / 8, "A slice takes an eighth of that."  # @hide
 
     def state(billions: int, devices: int) -> dict[str, float]:  # @hide
         each = billions * 1e9 / devices
@@ -503,30 +508,40 @@ def saved_bytes(batch: int, seq: int, width: int) -> int:
 def activations_grow_with_the_batch() -> None:
     """The memory of activations grows with the batch."""
     note(r"""
-        A *batch* is a set of token sequences that pass through a model together. What memory grows
-        with the batch? Parameters, gradients and moments do not: their number is the same for any
-        batch. The *activations* do. They are the results of the forward pass that the backward pass
-        needs, and they grow because every token has its own. *Autograd*, the part of PyTorch that
-        computes gradients, keeps them.
+        A *batch* is a set of token sequences that pass through a model together. Which memory does
+        a larger batch need more of? Not that of parameters, gradients and moments: a model has the
+        same number of them for any batch.
 
-        Take two layers of `64 * 64` weights. For each token, autograd keeps the output of the
-        first, because the gradient of the second layer's weights is computed from it, and the
-        output of the second, because the loss squares it. An output has `64` elements of `4` bytes.
-        So a token needs `2 * 64 * 4 = 512` bytes, and a batch of `8` sequences of `16` tokens needs
-        `8 * 16 * 512 = 65536`. `saved_bytes` runs the layers and adds up what autograd keeps:
+        It is the *activations*, the results of the forward pass that the backward pass needs. They
+        grow with the batch, because every token has results of its own. *Autograd*, the part of
+        PyTorch that computes gradients, saves them.
+
+        Take two layers whose outputs have `2` elements for each token, and a loss that squares the
+        second output. Of one token, autograd saves
+
+        - the first layer's output, because the gradient of the second layer's weights depends on
+          it: `2` elements of `4` bytes, so `8` bytes;
+        - the second layer's output, because the gradient of its square depends on it: `8` bytes.
+
+        That is $16$ bytes for one token, $32$ for two, and $48$ for three.
+
+        `saved_bytes` measures that for layers of any width. With `64` elements in place of `2`, a
+        token needs `2 * 64 * 4 = 512` bytes. Begin with `8` sequences of `16` tokens:
     """)
     base = saved_bytes(batch=8, seq=16, width=64)  # @inspect base as B
-    assert base == 2 * (8 * 16 * 64) * 4, \
-        "Autograd keeps the outputs of the two layers."
-    assert saved_bytes(16, 16, 64) == 2 * base, \
-        "With 16 sequences, autograd keeps twice as much."
-    assert saved_bytes(8, 32, 64) == 2 * base, \
-        "With 32 tokens a sequence, autograd keeps twice as much."
-    note("Compare that with the `2 * 64 * 64` weights, at `16` bytes each for the weight, its gradient and AdamW's two moments:")
+    assert base == 8 * 16 * 512, \
+        "Autograd saves 512 bytes for each of 8 * 16 tokens."
+    assert saved_bytes(batch=16, seq=16, width=64) == 2 * base, \
+        "With 16 sequences, autograd saves twice as much."
+    assert saved_bytes(8, 32, 64) == 2 * base, "With 32 tokens a sequence, autograd saves twice as much."  # @hide
+    note(r"""
+        Compare that with the layers' `2 * 64 * 64` weights, at `16` bytes for each weight, its
+        gradient and two moments:
+    """)
     state = 16 * (2 * 64 * 64)  # @inspect state as B
     assert state / base == 2.0, \
         "With 8 sequences, weights, gradients and moments take twice as many bytes as the activations."
-    assert saved_bytes(32, 16, 64) == 2 * state, \
+    assert saved_bytes(batch=32, seq=16, width=64) == 2 * state, \
         "With 32 sequences, the activations take twice as many bytes as weights, gradients and moments."
     batches = {
         f"{n} sequences": {"weights, gradients, moments": state / 1024, "activations": saved_bytes(n, 16, 64) / 1024}
@@ -536,12 +551,12 @@ def activations_grow_with_the_batch() -> None:
         Memory of the two layers in training, for four batches. The first part is the same in all;
         the activations double with the batch.
     """, alt="Four stacked bars. Activations are a quarter of the first part in the first bar, and twice as long in the last.")
+    note("So when a training step runs out of memory, a smaller batch helps, but only against the activations.")
     question(r"""
-        With a batch of `8` sequences of `16` tokens, weights, gradients and moments (`16` bytes for
-        each weight) take twice as many bytes as the activations. Now double the width to `128`: two
-        layers of `128 * 128` weights, `128` elements for each token, the same batch. Divide the
-        bytes of weights, gradients and moments by the bytes of the activations: what is the ratio
-        now?
+        With `8` sequences, weights, gradients and moments take twice as many bytes as the
+        activations. Now double the width, for the same batch: two layers of `128 * 128` weights,
+        and outputs of `128` elements. How many times as many bytes as the activations do weights,
+        gradients and moments take now?
     """, answer=16 * (2 * 128 * 128) / saved_bytes(8, 16, 128),
         wrong={
             "Only the weights were doubled, and they grow with the square of the width.": 2,
@@ -558,74 +573,75 @@ def activations_grow_with_the_batch() -> None:
 def the_roofline_tells_waiting_from_working() -> None:
     """The roofline: an operation that does few FLOPs per byte waits for memory."""
     note(r"""
-        Why can a GPU be busy and yet reach only a fraction of its peak? Because its arithmetic
-        units wait for data: every element first has to *move* from the GPU's memory to the units.
+        Why can a GPU be busy and yet reach only a fraction of its peak? Because it can only compute
+        with bytes that have arrived from its memory, and a byte takes longer to arrive than a FLOP
+        takes to compute.
 
-        First by hand. To generate one token, a model multiplies a single vector by each of its
-        matrices. In `bfloat16` a weight has `2` bytes, and is used for `2` FLOPs, a multiplication
-        and an addition: one FLOP per byte. An H100 does `989.5e12` FLOPs per second, and its memory
-        delivers `3.35e12` bytes [@nvidia-h100]. So while one byte arrives, the GPU could do
-        `989.5e12 / 3.35e12 = 295` FLOPs. It does one, and waits the rest of the time.
+        Take a GPU that can do $10$ FLOPs while one byte arrives.
 
-        Three terms describe this:
+        - An operation with $1$ FLOP per byte reaches $1/10$ of the peak: the GPU does one FLOP, and
+          could do nine more before the next byte arrives.
+        - An operation with $5$ FLOPs per byte reaches $5/10$ of the peak.
+        - An operation with $20$ FLOPs per byte keeps the GPU busy for longer than a byte takes to
+          arrive. It can reach the whole peak.
 
-        - *bandwidth*: the bytes that memory moves in a second;
-        - *intensity*: the FLOPs that an operation does for each byte that it moves;
-        - *ridge*: the FLOPs that the GPU can do while one byte arrives, peak divided by bandwidth.
-
-        Below the ridge an operation is *memory-bound*: it waits for memory, because its FLOPs are
-        done before the next byte arrives. Above the ridge it is *compute-bound*: the arithmetic
-        takes longer. An operation reaches at most this share of the peak [@roofline]:
+        The FLOPs per byte of an operation are its *intensity*. The FLOPs that the GPU can do while
+        one byte arrives are its *ridge*: peak divided by *bandwidth*, the bytes that memory
+        delivers in a second. An operation reaches at most this share of the peak [@roofline]:
 
         [@eq:roof]: $$
         \min\left(1, \frac{\mathrm{intensity}}{\mathrm{ridge}}\right)
         $$
 
-        Plotted against the intensity, this share is a slope with a flat top, the *roofline*.
+        Below the ridge an operation is *memory-bound*, above it *compute-bound*.
 
-        Count it for a vector times a matrix of `8192 * 8192` weights. (On the device `meta` a
-        tensor has a shape and no data, which is enough for counting.)
+        Now an H100, with a peak of `989.5e12` FLOP/s in `bfloat16` and a bandwidth of `3.35e12`
+        bytes per second [@nvidia-h100]. To generate one token, a model multiplies a vector by each
+        of its matrices. A weight in `bfloat16` has `2` bytes, and is used for `2` FLOPs, a
+        multiplication and an addition. So the intensity is `1` FLOP per byte:
     """)
-    rate = dense_peak("H100 SXM", "bfloat16")
-    bandwidth = CARDS["H100 SXM"].bandwidth
-    ridge = rate / bandwidth  # @inspect ridge as FLOP/B
-    assert 295.3 < ridge < 295.4, "While one byte arrives, an H100 can do 295 FLOPs."  # @hide
-    n = 8192
-    with torch.device("meta"):
+    ridge = 989.5e12 / 3.35e12  # @inspect ridge as FLOP/B
+    assert 295.3 < ridge < 295.4, \
+        "While one byte arrives, an H100 can do 295 FLOPs."
+    reachable = 1 / ridge  # @inspect reachable as %
+    assert 0.0033 < reachable < 0.0034, "One token reaches at most 0.34 % of the peak."  # @hide
+    rate, bandwidth = dense_peak("H100 SXM", "bfloat16"), CARDS["H100 SXM"].bandwidth  # @hide
+    assert rate / bandwidth == ridge, "This is the ridge by the datasheet."  # @hide
+    n = 8192  # @hide
+    with torch.device("meta"):  # @hide
         x: Float[Tensor, "1 inner"] = torch.empty(1, n).bfloat16()
         w: Float[Tensor, "inner out"] = torch.empty(n, n).bfloat16()
-    y = x @ w
-    work = flops(lambda: x @ w)  # @inspect work as FLOP
-    moved = x.nbytes + w.nbytes + y.nbytes  # @inspect moved as B
-    per_byte = work / moved  # @inspect per_byte as FLOP/B
+    y = x @ w  # @hide
+    per_byte = flops(lambda: x @ w) / (x.nbytes + w.nbytes + y.nbytes)  # @hide
     assert 0.999 < per_byte < 1.0, "One token makes about one FLOP per byte."  # @hide
     assert per_byte == intensity(1, n, n), "The helper intensity computes the same from the three sides."  # @hide
-    reachable = per_byte / ridge  # @inspect reachable as %
-    assert 0.0033 < reachable < 0.0034, "One token reaches at most 0.34 % of the peak."  # @hide
+    tokens = next(m for m in range(1, n) if intensity(m, n, n) > ridge)  # @hide
+    assert tokens == 319, "With 319 tokens at a time, the matmul no longer waits for memory."  # @hide
     note(rf"""
         However good the code is, one token at a time reaches at most {reachable:.1%} of the peak.
 
-        With more tokens at a time, each weight is still read once, but used for every token: with
-        `8` tokens, a weight of `2` bytes is used for `16` FLOPs, `8` per byte. How many tokens does
-        it take to reach the ridge? At one FLOP per byte and token, about {ridge:.0f}, and a few
-        more, because vectors and results move as well. `intensity` computes the FLOPs per byte of a
-        matmul from its three dimensions, with all bytes that move:
+        With `64` tokens at a time, each weight still arrives only once, but is used for all `64`.
+        So the intensity is about `64` FLOPs per byte. (Vectors and results have to move as well,
+        which makes it slightly less.)
     """)
-    tokens = next(m for m in range(1, n) if intensity(m, n, n) > ridge)  # @inspect tokens
-    assert tokens == 319, \
-        "With 319 tokens at a time, the matmul no longer waits for memory."
-    note("The picture shows this matmul for several numbers of tokens:")
-    shapes = {"one token": per_byte}
-    shapes |= {f"{m} tokens": intensity(m, n, n) for m in (64, 4096)}  # @unnoticed: arguments swapped: the formula is the same in its three sizes
-    reached = {s: min(1, i / ridge) for s, i in shapes.items()}  # @inspect reached as %
+    together = 64 / ridge  # @inspect together as %
+    assert 0.21 < together < 0.22, \
+        "With 64 tokens at a time, the matmul reaches at most 22 % of the peak."
+    note(rf"""
+        It takes about {ridge:.0f} tokens to reach the ridge. For a matrix of `8192` by `8192`
+        weights, with vectors and results counted, it takes {tokens}. This is why a server generates
+        tokens for many users at a time. In the picture, called a *roofline*, the slope is
+        memory-bound and the flat part compute-bound:
+    """)
+    shapes = {"one token": per_byte}  # @hide
+    shapes |= {f"{m} tokens": intensity(m, n, n) for m in (64, 4096)}  # @hide
+    reached = {s: min(1, i / ridge) for s, i in shapes.items()}  # @hide
     assert 0.21 < reached["64 tokens"] < 0.22, "With 64 tokens at a time, the matmul reaches at most 21 % of the peak."  # @hide
     assert reached["4096 tokens"] == 1, \
-        "With 4096 tokens at a time, the matmul can reach the peak."
+        "With 4096 tokens at a time, the matmul can reach the peak."  # @hide
     waiting = [name for name, part in reached.items() if part < 1]  # @hide
     figure(plot_roofline(rate, bandwidth, shapes), caption=r"""
-        The roofline of an H100 SXM in dense bfloat16: the highest rate for each intensity. On the
-        slope an operation is memory-bound. On the flat roof it is compute-bound and can reach the
-        peak.
+        The highest rate that an H100 SXM can reach in dense `bfloat16`, for each intensity.
     """, alt=rf"""
         Attainable FLOP/s against FLOPs per byte, both logarithmic. The roof rises with the
         bandwidth and turns flat at the peak. On the slope lie dots for {', '.join(waiting)}; on the
@@ -650,19 +666,17 @@ def the_roofline_tells_waiting_from_working() -> None:
     few, many = grid[256, "H100 SXM"], grid[512, "H100 SXM"]  # @hide
     assert few["moving bytes"] > few["arithmetic"], "With 256 tokens, moving bytes takes longer."  # @hide
     assert many["moving bytes"] < many["arithmetic"], "With 512 tokens, arithmetic takes longer."  # @hide
-    card = CARDS["A100 SXM 80GB"]  # @hide
-    older = dense_peak(card.name, "bfloat16")  # @hide
-    question(rf"""
-        An A100 has a peak of `{older / TERA:.0f}e12` FLOP/s in `bfloat16` and moves
-        `{card.bandwidth / TERA:.3f}e12` B/s. How many FLOPs per byte does an operation need on this
-        GPU to stop waiting for memory?
-    """, answer=older / card.bandwidth,
+    question(r"""
+        An operation does `30` FLOPs per byte. It runs on an H100, and then on a GPU with twice the
+        peak and the same bandwidth. How many times as fast can it be on the second GPU?
+    """, answer=min(2 * rate, 30 * bandwidth) / min(rate, 30 * bandwidth),
         wrong={
-            "That is the ridge of the H100.": ridge,
-            "That is bytes per FLOP, not FLOPs per byte.": card.bandwidth / older,
+            "The operation waits for memory, which is no faster.": 2,
+            "Its bytes arrive as fast as before, so it is not slower.": 0.5,
         },
-        check=312e12 / 2.039e12,
-        hint="How many FLOPs can the GPU do while one byte arrives?", unit="FLOP/B", within=0.02, why=r"""
-            An operation stops waiting at the ridge, which is peak divided by bandwidth:
-            `312e12 / 2.039e12`. The GPU can do this number of FLOPs while one byte arrives.
+        check=1, unit="times",
+        hint="Is `30` FLOPs per byte below or above the ridge of the H100?", why=r"""
+            `30` is far below the ridge of `295`, so the operation is memory-bound: its time is the
+            time in which its bytes arrive. The same bandwidth means the same time, `1` times as
+            fast.
         """)

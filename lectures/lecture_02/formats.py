@@ -108,44 +108,40 @@ def decode(pattern: str, dtype: torch.dtype) -> float:
 def a_float_is_three_fields() -> None:
     """The bits of a float are a sign, an exponent and a fraction."""
     note(r"""
-        What do the bits of a floating-point number mean? They form three *fields*: a sign $s$, an
-        *exponent* $e$ and a *fraction* $f$. The exponent says between which two powers of two the
-        number lies, and the fraction says where it lies between the two. The bits of the fraction
-        stand for a half, a quarter, an eighth of the way from the lower one to the higher one, and
-        so on. The value is
+        What do the bits of a floating-point number mean? Take the number $5$ in `float32`. Its `32`
+        bits form three *fields*, which say where the number lies between powers of two:
+
+        - The *sign* is one bit: `0`, because $5$ is positive.
+        - The *exponent* names the power of two at or below the number: $5$ lies between $4 = 2^2$
+          and $8$, so the exponent is $2$.
+        - The *fraction* says how far from $4$ to $8$ the number lies. Its bits stand for a half, a
+          quarter, an eighth of the way, and so on. $5$ lies a quarter of the way, so the bits are
+          `01` and then zeros: no half, one quarter.
+
+        Together: $4 \cdot (1 + 1/4) = 5$.
+
+        The exponent of a small number is negative, but the field has no sign of its own. So the
+        field holds the exponent plus a fixed number, the *bias*. In `float32` the bias is `127`,
+        and the exponent $2$ is stored as $129$. With a sign $s$, a stored exponent $e$ and a
+        fraction $f$, the value is
 
         $$
         (-1)^s \cdot 2^{e-\mathrm{bias}} \cdot (1+f)
         $$
 
-        The *bias* is a fixed number, subtracted so that $e$, stored without a sign, can also stand
-        for a negative power. In `float32` it is `127`, and the fields have `1`, `8` and `23` bits.
-
-        Take `0.15625`. It lies a quarter of the way from $2^{-3}=0.125$ to $2^{-2}=0.25$. It is
-        positive, so $s=0$. The power is $-3$, so $e=-3+127=124$. And $f=1/4$, which has the bits
-        `01`, no half and one quarter:
-
-        $$
-        (-1)^0 \cdot 2^{124-127} \cdot (1+1/4) = 0.125 \cdot 1.25 = 0.15625
-        $$
-
-        Check that against PyTorch. `bits` returns the bits of a number, and `decode` turns bits
-        into a value by the formula:
+        Compare that with PyTorch. `bits` returns the bits of a number as text:
     """)
-    pattern = bits(0.15625, torch.float32)  # @inspect pattern
-    x = torch.tensor(0.15625)  # @inspect x as bits
-    fields = "0", "01111100", "01000000000000000000000"
-    assert pattern == "".join(fields), \
-        "The pattern is sign, exponent and fraction."
+    x = torch.tensor(5.0)  # @inspect x as bits
+    pattern = bits(5.0, torch.float32)
+    # The first bit, the next 8, and the remaining 23:
+    sign, exponent, fraction = pattern[0], pattern[1:9], pattern[9:]  # @inspect exponent
+    assert sign == "0", "The sign is 0."
+    assert int(exponent, 2) == 2 + 127, \
+        "The exponent, read as a binary number, is 129."
+    assert fraction == "01" + 21 * "0", "The fraction is 01 and then zeros."
     assert layout(torch.float32) == (1, 8, 23), \
         "The fields have 1, 8 and 23 bits."  # @hide
-    power = int(fields[1], 2) - 127  # binary 01111100 is 124  # @inspect power
-    fraction = 0 / 2 + 1 / 4  # its first two bits are 0 and 1  # @inspect fraction
-    assert power == -3, "The exponent bits say 124, and 124 - 127 is -3."
-    assert 2.0**power * (1 + fraction) == 0.15625, \
-        "With a fraction of a quarter, the formula gives 0.15625."
-    decoded = decode(pattern, torch.float32)  # @inspect decoded
-    assert decoded == 0.15625, "The formula gives the number back."
+    assert decode(pattern, torch.float32) == x.item() == 5, "The formula gives the number back."  # @hide
     question(r"""
         A `float32` has sign `1`, exponent `10000001` and a fraction of `11` followed by zeros.
         Which number is it?
@@ -156,13 +152,11 @@ def a_float_is_three_fields() -> None:
             "The fraction counts binary places: a half and a quarter.": -4 * 1.11,
         },
         check=-(2 ** (0b10000001 - 127)) * (1 + 0.5 + 0.25),
-        hint=r"""
-            What is the exponent without its bias, and what fraction do a half and a quarter make?
-        """,
+        hint="The exponent is that of $5$. How far from $4$ to $8$ does the number lie?",
         why=r"""
-            The exponent bits say `129`, and `129 - 127 = 2`, so the lower power of two is
-            `2**2 = 4`. The fraction is a half and a quarter, and `4 * (1 + 3/4) = 7`. The sign bit
-            makes it negative.
+            The exponent is the same as that of $5$, so without its sign the number lies between $4$
+            and $8$. The fraction is a half and a quarter: three quarters of the way, which is $7$.
+            The sign bit makes it negative.
         """)
 
 
@@ -171,31 +165,31 @@ def float16_spends_little_on_range() -> None:
     """The values of `float16` end at 65504, because its exponent has five bits."""
     note(r"""
         `float16` needs `2` bytes instead of the `4` of `float32`. What does it give up? Above all
-        range, because only `5` of its bits are for the [exponent](#a_float_is_three_fields), which
-        sets how large a number can be. With `5` bits the highest power of two is $2^{15}$. With all
-        `10` bits of the fraction set, that gives the largest number,
-        $(2 - 2^{-10}) \cdot 2^{15} = 65504$:
+        range, because only `5` of its bits are for the [exponent](#a_float_is_three_fields). The
+        highest power of two that they can state is $2^{15} = 32768$.
+
+        The largest value is found by counting steps. The fraction has `10` bits, so the way from
+        one power of two to the next has $2^{10} = 1024$ equal steps. Above $32768$ a step is
+        $32768 / 1024 = 32$. The next power of two, $65536$, no longer exists in `float16`. So the
+        values end one step before it, at $65536 - 32 = 65504$:
     """)
-    assert layout(torch.float16) == (1, 5, 10), \
-        "float16 has 1 bit of sign, 5 of exponent and 10 of fraction."
+    assert layout(torch.float16) == (1, 5, 10), "float16 has 1 bit of sign, 5 of exponent and 10 of fraction."  # @hide
     x = torch.zeros(4, 8, dtype=torch.float16)  # @hide
     assert (x.element_size(), x.nbytes) == (2, 64), "A float16 takes 2 bytes."  # @hide
     largest = torch.finfo(torch.float16).max  # @inspect largest
-    assert largest == (2 - 2**-10) * 2**15, \
-        "PyTorch gives the same largest number as the formula."
+    assert largest == 65536 - 32, "The largest float16 is 65504."
     note(r"""
-        Larger numbers become infinity. The fraction has $2^{10}$ steps from $2^{15}$ to the next
-        power of two, so values of this size are `2**15 / 2**10 = 32` apart, and the next one would
-        be `65536`. A number that is at least half way to it becomes infinity. `cast` rounds a
-        number to a format:
+        A larger number is rounded as well: to `65504`, or to infinity if $65536$ would be at least
+        as near. `cast` rounds a number to a format:
     """)
     gap = 2**15 * torch.finfo(torch.float16).eps  # @hide
     assert gap == 32, "The largest numbers are 32 apart."  # @hide
-    assert largest + gap == 65536, "The number after the largest would be 65536."  # @hide
+    rounded = [cast(n, torch.float16) for n in (65519, 65520)]  # @inspect rounded
     assert cast(65519, torch.float16) == 65504, \
         "65519, less than half way, is rounded down to 65504."
     assert cast(65520, torch.float16) == math.inf, \
         "65520, half way to 65536, becomes infinity."
+    note("A single infinity spoils a training step, because no sum that contains it is finite.")
     question("Which number of `float16` comes right before the largest, `65504`?",
              answer=(torch.tensor(largest, dtype=torch.float16).view(torch.int16) - 1)
              .view(torch.float16).item(),
@@ -203,38 +197,34 @@ def float16_spends_little_on_range() -> None:
         wrong={
             "Values of this size are 32 apart.": 65503,
         },
-        why=r"""
-            The fraction's `10` bits divide the way from $2^{15}$ to the next power of two into
-            $2^{10}$ equal steps. Each is $2^{15}/2^{10}=32$ wide, and `65504 - 32 = 65472`.
-        """)
+        why="Above $32768$ the values of `float16` are $32$ apart, and `65504 - 32 = 65472`.")
 
 
 def small_values_vanish_in_float16() -> None:
     """A gradient of `1e-8` is zero in `float16`."""
     note(r"""
         How small can a number be before a format turns it into zero? In training, a *gradient* says
-        how the loss changes with each weight, and gradients of `1e-8` occur [@micikevicius2018].
-        `cast` rounds such a gradient to the format `float16`:
+        how the loss changes with each weight, and gradients of `1e-8` occur [@micikevicius2018]. In
+        `float16` they become zero, because the smallest positive value of `float16` is about
+        $6 \cdot 10^{-8}$, and `1e-8` is nearer to zero than to that.
+
+        Near zero the values of `float16` are equally spaced: zero, one step, two steps, and so on.
+        A step is $2^{-24}$, which is about $6 \cdot 10^{-8}$. (The lowest power of two that the
+        exponent can state is $2^{-14}$, and the `10` bits of fraction divide the way from zero to
+        it into $2^{10}$ steps. The values below $2^{-14}$ are called *subnormal*.)
+
+        A number is rounded to the nearest of these values:
+
+        - $5 \cdot 10^{-8}$ is more than half a step, and is rounded up to one step.
+        - $1 \cdot 10^{-8}$ is less than half a step, and is rounded down to zero.
+
+        `cast` rounds a number to a format:
     """)
+    step = 2**-24  # @inspect step
+    kept = cast(5e-8, torch.float16)  # @inspect kept
     gone = cast(1e-8, torch.float16)  # @inspect gone
+    assert kept == step, "5e-8 becomes one step."
     assert gone == 0.0, "The gradient is zero, without an error or a warning."  # @zero: it underflows
-    note(r"""
-        The cause is the spacing of the values. In `float16` the
-        [exponent](#a_float_is_three_fields) has `5` bits and the fraction $f$ `10`. The lowest
-        power of two is $2^{-14}$. Below it the format has only equal steps down to zero, the
-        *subnormal* values $2^{-14} \cdot f$. The last bit of $f$ is worth $2^{-10}$, so a step is
-        $2^{-14} \cdot 2^{-10} = 2^{-24}$.
-
-        A number between two values is rounded to the nearer one, so a number smaller than half a
-        step becomes zero. Half a step is `2**-25 = 2.98e-8`, and `1e-8` is only a third of that.
-        `.half()` rounds a tensor to `float16`. Compare `5e-8`, which is more than half a step, with
-        the gradient:
-    """)
-    small = torch.tensor([5e-8, 1e-8]).half()  # @inspect small as bits
-    assert small.tolist() == [2**-24, 0], \
-        "5e-8 is rounded up to one step, and 1e-8 down to zero."
-
-    note("In the picture, each step of the stairs is one value of `float16`:")
     assert layout(torch.float16) == (1, 5, 10), \
         "float16 has 5 bits of exponent and 10 of fraction."  # @hide
     unit = 2.0**-24  # @hide
@@ -243,45 +233,50 @@ def small_values_vanish_in_float16() -> None:
     stairs = sorted({abs(y) / unit for y in ys})  # @hide
     assert stairs == [0, 1, 2, 3, 4], "The picture has five values of float16, zero to four steps."  # @hide
     figure(staircase_figure(xs, ys, unit, lost=1e-8), caption=rf"""
-        Horizontal: a number near zero. Vertical: what it becomes in `float16`. Both are in units of
-        the smallest value. The dot is the gradient of `1e-8`. It would have to be
-        {unit / 2 / 1e-8:.0f} times as large to survive.
+        What a number near zero becomes in `float16`, both in steps of $2^{{-24}}$. The dot is the
+        gradient of `1e-8`. It would have to be {unit / 2 / 1e-8:.0f} times as large to survive.
     """, alt=r"""
         A staircase of steps one unit wide along the diagonal. The first step up is at one half of
         the smallest value; the dot lies left of it, on the floor at zero.
     """)
-    question("Near zero the values of `float16` are multiples of $2^{-24}$, about `5.96e-8`. What does `1e-7` become in `float16`?", answer=cast(1e-7, torch.float16),
+    note("A weight whose gradient has become zero does not learn from this step.")
+    question("Near zero the values of `float16` are multiples of $2^{-24}$, about `6e-8`. What does `1e-7` become in `float16`?", answer=cast(1e-7, torch.float16),
         wrong={
             "That would be no rounding at all.": 1e-7,
             "That is one step; two steps are nearer.": 2.0**-24,
         },
-        check=round(1e-7 / unit) * unit,
+        check=round(1e-7 / unit) * unit, within=0.02,
         hint=r"""
             The values near zero are zero, one step, two steps, and so on. Which of them is nearest?
         """,
              why=r"""
-                 `1e-7` lies between one step, `5.96e-8`, and two steps, `1.19e-7`. Two steps are
-                 nearer, so the number is rounded up to two steps, which is a fifth too large.
+                 `1e-7` lies between one step, about `6e-8`, and two steps, about `12e-8`. Two steps
+                 are nearer, so the number is rounded up.
              """)
 
 
 def bfloat16_is_the_top_half_of_float32() -> None:
-    """`bfloat16` keeps the first 16 bits of `float32`."""
+    """The first 16 bits of a `float32` are a `bfloat16`."""
     note(r"""
-        Like `float16`, `bfloat16` has `16` bits. How can it keep a gradient of `1e-8`, which
-        `float16` turns into zero? It keeps the first `16` bits of a `float32`: the sign, the whole
-        exponent of `8` bits, and `7` bits of the fraction. The exponent decides how small and how
-        large a number can be, so `bfloat16` has the range of `float32`. `float16` gives only `5`
-        bits to the exponent and `10` to the fraction: less range, more digits. `bits` returns the
-        bits of a number in a format:
+        `bfloat16` has `16` bits, like `float16`. Why does it keep a gradient of `1e-8`, which
+        `float16` turns into zero? Because it divides its bits differently: its exponent is as long
+        as that of `float32`, and the exponent decides how small and how large a number can be. Its
+        fraction is shorter instead, so its numbers have fewer digits.
+
+        | bits of | sign | exponent | fraction |
+        |---|---|---|---|
+        | `float32` | `1` | `8` | `23` |
+        | `bfloat16` | `1` | `8` | `7` |
+        | `float16` | `1` | `5` | `10` |
+
+        So the bits of a `bfloat16` are those with which a `float32` begins: the sign, the exponent,
+        and the first `7` bits of the fraction. `bits` returns the bits of a number, here of $5$:
     """)
-    top = bits(0.15625, torch.bfloat16)  # @inspect top
-    full = bits(0.15625, torch.float32)  # @inspect full
-    narrow = torch.tensor(0.15625).bfloat16()  # @inspect narrow
-    wide = torch.tensor(0.15625)  # @inspect wide
-    assert narrow == wide, "bfloat16 and float32 both hold 0.15625."
+    full = bits(5.0, torch.float32)  # @inspect full
+    top = bits(5.0, torch.bfloat16)  # @inspect top
     assert top == full[:16], \
         "The bits of a bfloat16 are the first 16 of a float32."
+    assert layout(torch.float32) == (1, 8, 23), "float32 has 8 bits of exponent and 23 of fraction."  # @hide
     assert layout(torch.bfloat16) == (1, 8, 7), \
         "bfloat16 has 8 bits of exponent and 7 of fraction."  # @hide
     assert layout(torch.float16) == (1, 5, 10), \
@@ -289,15 +284,18 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     sizes = [torch.finfo(d).bits // 8 for d in FORMATS[:3]]  # @hide
     assert sizes == [4, 2, 2], "float32 takes 4 bytes, the two others 2."  # @hide
     note(r"""
-        Here the other `16` bits were zero, so nothing was lost. In general PyTorch rounds to the
-        nearest `bfloat16`. `1e-8` becomes a number that is wrong by about a thousandth (`off`), but
-        not zero:
+        The remaining bits of $5$ are all zero, so nothing is lost. A number that needs more bits is
+        rounded to the nearest `bfloat16`. `cast` does that with the gradient of `1e-8`:
     """)
     kept = cast(1e-8, torch.bfloat16)  # @inspect kept
     assert kept == 1.0011717677116394e-08, \
         "In bfloat16 the gradient of 1e-8 is not zero."
-    off = kept / 1e-8 - 1  # @inspect off as %
+    off = kept / 1e-8 - 1  # @hide
     assert 0.00117 < off < 0.00118, "It is about a thousandth too large."  # @hide
+    note(rf"""
+        It is {off:.1%} too large, but not zero. For a gradient that is good enough: the weight
+        still moves in the right direction.
+    """)
     question(r"""
         A `float32` has `32` bits, a `bfloat16` the first `16` of them. Suppose that the last `16`
         are simply cut off, without rounding. How many different patterns of `float32` then become
@@ -318,14 +316,42 @@ def bfloat16_is_the_top_half_of_float32() -> None:
 def bfloat16_has_the_exponents_of_float32() -> None:
     """`bfloat16` has the exponents of `float32`, but not quite its range."""
     note(r"""
-        How large and how small can an element of a format be? `torch.finfo` says: `max` is the
-        largest number, and `smallest_normal` the smallest positive one with all of its digits.
-        Count the powers of ten, called *decades*, from the smallest normal number to the largest:
+        Does `bfloat16` reach as far as `float32`? Nearly. Both have `8` bits of exponent, so both
+        have the same powers of two. But at either end the fraction decides where exactly the values
+        stop, and the fraction of `bfloat16` is shorter: $7$ bits instead of $23$.
+
+        - *The largest value* comes one step before $2^{128}$, the first power of two that the
+          exponent cannot state. With $7$ bits a step is larger, so `bfloat16` stops earlier.
+        - *The smallest value* is one step above zero. From zero to the lowest power of two,
+          $2^{-126}$, both formats have equal steps, the *subnormal* numbers. With $23$ bits a step
+          is $2^{-126-23} = 2^{-149}$, with $7$ bits it is $2^{-126-7} = 2^{-133}$.
+
+        `cast` rounds a number to a format:
     """)
-    limits = [torch.finfo(d) for d in FORMATS]
-    decades = [round(math.log10(f.max / f.smallest_normal), 1) for f in limits]  # @inspect decades
-    assert decades == [76.5, 9.0, 76.5, 4.5, 9.0], \
-        "float32 and bfloat16 span 76.5 decades, float16 and E5M2 9, E4M3 4.5."
+    both = torch.float32, torch.bfloat16  # @unnoticed: float32 -> float64: holds them as well
+    large = [cast(3.4e38, dtype) for dtype in both]  # @inspect large
+    assert large[0] < large[1] == math.inf, \
+        "float32 can hold 3.4e38, and bfloat16 makes it infinity."
+    small = [cast(2**-149, dtype) for dtype in both]  # @inspect small
+    assert small == [2**-149, 0], \
+        "float32 can hold 2**-149, and bfloat16 makes it zero."
+    assert cast(2**-133, torch.bfloat16) == 2**-133, \
+        "The smallest bfloat16 is 2**-133."
+    assert cast(2**-134, torch.bfloat16) == 0.0, "2**-134 becomes zero."  # @hide  # @zero: it underflows
+    limits = [torch.finfo(d) for d in FORMATS]  # @hide
+    wide, narrow = torch.finfo(torch.float32), torch.finfo(torch.bfloat16)  # @hide
+    ratio = narrow.max / wide.max  # @hide
+    assert 0.9960 < ratio < 0.9962, \
+        "The largest bfloat16 is 0.9961 times the largest float32."  # @hide
+    assert narrow.smallest_normal == wide.smallest_normal == 2**-126, "The smallest normal number is the same in both."  # @hide
+    times = 2**-133 / 2**-149  # @hide
+    assert times == 65536.0, "The smallest bfloat16 is 65536 times the smallest float32."  # @hide
+    misbelief("bfloat16 has the same dynamic range as float32.", rf"""
+        It has the same *exponents*. But its largest number is {1 - ratio:.1%} smaller, and its
+        smallest is {times:,.0f} times as large.
+    """)
+    decades = [round(math.log10(f.max / f.smallest_normal), 1) for f in limits]  # @hide
+    assert decades == [76.5, 9.0, 76.5, 4.5, 9.0], "float32 and bfloat16 span 76.5 decades, float16 and E5M2 9, E4M3 4.5."  # @hide
     single, half, brain = [str(f) for f in limits[:3]]  # @hide
     assert single == (
         "finfo(resolution=1e-06, min=-3.40282e+38, max=3.40282e+38, "
@@ -345,93 +371,61 @@ def bfloat16_has_the_exponents_of_float32() -> None:
     true = limits[2].smallest_normal  # @hide
     slip = round(math.log10(1.17549e38 / true))  # @hide
     assert slip == 76, "Without its minus sign, the smallest normal bfloat16 is 76 powers of ten too large."  # @hide
+    note("In powers of ten the difference cannot be seen. The formats of one byte, at the bottom, reach much less far:")
     figure(decades_figure(FORMATS), caption=r"""
-        From the smallest normal number of a format to its largest. The labels count decades.
+        Each bar reaches from the lowest power of two of a format to its largest number. Its label
+        counts powers of ten.
     """, alt=rf"""
         Horizontal bars on an axis of powers of ten. float32 and bfloat16 span about
         {decades[0]:.0f} decades around one; float16 and float8 E5M2 about nine, float8 E4M3 four
         and a half.
     """)
     note(r"""
-        `bfloat16` and `float32` have the same exponents, `8` bits each. But `bfloat16` has fewer
-        bits of fraction, so it does not reach quite as far down. Below the smallest normal number
-        $2^{-126}$ lie *subnormal* numbers, in equal steps down to zero. The fraction sets the step:
-        $2^{-126-23}=2^{-149}$ in `float32`, $2^{-126-7}=2^{-133}$ in `bfloat16`. `cast` rounds to a
-        format:
-    """)
-    wide, narrow = torch.finfo(torch.float32), torch.finfo(torch.bfloat16)
-    ratio = narrow.max / wide.max  # @hide
-    assert 0.9960 < ratio < 0.9962, \
-        "The largest bfloat16 is 0.9961 times the largest float32."  # @hide
-    held, lost = cast(3.4e38, torch.float32), cast(3.4e38, torch.bfloat16)  # @hide
-    assert held < lost == math.inf, \
-        "3.4e38 is finite in float32, and infinite in bfloat16."  # @hide
-    assert narrow.smallest_normal == wide.smallest_normal == 2**-126, \
-        "The smallest normal number is the same in both."
-    assert cast(2**-149, torch.float32) == 2**-149, "float32 holds 2**-149."
-    assert cast(2**-133, torch.bfloat16) == 2**-133, "bfloat16 holds 2**-133."
-    assert cast(2**-134, torch.bfloat16) == 0.0, "2**-134 becomes zero."  # @zero: it underflows
-    times = 2**-133 / 2**-149  # @hide
-    assert times == 65536.0, "The smallest bfloat16 is 65536 times the smallest float32."  # @hide
-    misbelief("bfloat16 has the same dynamic range as float32.", rf"""
-        It has the same *exponents*. But its largest number is {1 - ratio:.1%} smaller, and its
-        smallest is {times:,.0f} times as large.
-    """)
-    note(r"""
         The format is often dated to `2018` [@cs336], but Google's second TPU, in use in `2017`,
         already multiplied in it [@norrie2021].
     """)
     question(r"""
-        The subnormal numbers of `bfloat16` are $2^{-133}$ apart, and lie between zero and
-        $2^{-126}$. How many positive ones are there?
+        Suppose that a format had the `8` exponent bits of `float32` and `8` bits of fraction, one
+        more than `bfloat16`. The smallest `bfloat16` is $2^{-133}$. What power of two would be the
+        smallest number of that format? Give its exponent.
     """,
-             answer=(torch.arange(1, 2**15, dtype=torch.int16).view(torch.bfloat16)
-                     < narrow.smallest_normal).sum().item(),
-        check=2**7 - 1, within=0,
+             answer=int(math.log2(narrow.smallest_normal)) - 8,
+        check=-133 - 1, within=0,
         wrong={
-            "The last step is 2**-126 itself, which is normal.": 128,
+            "With one more bit the steps are smaller, so the smallest number is smaller.": -132,
+            "That is the lowest power of two with all of its digits; there are steps below it.": -126,
         },
+        hint="What does one more bit of fraction do to the step?",
         why=r"""
-            From zero to $2^{-126}$ there are $2^{133-126}=128$ steps. The last one ends at the
-            first normal number, which leaves `127`.
+            One more bit of fraction divides the same way, from zero to $2^{-126}$, into twice as
+            many steps. Each is half as long, $2^{-134}$.
         """)
 
 
 def bfloat16_is_much_coarser() -> None:
     """`bfloat16` has between two and three significant digits."""
     note(r"""
-        `bfloat16` has the range of `float32` in half the bits. How coarse is it in return? The
-        measure is the *machine epsilon*: the gap between `1` and the next larger number.
-        `torch.finfo` gives it for each format:
+        `bfloat16` has the exponents of `float32` in half the bits. What does it lose? Digits: only
+        two to three are left, because its fraction of `7` bits allows just $2^7 = 128$ equal steps
+        from one power of two to the next.
+
+        - From $128$ to $256$, a step is $128 / 128 = 1$. So `bfloat16` has all of these integers,
+          and all smaller ones.
+        - From $256$ to $512$, a step is $256 / 128 = 2$. After $256$ comes $258$, and $257$ is
+          missing.
+
+        So every number of two digits is there, but not every number of three. `cast` rounds a
+        number to the format, and changes it if it is missing:
     """)
-    three = torch.float32, torch.float16, torch.bfloat16
-    eps = {d: torch.finfo(d).eps for d in three}  # @inspect eps
-    coarse = eps[torch.bfloat16]
-    assert coarse == 1 / 128, \
-        "In bfloat16 the gap is 1/128: no number lies between 1 and 1.0078."
-    against_half = coarse / eps[torch.float16]  # @hide
-    assert against_half == 8.0, "That is 8 times as coarse as float16."  # @hide
-    against_full = coarse / eps[torch.float32]  # @hide
-    assert against_full == 65536.0, "That is 65536 times as coarse as float32."  # @hide
-    note(r"""
-        Which integers does `bfloat16` have? Its fraction has `7` bits, so there are $2^7 = 128$
-        equal steps from one power of two to the next. From `128` to `256` such a step is
-        `128 / 128 = 1`. So `bfloat16` has every integer up to `256`. In decimal digits that is
-        $\log_{10} 256 = 2.4$, because $10^{2.4}$ is about `256`. `cast` rounds a number to the
-        format; `lost` is the first integer that rounding changes:
-    """)
+    missing = [n for n in range(999) if cast(n, torch.bfloat16) != n]  # @unnoticed: 999: only the first is asked for
+    first = missing[0]  # @inspect first
+    assert first == 256 + 1, "The first missing integer is 257."
     bits_of_fraction = layout(torch.bfloat16)[2]  # @hide
     assert bits_of_fraction == 7, "The fraction has 7 bits."  # @hide
-    lost = next(n for n in range(999) if cast(n, torch.bfloat16) != n)  # @inspect lost
-    assert lost == 256 + 1, \
-        "bfloat16 has every integer up to 256, and rounds 257."
-    digits = math.log10(256)  # @hide
-    assert 2.40 < digits < 2.41, "A bfloat16 has 2.4 significant decimal digits."  # @hide
-    note("From `256` to `512` a step is `256 / 128 = 2`, so the number after `256` is `258`. The sum `256 + 1` lies halfway between them. Such a tie goes to the number whose last bit is zero, here back to `256`:")
-    total = torch.tensor(256.0, dtype=torch.bfloat16) + 1  # @inspect total as bits
+    note("What is `256 + 1` then? The exact sum, `257`, lies halfway between `256` and `258`, and is rounded back to `256`:")
+    total = torch.tensor(256.0, dtype=torch.bfloat16) + 1  # @inspect total
     assert total.item() == 256, "Adding one to 256 does nothing."
-    after = torch.tensor(258.0, dtype=torch.bfloat16)  # @inspect after as bits
-
+    after = torch.tensor(258.0, dtype=torch.bfloat16)  # @hide
     patterns = after.view(torch.int16) - total.view(torch.int16)  # @hide
     assert patterns == 1, "No pattern of bits lies between 256 and 258."  # @hide
     begin: dict[str, Any] = {"dtype": "bfloat16", "bits": 0x4380 << 16}  # @hide
@@ -440,7 +434,8 @@ def bfloat16_is_much_coarser() -> None:
         do="Press the button `+1`. What is `256 + 1`? Then choose `float32`, and press `+1` again.",
         see=r"""
             In `bfloat16` the sum is `256` again: `257` lies halfway to the next number, `258`, and
-            is rounded to the even one. `float32` has the same first bits, followed by `16` more.
+            is rounded to the one of the two whose last bit is zero. `float32` has the same first
+            bits, followed by `16` more.
         """,
         caption=r"""
             The bits of a number, its value, and its neighbours in the same format. Each bit can be
@@ -452,9 +447,19 @@ def bfloat16_is_much_coarser() -> None:
         "The picture reads 256, next 258, and 256 + 1 is 256 in bfloat16."  # @hide
     wider = reading("float32", begin["bits"])["plus"]  # @hide
     assert wider == 257.0, "In float32, 256 + 1 is 257."  # @hide
+    note(r"""
+        Formats are compared by their *machine epsilon*, the gap between `1` and the next larger
+        number. In `bfloat16` it is one step from $1$ to $2$, which is $1 / 128$:
+    """)
+    eps = torch.finfo(torch.bfloat16).eps  # @inspect eps
+    assert eps == 1 / 128, "In bfloat16 the gap is 1/128."
+    against_half = eps / torch.finfo(torch.float16).eps  # @hide
+    assert against_half == 8.0, "That is 8 times as coarse as float16."  # @hide
+    against_full = eps / torch.finfo(torch.float32).eps  # @hide
+    assert against_full == 65536.0, "That is 65536 times as coarse as float32."  # @hide
     misbelief("bfloat16's precision is slightly lower.", rf"""
-        Not slightly: its gap after one is {against_half:.0f} times as wide as float16's and
-        {against_full:,.0f} times as wide as float32's. That leaves {digits:.1f} decimal digits.
+        Not slightly: its gap after one is {against_half:.0f} times as wide as that of `float16`,
+        and {against_full:,.0f} times as wide as that of `float32`.
     """)
     question("The fraction of a `bfloat16` has `7` bits: there are $2^7$ equal steps from one power of two to the next. Which `bfloat16` comes right after `1000`?",
                           answer=1000 + (1024 - 512) / 2**bits_of_fraction,
@@ -501,23 +506,35 @@ def numbers_between(  # @stepover
 
 def five_formats_on_one_line() -> None:
     """Between the numbers of a format there are gaps, and they grow with the numbers."""
-    note(rf"""
-        A format has only some of all numbers. A number in the gap between two of them is rounded to
-        the nearer one. How wide are the gaps? In `bfloat16` the fraction has
-        {layout(torch.bfloat16)[2]} bits, so from one power of two to the next there are $2^7 = 128$
-        equal steps. From `1` to `2` each is `1 / 128`. From `2` to `4` the same number of steps
-        covers twice the distance, so each is `2 / 128`. So the gaps double at each power of two:
-        from `256` to `512` each is `256 / 128 = 2`.
+    note(r"""
+        A format can represent only some numbers, and rounds every other number to the nearest of
+        them. How far apart are they? The larger they are, the farther apart, because a format has
+        the same number of equal steps from each power of two to the next, and that way doubles each
+        time.
 
-        Take `257`. `bfloat16` has `256` and `258`, so `257` is rounded to one of them, an error of
-        {100 / 257:.1f} %. In `float16` the fraction has {layout(torch.float16)[2]} bits, three
-        more, so there are `2**3 = 8` times as many steps, of `2 / 8 = 1 / 4`, and `257` is one of
-        its numbers. There are also two formats of one byte each, E4M3 with {layout(E4M3)[2]} bits
-        of fraction and E5M2 with {layout(E5M2)[2]}. Their gaps are far wider:
+        Take a format with `2` bits of fraction, which allow $2^2 = 4$ steps:
+
+        - From $4$ to $8$ it has $4, 5, 6, 7$. The gaps are $1$.
+        - From $8$ to $16$ it has $8, 10, 12, 14$. The gaps are $2$.
+        - From $16$ to $32$ it has $16, 20, 24, 28$. The gaps are $4$.
+
+        This is E5M2, a format of one byte. (E4M3, the other one, has `3` bits.) Formats with more
+        bits of fraction have more steps. In `bfloat16`, with `7` bits, the gaps from $256$ to $512$
+        are $256 / 2^7 = 2$. In `float16`, with `10` bits, they are $256 / 2^{10} = 1/4$.
+
+        `cast` rounds a number to a format. To what number does each of them round `258.5`?
     """)
-    stored = {name: cast(257, dtype) for name, dtype in NAMES.items()}  # @inspect stored
+    coarse = cast(258.5, torch.bfloat16)  # @inspect coarse
+    fine = cast(258.5, torch.float16)  # @inspect fine
+    assert coarse == 258, "In bfloat16 it is rounded to 258."
+    assert fine == 258.5, "In float16 it is exact."
+    fractions = [layout(d)[2] for d in (E5M2, E4M3, torch.bfloat16, torch.float16)]  # @hide
+    assert fractions == [2, 3, 7, 10], "E5M2 has 2 bits of fraction, E4M3 3, bfloat16 7 and float16 10."  # @hide
+    listed = [numbers_between(n, 2 * n - 0.1, E5M2)[1] for n in (4, 8, 16)]  # @hide
+    assert listed == [[4, 5, 6, 7], [8, 10, 12, 14], [16, 20, 24, 28]], "E5M2 has these numbers from 4 to 32."  # @hide
+    stored = {name: cast(257, dtype) for name, dtype in NAMES.items()}  # @hide
     assert [*stored.values()] == [256, 257, 257, 256, 256], \
-        "float32 and float16 have 257. bfloat16 and both formats of one byte store 256."
+        "float32 and float16 have 257. bfloat16 and both formats of one byte store 256."  # @hide
     gaps = [
         numbers_between(start, 2 * start * (1 - 2**-8), torch.bfloat16)[0]
         for start in (1, 2, 256)
@@ -561,6 +578,7 @@ def five_formats_on_one_line() -> None:
         "Up to 256, bfloat16 has all integers, and beyond it every second one."  # @hide
     assert lines[257, 16]["bfloat16"][2] == len(around) == 12, \
         "The picture draws these twelve."  # @hide
+    note("So counters and token ids have to stay integers: in `bfloat16`, some beyond `256` would become their neighbours.")
     question(r"""
         Between `512` and `1024`, how far is one number of `bfloat16` from the next? Between `256`
         and `512` it is `2`.
@@ -576,17 +594,24 @@ def five_formats_on_one_line() -> None:
 def one_byte_comes_in_two_formats() -> None:
     """A float of one byte is either finer, `E4M3`, or has more range, `E5M2`."""
     note(r"""
-        How can a float fit into one byte? One of its bits is the sign; exponent and fraction share
-        the other seven. GPUs support two ways to share them, and the names say how: `E4M3` has `4`
-        bits of exponent and `3` of *mantissa*, another word for the fraction. `E5M2` has `5` and
-        `2`. A byte has only `256` patterns, so list every value: let `view` read each pattern as a
-        float:
+        How can a float fit into one byte? One of its bits is the sign, and exponent and fraction
+        share the other seven. GPUs support two ways to share them, because one bit cannot serve
+        both. As a bit of the exponent it extends the range, and as a bit of the fraction it makes
+        the steps smaller.
+
+        The names count the bits. `E4M3` has `4` bits of exponent and `3` of *mantissa*, another
+        word for the fraction. `E5M2` has `5` and `2`. From $1$ to $2$ they have these values:
+
+        - `E4M3`, in $2^3 = 8$ steps: $1, 1.125, 1.25, 1.375$ and so on;
+        - `E5M2`, in $2^2 = 4$ steps: $1, 1.25, 1.5, 1.75$.
+
+        In turn, `E5M2` reaches farther. `torch.finfo` lists the limits of a format:
     """)
     fields = layout(E4M3), layout(E5M2)  # @hide
     assert fields == ((1, 4, 3), (1, 5, 2)), "E4M3 has 4 bits of exponent and 3 of fraction, E5M2 5 and 2."  # @hide
-    codes: UInt8[Tensor, "code"] = torch.arange(256).to(torch.uint8)
-    fine: Float[Tensor, "code"] = codes.view(E4M3).float()  # @inspect fine
-    wide: Float[Tensor, "code"] = codes.view(E5M2).float()  # @inspect wide
+    codes: UInt8[Tensor, "code"] = torch.arange(256).to(torch.uint8)  # @hide
+    fine: Float[Tensor, "code"] = codes.view(E4M3).float()  # @hide
+    wide: Float[Tensor, "code"] = codes.view(E5M2).float()  # @hide
     assert codes.view(E4M3).nbytes == 256, "Each value takes one byte."  # @hide
     distinct = fine[fine.isfinite()].unique().numel()  # @hide
     assert distinct == 253, "E4M3 has 253 finite values, zero counted once."  # @hide
@@ -595,28 +620,24 @@ def one_byte_comes_in_two_formats() -> None:
     special = wide.isinf().sum().item(), wide.isnan().sum().item()  # @hide
     assert special == (2, 6), \
         "In E5M2 2 patterns are infinities, and 6 are NaN."  # @hide
+    first = torch.finfo(torch.float8_e4m3fn)  # E4M3
+    second = torch.finfo(torch.float8_e5m2)  # E5M2
+    assert (first.min, first.max) == (-448, 448), \
+        "The numbers of E4M3 lie between -448 and 448."
+    assert (second.min, second.max) == (-57344, 57344), \
+        "The numbers of E5M2 lie between -57344 and 57344."
+    assert second.max / first.max == 128.0, "E5M2 reaches 128 times as far."
+    assert second.eps / first.eps == 2.0, "The gaps of E5M2 are twice as wide."  # @hide
     figure(byte_figure(fine[fine > 0].tolist(), wide[wide > 0].tolist()), caption=r"""
-        Every positive value of the two formats. From one power of two to the next, E4M3 takes eight
-        steps and E5M2 four, because it has one bit less of fraction. E5M2 reaches further.
+        Every positive value of the two formats, a line for each.
     """, alt=rf"""
         Two rows of vertical ticks on a logarithmic axis. The row for E4M3 is dense and ends at
         {torch.finfo(E4M3).max:.0f}; the row for E5M2 has half as many ticks per doubling and
         stretches from far below the first of E4M3 up to {torch.finfo(E5M2).max:.0f}.
     """)
     note(r"""
-        The fifth exponent bit gives E5M2 range, and the third fraction bit gives E4M3 resolution.
-        Compare the largest values, and `eps`, the gap between `1` and the next number:
-    """)
-    first, second = torch.finfo(E4M3), torch.finfo(E5M2)
-    assert (first.min, first.max) == (-448, 448), \
-        "The numbers of E4M3 lie between -448 and 448."
-    assert (second.min, second.max) == (-57344, 57344), \
-        "The numbers of E5M2 lie between -57344 and 57344."
-    assert second.max / first.max == 128.0, "E5M2 reaches 128 times as far."
-    assert second.eps / first.eps == 2.0, "The gaps of E5M2 are twice as wide."
-    note(r"""
         The paper that proposed the two formats advises `E5M2` for gradients, which need range, and
-        `E4M3` for weights and activations, which need resolution [@micikevicius2022].
+        `E4M3` for weights and activations, which need small steps [@micikevicius2022].
     """)
     question(r"""
         From `16` to `32`, `E4M3` has eight equal steps, and `E5M2` has four. Which two values do
@@ -634,27 +655,31 @@ def one_byte_is_for_storing_and_multiplying() -> None:
     """Floats of one byte are for storing and for matmuls, not for other arithmetic."""
     note(r"""
         `E4M3` is a float of [one byte](#one_byte_comes_in_two_formats). Can one compute with it as
-        with any other float? No: PyTorch has no addition for it. (`message_of` runs a call and
-        returns its error.)
+        with any other float? Not directly. PyTorch has no addition for it:
     """)
-    x = torch.ones(2, dtype=E4M3)  # @inspect x
-    refused = message_of(lambda: x + x)  # @inspect refused
+    x = torch.ones(2, dtype=torch.float8_e4m3fn)  # @inspect x
+    refused = message_of(lambda: x + x)  # the error  # @inspect refused
     assert "not implemented" in refused, "Adding two such tensors is refused."
-    note("So to add two of them, make a higher-precision copy of each, add the copies, and cast the sum back:")
-    y = (x.float() + x.float()).to(E4M3)  # @inspect y
+    note("To add two such tensors, convert both to `float32`, add there, and convert the sum back:")
+    y = (x.float() + x.float()).to(torch.float8_e4m3fn)  # @inspect y
     assert y.float().tolist() == [2.0, 2.0], "One plus one is two."
-    assert y.dtype == x.dtype, "The result is in E4M3 again."  # @hide
+    assert y.dtype == x.dtype == E4M3, "The result is in E4M3 again."  # @hide
     note(r"""
-        Such a format is made for matmuls, because there the GPU adds up the products in a format of
-        higher precision [@nvidia-hopper]. An H100 multiplies `E4M3` and `E5M2`; the older A100
-        cannot. `peak` looks up the peak of a GPU for a format, and gives `None` if there is none:
+        Matmuls are the exception. A GPU such as the H100 multiplies one-byte floats, because it can
+        add up the products in a format of higher precision [@nvidia-hopper], so that the sum does
+        not suffer from the few digits of its terms. Its peak for them is twice that for `bfloat16`.
+        `peak` looks up both:
     """)
-    hopper = peak(CARDS["H100 SXM"], "float8")  # @inspect hopper as FLOP/s
-    ampere = peak(CARDS["A100 SXM 80GB"], "float8")  # @inspect ampere
-    assert hopper == 1979e12, \
-        "An H100 has a peak of 1979 TFLOP/s for one-byte floats."
-    assert ampere is None, "An A100 has no peak for them."
+    one_byte = peak(CARDS["H100 SXM"], "float8")  # @inspect one_byte as FLOP/s
+    two_bytes = peak(CARDS["H100 SXM"], "bfloat16")  # @inspect two_bytes as FLOP/s
+    assert one_byte == 2 * two_bytes, \
+        "On an H100 the peak is twice that of bfloat16."
+    assert one_byte == 1979e12, "An H100 has a peak of 1979 TFLOP/s for one-byte floats."  # @hide
+    older = peak(CARDS["A100 SXM 80GB"], "float8")  # @hide
+    assert older is None, "An A100 has no peak for them."  # @hide
     note(r"""
+        The older A100 cannot multiply them.
+
         These formats were *proposed* in `2022`, by authors from NVIDIA, Arm and Intel
         [@micikevicius2022], and became a specification of the Open Compute Project, OFP8, in `2023`
         [@ofp8].
@@ -686,27 +711,38 @@ def a_running_sum_stalls() -> None:
     """In a low-precision format a long sum stops growing."""
     note(r"""
         Training adds up long sums: losses, averages, the terms of matmuls. Can a low-precision
-        format keep the total? `running_sum` adds `1` to a total `4000` times, and rounds the total
-        to a format after each addition:
+        format hold the total? Only up to a point. Then the total stops growing, because each new
+        term is too small to reach the next number of the format.
+
+        Add `1` again and again in `bfloat16`, which has all integers up to `256`. The next number
+        after `256` is $258$. The sum `256 + 1` lies halfway between the two, and PyTorch rounds it
+        back to `256`. So the total stays at `256` forever.
+
+        `running_sum` adds `1` to a total `4000` times, and rounds it to a format after each
+        addition:
     """)
     in_bfloat16 = running_sum(1.0, 4000, torch.bfloat16)  # @inspect in_bfloat16  # @unnoticed: 4000: long after it has stopped
     in_float16 = running_sum(1.0, 4000, torch.float16)  # @inspect in_float16  # @unnoticed: 4000: long after it has stopped
     in_float32 = running_sum(1.0, 4000, torch.float32)  # @inspect in_float32
     assert in_bfloat16 == 2**8, "In bfloat16 the total stops at 256."
     assert in_float16 == 2**11, "In float16 the total stops at 2048."
-    assert in_float32 == 4000, "In float32 the total is exact."  # @hide
+    assert in_float32 == 4000, "In float32 the total is exact."
     note(r"""
-        In `bfloat16` the total stops at `256`, and no error says so, because beyond `256` the
-        values of `bfloat16` are `2` apart. The sum of `256` and `1` lies in the middle of this gap.
-        It is rounded to the neighbour whose last bit is zero, which is `256`, every time. `float16`
-        has `3` more bits of fraction, so its values are `2` apart only beyond `2**3 * 256 = 2048`,
-        where its total stops. In `float32` the gaps are far smaller:
+        `float16` stops later, because its fraction has $10$ bits, not $7$. It has all integers up
+        to $2^3 \cdot 256 = 2048$.
+
+        The fix: keep the *total* in `float32`. The terms may stay in low precision. PyTorch's own
+        `sum` does this, and rounds only once, at the end:
     """)
 
     def totals(count: int, term: float) -> dict[str, float]:  # @hide
         three = [*NAMES.items()][:3]
         return {name: running_sum(term, count, d) for name, d in three}
 
+    terms = torch.ones(1000, dtype=torch.bfloat16)
+    at_once = terms.sum().item()  # @inspect at_once
+    assert terms.dtype == torch.bfloat16, "The terms are in bfloat16."  # @hide
+    assert at_once == 1000, "PyTorch's sum of the 1000 terms is 1000."
     grid = explore(totals, over={"count": [2**i for i in range(13)], "term": [0.25, 1.0, 4.0]},
         at={"count": 256, "term": 1.0}, kind="curve",
         do="Raise the count. Where does each format stop? Then make the term smaller.",
@@ -721,28 +757,19 @@ def a_running_sum_stalls() -> None:
     ends = {term: [*grid[4096, term].values()] for term in (0.25, 1.0, 4.0)}  # @hide
     assert ends[0.25] == [64, 1024, 512], "With terms of a quarter, the totals are these after 4096 terms."  # @hide
     assert ends[1.0] == [256, 4096, 2048], "With terms of one, the totals are these after 4096 terms."  # @hide
-    note(r"""
-        The fix: keep the *total* in a full-precision format. The terms may be in low precision.
-        PyTorch's own `sum` does this: it adds up in `float32` and rounds once, at the end. Here the
-        total is `1000`, which `bfloat16` can hold:
-    """)
-    terms = torch.ones(1000, dtype=torch.bfloat16)  # @inspect terms.dtype
-    at_once = terms.sum().item()  # @inspect at_once
-    assert terms.dtype == torch.bfloat16, "The terms are in bfloat16."  # @hide
-    assert at_once == 1000, "PyTorch's sum of the 1000 terms is 1000."
 
-    question("A total stops growing where the term is half of the gap to the next number. In `float16`, adding `1` again and again stops at `2048`, and gaps double with every power of two. Where does the total stop if `4` is added instead?",
+    question("In `float16`, adding `1` again and again stops at `2048`, where the numbers are `2` apart. This distance doubles with every power of two. Where does the total stop if `4` is added instead?",
              answer=running_sum(4.0, 4000, torch.float16),
         wrong={
             "That is where additions of 1 stop.": 2048,
             "That would be if nothing were lost.": 16000,
         },
         check=4.0 * in_float16,
-        hint="Beyond what value are the values of `float16` so far apart that `4` is half of a gap?",
+        hint="Beyond what value are the numbers of `float16` so far apart that `4` is half of the distance?",
              why=r"""
-                 At `2048` the gap of `float16` is `2`, and the term `1` is half of it. The term `4`
-                 is half of a gap of `8`. Gaps are `4` times as wide two powers of two higher, at
-                 `4 * 2048 = 8192`.
+                 A term is lost when it is half of the distance to the next number. The term `4` is
+                 half of `8`. The numbers are `8` apart two powers of two higher than where they are
+                 `2` apart, at `4 * 2048 = 8192`.
              """)
 
 
@@ -750,37 +777,43 @@ def small_updates_are_lost() -> None:
     """A weight in `bfloat16` loses small updates; a `float32` master copy keeps them."""
     note(r"""
         Training changes each weight by many small updates. What happens to them if the weight is
-        kept in `bfloat16`? Take a weight of `1`, and `1000` updates of `-0.001`, which should take
-        it to zero. `running_sum` adds them one by one, and rounds after each:
+        kept in `bfloat16`? They can all get lost, because an update that is smaller than half the
+        distance to the next number is rounded away.
+
+        Take a weight of `1`. The next smaller number of `bfloat16` is about `0.996`, because
+        `bfloat16` has $128$ steps from $1/2$ to $1$, so that each is $1/256$, about $0.004$. An
+        update of `-0.001` should lead to `0.999`. But that is nearer to `1` than to `0.996`, so it
+        is rounded back to `1`. `cast` rounds a number to a format:
+    """)
+    updated = cast(0.999, torch.bfloat16)  # @inspect updated
+    below = cast(0.996, torch.bfloat16)  # @inspect below
+    assert updated == 1, "0.999 is rounded back to 1."
+    assert below == 1 - 1 / 256, \
+        "The next smaller number is 1 - 1/256."
+    note(r"""
+        The next update finds a weight of `1` again. So `1000` updates of `-0.001`, which should
+        take the weight to zero, do nothing. `running_sum` adds them one by one and rounds after
+        each:
     """)
     steps = 1000
-    coarse = running_sum(-1e-3, steps, torch.bfloat16, start=1.0)  # @inspect coarse
+    coarse = running_sum(-0.001, steps, torch.bfloat16, start=1.0)  # @inspect coarse
     assert coarse == 1.0, "In bfloat16 the weight has not moved."
-    fine = running_sum(-1e-3, steps, torch.float32, start=1.0)  # @inspect fine
-    assert round(1 - fine, 4) == 1.0, \
-        "In float32 the weight reaches zero, up to rounding."
-    note(r"""
-        In `bfloat16` none of the updates had an effect. Its `7` fraction bits make `2**7 = 128`
-        steps from each power of two to the next. Between `1/2` and `1` they are `1/2 / 128 = 1/256`
-        wide, so the next number below `1` is $1/256$ away. An update of `1/1000` is a quarter of
-        this gap, less than half, so the result is rounded back to `1`, every time:
-    """)
-    # One less, with the bits read as a whole number, is the next float below:
-    below = torch.tensor(1.0, dtype=torch.bfloat16).view(torch.int16) - 1
-    gap = 1 - below.view(torch.bfloat16).item()  # @inspect gap
-    assert gap == 2**-8, "The next bfloat16 below one is 1/256 away."
+    fine = running_sum(-1e-3, steps, torch.float32, start=1.0)  # @hide
+    assert round(1 - fine, 4) == 1.0, "In float32 the weight reaches zero, up to rounding."  # @hide
+    gap = 1 - (torch.tensor(1.0, dtype=torch.bfloat16).view(torch.int16) - 1).view(torch.bfloat16).item()  # @hide
+    assert gap == 2**-8, "The next bfloat16 below one is 1/256 away."  # @hide
     assert 0.25 < 1e-3 / gap < 0.26, "An update is a quarter of this gap."  # @hide
     note(r"""
-        The fix is a *master copy*: the weight is kept in `float32` and updated there. The model
-        computes with a copy that is rounded to `bfloat16`:
+        The fix is a *master copy*: the weight is kept in `float32`, where the updates are added.
+        The model computes with a copy of it that is rounded to `bfloat16`:
     """)
-    master = torch.tensor(1.0)
+    master = torch.tensor(1.0)  # in float32
     for _ in range(steps):
-        master -= 1e-3
+        master -= 0.001
     weight = master.bfloat16()  # @inspect weight
     assert weight.dtype == torch.bfloat16, "The model uses a bfloat16."  # @hide
     assert round(1 - weight.item(), 4) == 1.0, \
-        "With a master copy, the weight reaches zero: all updates have an effect."
+        "With a master copy, the weight reaches zero, up to rounding."
     counts = [*range(0, steps + 1, 50)]  # @hide
     ways = {"bfloat16": torch.bfloat16, "float32, as in the master copy": torch.float32}  # @hide
     weights = {
@@ -791,20 +824,19 @@ def small_updates_are_lost() -> None:
         A weight that begins at `1` and gets updates of `-0.001`, kept in two formats.
     """, alt="Two lines against the number of updates. One stays at one, the other falls straight to zero.")
     question(r"""
-        The next `bfloat16` below a weight of `2` is $2^{-7}$ away. An update of up to half of this
-        gap is rounded back. How large can a single update be and still have no effect?
-    """, answer=(2 - (torch.tensor(2.0, dtype=torch.bfloat16).view(torch.int16) - 1)
-        .view(torch.bfloat16).item()) / 2,
+        Updates of `-0.003` do move a weight of `1` in `bfloat16`, because the next smaller number
+        is about `0.004` away. From a weight of `2`, the next smaller number is about `0.008` away.
+        A weight of `2` gets `100` updates of `-0.003`. Where does it end?
+    """, answer=running_sum(-0.003, 100, torch.bfloat16, start=2.0),
         wrong={
-            "That is the whole gap; an update of more than half of it has an effect.": 2**-7,
-            "That is half of the gap below one, not below two.": 2**-9,
+            "That would be right if no update were lost.": 1.7,
         },
-        check=2 * 2**-8 / 2,
-        hint="A number less than half a gap away is rounded back.",
+        check=2.0,
+        hint="Is an update more or less than half the distance to the next number?",
         why=r"""
-            The next `bfloat16` below `2` is $2^{-7}$ away, and half of that is $2^{-8}$: an update
-            of up to that size is rounded back to `2`, every time. An update of the whole gap would
-            have an effect.
+            Half of the distance is about `0.004`. The update is less than that, so each time the
+            weight is rounded back to `2`. The larger a weight, the larger the updates that it
+            loses.
         """)
 
 
@@ -819,19 +851,21 @@ def round_randomly(x: Float[Tensor, "n"]) -> BFloat16[Tensor, "n"]:
 def rounding_at_random_saves_them() -> None:
     """With random rounding, small updates have their effect on average, even in `bfloat16`."""
     note(r"""
-        A weight of `1` in `bfloat16` [loses every update](#small_updates_are_lost) of `-0.001`: the
-        next number below is `1/256` away, and an update of a quarter of that is rounded back. Does
-        the weight have to be kept in `float32` then? No: round up or down *at random* [@gupta2015].
-        A value a quarter of the way to the next number is rounded to it in a quarter of all cases.
-        So most updates have no effect, and some move the weight by a whole step. On average the
-        weight moves by the sum of the updates.
+        A weight of `1` in `bfloat16` [loses every update](#small_updates_are_lost) of `-0.001`,
+        because the next smaller number is `1/256` away, and $0.999$ is rounded back to $1$. Does
+        the weight have to be kept in `float32` then?
 
-        `round_randomly` does that. Give `1000` updates of `-0.001` to `4096` weights of `1`, which
-        should end at zero:
+        No: round up or down *at random* [@gupta2015]. The update is about a quarter of the way to
+        the next number. So let it be rounded to that number in a quarter of all cases, and back to
+        $1$ in the others. Then one update of $4$ moves the weight, but it moves it $4$ times too
+        far. On average the weight moves by the right amount, because the two factors cancel.
+
+        `round_randomly` rounds each element in this way. Take `4096` weights of `1`, and give each
+        `1000` updates, which should take it to zero:
     """)
-    w: BFloat16[Tensor, "n"] = torch.ones(4096, dtype=torch.bfloat16)
+    w = torch.ones(4096, dtype=torch.bfloat16)  # @unnoticed: bfloat16 -> float32, dtype= dropped: each rounding makes it bfloat16
     for _ in range(1000):
-        w = round_randomly(w.float() - 1e-3)
+        w = round_randomly(w.float() - 0.001)
     average = w.float().mean().item()  # @inspect average  # @unnoticed: .float(): exact enough
     assert round(1 - average, 2) == 1.0, \
         "On average, all updates had their effect: the weights went from 1 to 0."
@@ -846,16 +880,16 @@ def rounding_at_random_saves_them() -> None:
     """)
     question(r"""
         `1000` weights are exactly `4` in `bfloat16`, and the next number below is `1/64` away. An
-        update of `-0.001` is rounded at random. How many of the weights move, on average?
-    """, answer=round(1000 * 1e-3 / (1 / 64)),
-        check=round(1000 - 1000 * (torch.tensor([4 - 1e-3]).view(torch.int32).item() & 0xFFFF) / 2**16), unit="weights",  # type: ignore[operator]
+        update of `-1/640` is rounded at random. How many of the weights move, on average?
+    """, answer=round(1000 * (1 / 640) / (1 / 64)),
+        check=round(1000 - 1000 * (torch.tensor([4 - 1 / 640]).view(torch.int32).item() & 0xFFFF) / 2**16), unit="weights",  # type: ignore[operator]
         wrong={
             "Rounded to the nearest, none would; at random some do.": 0,
             "Not all: the probability that a weight moves is the update divided by the gap.": 1000,
         },
         why=r"""
-            The update is `0.001 / (1/64) = 0.064` of the gap, so a weight moves with probability
-            `0.064`, and `64` of `1000` weights move.
+            The update is a tenth of the way to the next number, so a weight moves in a tenth of all
+            cases: `1000 / 10 = 100` weights.
         """)
 
 
@@ -864,90 +898,92 @@ def scaling_the_loss_saves_small_gradients() -> None:
     """Multiply the loss by a large number, and small gradients survive in `float16`."""
     note(r"""
         A gradient of `1e-8` [becomes zero in `float16`](#small_values_vanish_in_float16), because
-        it is less than half of the smallest value there. How can one train in this format? First
-        see it happen. `w` is a weight in `float32`. The model uses a `float16` copy of it,
-        `w.half()`. The loss, in `float32` again, is `1e-8` times this copy, so the gradient is
-        `1e-8`. On its way back to `w` it passes through `float16`, and becomes zero:
+        it is less than half of the smallest value there. How can one train in this format?
+
+        The fix is *loss scaling* [@micikevicius2018]: multiply the loss by a large number before
+        the backward pass. Every gradient is proportional to the loss, so it becomes larger by the
+        same factor, and is no longer too small for `float16`. Afterwards divide it by the same
+        number in `float32`, which can hold `1e-8`.
+
+        By hand, with a factor of `65536`, where `cast` rounds a number to a format:
+    """)
+    lost = cast(1e-8, torch.float16)  # @inspect lost
+    by_hand = cast(1e-8 * 65536, torch.float16) / 65536  # @inspect by_hand
+    assert lost == 0.0, "Without the factor the gradient is lost."  # @zero: it underflows
+    assert 0.999 < by_hand / 1e-8 < 1, \
+        "With the factor it survives, to three digits."
+    note(r"""
+        PyTorch's `GradScaler` does that in training. In this tiny example, `w` is a weight in
+        `float32`, and the model uses its copy `w.half()` in `float16`, so that the gradient has to
+        pass through `float16`:
     """)
     w = torch.tensor([1.0], requires_grad=True)  # @unnoticed: 1.0: the gradient is the same at any weight
-    (w.half().float() * 1e-8).sum().backward()  # @unnoticed: 1e-8 -> 2e-08, 1e-8 -> 5e-09, .float(): as small in float16
+    loss = (w.half().float() * 1e-8).sum()  # the gradient is 1e-8  # @unnoticed: .float(): any wider format
+    loss.backward(retain_graph=True)  # @hide
     assert w.grad is not None, "There is a gradient."  # @hide
-    assert w.grad.item() == 0.0, "The gradient of w is zero."  # @zero: it underflows
-    note(r"""
-        The fix is *loss scaling* [@micikevicius2018]. Multiply the loss by a large number before
-        the backward pass. Each gradient is proportional to the loss, so it grows by the same factor
-        and survives: `65536 * 1e-8 = 6.6e-4`. Afterwards divide the gradients by the same number,
-        in `float32`. PyTorch's `GradScaler` does both: `scale` multiplies the loss, at first by
-        $2^{16}=65536$, and `unscale_` divides the gradients:
-    """)
-    scaler = torch.amp.GradScaler("cpu")
+    assert w.grad.item() == 0.0, "Without scaling, the gradient of w is zero."  # @hide  # @zero: it underflows
+    w.grad = None  # @hide
     optimizer = torch.optim.SGD([w], lr=0.1)  # @unnoticed: 0.1, lr= dropped: no step is taken
-    loss = (w.half().float() * 1e-8).sum()  # @unnoticed: .float(): any wider format
-    scaler.scale(loss).backward()
+    scaler = torch.amp.GradScaler("cpu")
+    scaler.scale(loss).backward()  # multiplies the loss by 65536
+    scaler.unscale_(optimizer)  # divides the gradients by 65536
     assert scaler.get_scale() == 2**16, "The scaler begins with 2**16."  # @hide
-    scaler.unscale_(optimizer)
     recovered = w.grad.item()  # @inspect recovered
     assert 9.996e-9 < recovered < 9.998e-9, \
         "The gradient of w is 1e-8, to three digits."
-    by_hand = cast(1e-8 * 65536, torch.float16) / 65536  # @inspect by_hand
-    assert recovered == by_hand, \
-        "Scaling, casting to float16 and dividing by hand gives the same gradient."
+    assert recovered == by_hand, "Scaling, casting to float16 and dividing by hand gives the same gradient."  # @hide
     note(r"""
         `bfloat16` needs no scaling, because
         [it holds `1e-8`](#bfloat16_is_the_top_half_of_float32).
     """)
     question(r"""
         The largest `float16` is `65504`. About how large can a gradient be without overflowing when
-        it is multiplied by $2^{16}$?
+        it is multiplied by `65536`?
     """, answer=torch.finfo(torch.float16).max / scaler.get_scale(),
-        check=65504 / 2**16,
+        check=65504 / 2**16, within=0.01,
         wrong={
             "That is without the factor.": 65504,
         },
-        why="`65504` divided by `65536` is a little less than one.")
+        why="`65504` divided by `65536` is a little less than one. So a factor can also be too large: then large gradients become infinite.")
 
 
 def autocast_chooses_for_each_operation() -> None:
     """Mixed precision chooses a format for each operation."""
     note(r"""
-        Which parts of a training step can be computed in `bfloat16`? `bfloat16` needs half the
-        bytes of `float32`, and a GPU multiplies in it many times as fast. Matmuls lose little,
-        because their inputs are rounded once and the GPU adds up in `float32`. An operation that
-        adds up *in* `bfloat16` loses much, because [long sums stall](#a_running_sum_stalls) and
-        [small updates are lost](#small_updates_are_lost) there.
+        A number in `bfloat16` needs half the bytes of one in `float32`, and a GPU multiplies in it
+        many times as fast. Can a whole training step be computed in `bfloat16`? No, because
+        rounding hurts some operations much more than others:
 
-        So *mixed precision* chooses a format for each operation. In PyTorch, `torch.autocast` does
-        this:
+        - A *matmul* loses little. Its inputs are rounded once, and the GPU adds up the products in
+          `float32`.
+        - A *sum* that is kept in `bfloat16` loses much: [long sums stall](#a_running_sum_stalls),
+          and [small updates of a weight are lost](#small_updates_are_lost).
 
-        - parameters stay in `float32`;
-        - the inputs of matmuls are rounded to `bfloat16`;
-        - a loss, which is a long sum, is computed in `float32`;
-        - most other operations keep the format of their input.
-
-        Run a matmul and a loss:
+        So *mixed precision* chooses the format for each operation. In PyTorch `torch.autocast` does
+        this. It rounds the inputs of matmuls to `bfloat16`, and computes a loss, which is a long
+        sum, in `float32`. Run one layer and a loss:
     """)
     x, target = torch.randn(4, 8), torch.randn(4, 8)
-    layer = nn.Linear(8, 8)  # @unnoticed: 8: any width
+    layer = nn.Linear(8, 8)
     with torch.autocast("cpu", dtype=torch.bfloat16):  # @unnoticed: dtype= dropped: the default on a CPU
-        product = layer(x)  # @inspect product.dtype
-        loss = nn.functional.mse_loss(product, target)  # @inspect loss.dtype
+        output = layer(x)  # a matmul  # @inspect output.dtype
+        loss = nn.functional.mse_loss(output, target)  # @inspect loss.dtype
         q = x.view(1, 1, 4, 8)  # @hide
         attended = nn.functional.scaled_dot_product_attention(q, q, q)  # @hide
-    assert product.dtype == torch.bfloat16, \
+    assert output.dtype == torch.bfloat16, \
         "The matmul of the layer is in bfloat16."
     assert attended.dtype == torch.bfloat16, "The products of attention are in bfloat16."  # @hide
     assert loss.dtype == torch.float32, "The loss is computed in float32."
     note(r"""
-        And in which format are the parameter and its gradient stored? Both are in `float32`,
-        because the optimizer adds small updates to the parameter, and backward passes add up parts
-        of the gradient:
+        The weights of the layer and their gradients are stored in `float32`, because values are
+        added to both: the optimizer adds small updates to a weight, and a gradient may be the sum
+        over several backward passes:
     """)
     loss.backward()
-    gradient = layer.weight.grad
+    weight, gradient = layer.weight, layer.weight.grad
     assert gradient is not None, "The backward pass leaves a gradient."  # @hide
-    kept = {layer.weight.dtype, gradient.dtype}  # @inspect kept
-    assert kept == {torch.float32}, \
-        "Parameter and gradient are stored in float32."
+    assert weight.dtype == torch.float32, "The weights are in float32."
+    assert gradient.dtype == torch.float32, "Their gradient is in float32."
     digits = gradient.bfloat16().float()  # @hide
     assert torch.equal(gradient, digits), \
         "The gradient has only the digits of a bfloat16: its matmul was in bfloat16."  # @hide
@@ -956,16 +992,16 @@ def autocast_chooses_for_each_operation() -> None:
         values: losses, long sums, and the weights that the optimizer updates.
     """)
     question(r"""
-        A linear layer with `8` inputs and `32` outputs has `8 * 32` weights. `4` rows pass through
-        it under autocast. How many bytes do its output and the gradient of its weights take
-        together?
-    """, answer=4 * 32 * product.itemsize + 32 * 8 * gradient.itemsize,
+        Under autocast, a layer turns `4` rows of `8` elements into `4` rows of `8`. Its weights are
+        a matrix of `8 * 8`. How many bytes do the layer's output and the gradient of its weights
+        need together?
+    """, answer=output.nbytes + gradient.nbytes,
         wrong={
-            "The gradient is stored in float32, 4 bytes per element.": 2 * (4 * 32) + 2 * (32 * 8),
-            "The output of a matmul is in bfloat16, 2 bytes per element.": 4 * (4 * 32) + 4 * (32 * 8),
+            "The gradient is stored in float32, 4 bytes per element.": 2 * (4 * 8) + 2 * (8 * 8),
+            "The output of a matmul is in bfloat16, 2 bytes per element.": 4 * (4 * 8) + 4 * (8 * 8),
         },
-        hint="Which of the two is the output of a matmul, and which is stored?",
-        check=2 * (4 * 32) + 4 * (32 * 8), unit="B", why=r"""
-            The output has `4 * 32` elements in `bfloat16`, `256` bytes. The gradient of the weights
-            has `8 * 32` elements in `float32`, `1024` bytes.
+        hint="Which of the two is the output of a matmul, and to which are values added?",
+        check=2 * (4 * 8) + 4 * (8 * 8), unit="B", why=r"""
+            The output of a matmul is in `bfloat16`: `4 * 8` elements of `2` bytes are `64`. The
+            gradient is stored in `float32`: `8 * 8` elements of `4` bytes are `256`.
         """)

@@ -29,45 +29,44 @@ def tensors() -> None:
 def a_new_tensor_is_float32_on_the_cpu() -> None:
     """A new tensor is in `float32` and in CPU memory, unless its values or an argument say otherwise."""
     note(r"""
-        Which number format (*dtype*) and which device does a tensor get if you name neither?
-        `float32`, with `4` bytes per element, and the memory of the CPU. That holds for all
-        functions that make a tensor from a shape: `zeros`, `ones`, `empty`, and `randn`, which
-        draws from the *normal distribution* with mean `0` and standard deviation `1`:
+        A tensor has a number format, its *dtype*, and a device that holds its elements. What does
+        PyTorch choose if you name neither? `float32`, with `4` bytes per element, and the memory of
+        the CPU. `torch.zeros`, `torch.ones`, `torch.empty` and `torch.randn`, which draws from the
+        normal distribution, all choose the same:
     """)
-    makers = (torch.zeros, torch.ones, torch.randn, torch.empty)
-    shapes = [tuple(make(4, 8).shape) for make in makers]
-    assert shapes == [(4, 8)] * 4, \
-        "All four make a tensor of 4 rows and 8 columns."  # @hide
-    x = torch.zeros(4, 8)  # @inspect x.dtype, x.device  # @unnoticed: arguments swapped: the same number of elements
+    x = torch.zeros(2, 3)  # @inspect x.dtype, x.device  # @unnoticed: arguments swapped: the same number of elements
     assert x.dtype == torch.float32, "PyTorch's zeros are float32."
     assert x.device == torch.device("cpu"), "A new tensor is on the CPU."
+    makers = (torch.zeros, torch.ones, torch.randn, torch.empty)  # @hide
+    shapes = [tuple(make(4, 8).shape) for make in makers]  # @hide
+    assert shapes == [(4, 8)] * 4, "All four make a tensor of 4 rows and 8 columns."  # @hide
+    formats = [make(4, 8).dtype for make in makers]  # @hide
+    assert formats == [torch.float32] * 4, "All four make float32."  # @hide
     draws = torch.randn(10**6)  # @hide
     middle, std = abs(round(draws.mean().item(), 2)), round(draws.std().item(), 2)  # @hide
     assert (middle, std) == (0.0, 1.0), \
         "To two digits, the mean is 0 and the standard deviation 1."  # @hide
     note(r"""
-        The arguments `dtype=` and `device=` set both. Without `dtype=`, three things change the
-        dtype:
-
-        - *The values.* A list of integers becomes `int64`, and so does `torch.arange`, which counts
-          up from zero. A single number with a decimal point makes the whole tensor `float32`.
-        - *Another library.* NumPy's default is `float64`, `8` bytes per element, and a tensor made
-          from a NumPy array keeps that dtype.
-        - *An operation.* A quotient of integers is `float32`, even if it is a whole number.
+        The arguments `dtype=` and `device=` change that. Without `dtype=`, a tensor that is made
+        *from values* takes its dtype from them. A list of integers becomes `int64`, with `8` bytes
+        per element. A single decimal point makes all elements `float32`. A NumPy array keeps its
+        dtype, which is `float64` by default, also `8` bytes:
     """)
-    whole = torch.tensor([1, 4, 9])
-    m: Float[Tensor, "row col"] = torch.tensor([[1.0, 2, 3], [4, 5, 6]])
-    y = np.zeros((4, 8))
-    added, over = whole + whole, whole / 0.5
-    dtypes = whole.dtype, added.dtype, over.dtype  # @inspect dtypes
+    ids = torch.tensor([1, 4, 9])  # @inspect ids.dtype
+    m = torch.tensor([[1.0, 2, 3], [4, 5, 6]])  # @inspect m.dtype
+    y = np.zeros((2, 3))
+    from_numpy = torch.from_numpy(y)  # @inspect from_numpy.dtype
+    assert ids.dtype == torch.int64, "A list of integers becomes int64."
     assert m.dtype == torch.float32, \
         "One of the six has a decimal point, so all become floats."
-    assert dtypes == (torch.int64, torch.int64, torch.float32), \
-        "Integers and their sums are int64, a quotient is float32."
-    assert torch.equal(added, over), "torch.equal compares only the values, and finds them equal."  # @hide
     assert y.dtype == np.float64, "NumPy's zeros are float64."
-    assert torch.from_numpy(y).nbytes == 2 * x.nbytes, \
+    assert from_numpy.nbytes == 2 * x.nbytes, \
         "A tensor made from the array needs twice as many bytes."
+    assert m.tolist() == [[1, 2, 3], [4, 5, 6]], "The values are the same."  # @hide
+    added, over = ids + ids, ids / 0.5  # @hide
+    assert (added.dtype, over.dtype) == (torch.int64, torch.float32), \
+        "Sums of integers are int64, a quotient is float32."  # @hide
+    assert torch.equal(added, over), "torch.equal compares only the values, and finds them equal."  # @hide
     note(r"""
         In a language model nearly all tensors are floats: weights, activations, gradients and the
         optimizer's state. The *token ids*, which pick rows from a table of weights, are integers.
@@ -83,35 +82,44 @@ def a_new_tensor_is_float32_on_the_cpu() -> None:
     assert kinds == {torch.float32}, "Weights, gradient, moment and activations are float32."  # @hide
     assert tokens.dtype == torch.int64, "The token ids are int64."  # @hide
     question(r"""
-        How many bytes do `torch.zeros(1000)`, `torch.arange(1000)` and
+        How many bytes do `torch.zeros(1000)`, `torch.tensor([7] * 1000)` and
         `torch.from_numpy(np.zeros(1000))` need together?
     """, answer=sum(
         t.nbytes
-        for t in (torch.zeros(1000), torch.arange(1000), torch.from_numpy(np.zeros(1000)))
+        for t in (torch.zeros(1000), torch.tensor([7] * 1000), torch.from_numpy(np.zeros(1000)))
     ),
         check=1000 * (4 + 8 + 8), unit="B",
         wrong={
             "Only torch.zeros makes float32; the other two have 8 bytes per element.": 1000 * (4 + 4 + 4),
-            "arange makes int64, with 8 bytes per element.": 1000 * (4 + 4 + 8),
+            "A list of integers becomes int64, with 8 bytes per element.": 1000 * (4 + 4 + 8),
         },
-        why="The zeros are in `float32`, `4` bytes each. `arange` makes `int64` and NumPy `float64`, both with `8`.")
+        why="The zeros are in `float32`, `4` bytes each. The integers become `int64` and NumPy's zeros are `float64`, both with `8`.")
 
 
 def a_fresh_tensor_costs_count_times_width() -> None:
     """A new tensor needs its number of elements times the bytes per element."""
     note(r"""
         How many bytes does a tensor need? All its elements have the same number format, its
-        *dtype*. In the default, `float32`, an element needs `4` bytes, so `4` rows of `8` columns
-        need `4 * 8 * 4 = 128` bytes. Compare that with the tensor's *storage*, the memory that was
-        actually allocated. (`numel` is the number of elements, `element_size` the number of bytes
-        per element, `nbytes` their product.)
+        *dtype*, so every element needs the same number of bytes. The tensor needs the number of
+        elements times that.
+
+        The default dtype is `float32`, with `4` bytes per element. A tensor of $2$ rows and $3$
+        columns has $6$ elements and needs $24$ bytes. PyTorch gives all three numbers, here for a
+        tensor of `4` rows and `8` columns:
     """)
-    x: Float[Tensor, "row col"] = torch.zeros(4, 8)  # @inspect x
-    assert x.numel() == 4 * 8, "The tensor has 32 elements."
+    x = torch.zeros(4, 8)  # @unnoticed: arguments swapped: the same number of elements
+    elements = x.numel()  # @inspect elements
+    bytes_each = x.element_size()  # @inspect bytes_each as B
+    needed = x.nbytes  # @inspect needed as B
+    assert elements == 4 * 8, "The tensor has 32 elements."
     assert x.element_size() == 4, "Each element needs 4 bytes."
     assert x.nbytes == 128, "The tensor needs 32 times 4, or 128 bytes."
-    assert x.untyped_storage().nbytes() == 128, \
-        "128 bytes were actually allocated."
+    note(r"""
+        The memory that holds the elements is the tensor's *storage*. A new tensor's storage has
+        just the size that it needs:
+    """)
+    allocated = x.untyped_storage().nbytes()  # @inspect allocated as B
+    assert allocated == needed == 128, "128 bytes were actually allocated."
     question("A fresh `float32` tensor of shape `(25, n)` costs `6000` bytes. What is `n`?",
              answer=6000 // torch.zeros(25, 1).nbytes,
         wrong={
@@ -129,92 +137,108 @@ def a_fresh_tensor_costs_count_times_width() -> None:
 def a_tensor_can_be_weighed_without_memory() -> None:
     """The bytes of a tensor can be computed without allocating it."""
     note(r"""
-        How much memory does one matrix of GPT-3, a large language model, need? Its largest matrices
-        have `4 * 12288` rows of `12288` elements [@gpt3]. You do not have to allocate one to find
-        out. A tensor on the device `meta` has a shape and a dtype, but no data, so its `nbytes` is
-        still right: `4 * 12288` rows, times `12288` elements in each, times `4` bytes for each
-        `float32`. (A MiB is `1024 * 1024` bytes.)
+        How much memory does one matrix of GPT-3, a large language model, need? You can find out on
+        any machine, however small, because the bytes of a tensor depend only on its shape and its
+        dtype, not on its values.
+
+        PyTorch has a device for this, called `meta`. A tensor there has a shape and a dtype, but no
+        values, and nothing is allocated. The largest matrices of GPT-3 have `4 * 12288` rows and
+        `12288` columns [@gpt3]:
     """)
-    d = 12288
-    w: Float[Tensor, "up width"] = torch.empty(4 * d, d, device="meta")  # @inspect w
+    w = torch.empty(4 * 12288, 12288, device="meta")
     size = w.nbytes  # @inspect size as B
-    assert size == 2304 * 1024 * 1024, "The matrix needs 2304 MiB."
+    assert w.device.type == "meta", "Nothing is allocated."  # @hide
+    assert w.shape[0] == 4 * w.shape[1], "It has four times as many rows as columns."  # @hide
+    assert size == 4 * 12288 * 12288 * 4, "It needs 4 bytes for each float32."
+    assert size == 2304 * 1024 * 1024, "The matrix needs 2304 MiB."  # @hide
+    note(r"""
+        Such numbers of bytes are stated in two units. A *GiB* is `1024**3` bytes, and a *GB* is
+        `10**9` bytes, a little less:
+    """)
     binary = size / 1024**3  # @inspect binary as GiB
     assert binary == 2.25, \
-        "The matrix needs 2.25 GiB; a GiB is 1024 cubed bytes."
+        "The matrix needs 2.25 GiB; a GiB is 1024 cubed bytes."  # @hide
     decimal = size / 10**9  # @inspect decimal as GB
     assert 2.415 < decimal < 2.416, "The matrix needs 2.416 GB; a GB is 10**9 bytes."  # @hide
     misbelief(f"That matrix takes {size / MiB / 1000:.1f} GB.", rf"""
-        That is `2304` MiB divided by `1000`. But `1024` MiB are one GiB, which makes {binary} GiB,
-        and one GB is `10**9` bytes, which makes {decimal:.2f} GB.
+        This mixes the units: {size // MiB} MiB, of `1024**2` bytes each, were divided by `1000`.
+        Correct are {binary} GiB or {decimal:.2f} GB.
     """)
     note(r"""
         Training needs more. With AdamW, the matrix, its gradient and two moments of the same size
         are [held in memory](#adamw_keeps_four_numbers_per_parameter):
     """)
-    training = (1 + 1 + 2) * size  # @inspect training as B
-    assert training / GiB == 9.0, "Training the matrix needs 9 GiB."
+    training = (1 + 1 + 2) * binary  # @inspect training as GiB
+    assert training == 9.0, "Training the matrix needs 9 GiB."
     card = CARDS["H100 SXM"]  # @hide
     reported = card.reported  # @hide
     assert reported is not None, "The memory that the H100 reports is known."  # @hide
     assert 0.99 < reported / (80 * GiB) < 1, \
         "An H100, sold as 80 GB, reports nearly 80 GiB."  # @hide
     assert 1.06 < reported / (80 * GB) < 1.07, "What an H100 reports is more than 80 GB."  # @hide
-    question(rf"""
-        Training this matrix needs `9` GiB. The L40S, a GPU, reports
-        {(CARDS['L40S'].reported or 0) // MiB:,} MiB of memory [@seen-modal]. If nothing else needed
-        memory, how many such matrices could it train?
-    """, answer=(CARDS["L40S"].reported or 0) // training,
+    halved = torch.empty(4 * 12288, 12288, device="meta", dtype=torch.bfloat16)  # @hide
+    question(r"""
+        Somebody makes the same matrix on `meta` in `bfloat16`, a format of `2` bytes, and trains it
+        with all four values in `bfloat16`. How many GiB does training need now?
+    """, answer=4 * halved.nbytes / GiB,
         wrong={
-            "That is the matrix alone, without gradient and moments.": (CARDS["L40S"].reported or 0) // size,
-            "There are two moments, not one.": (CARDS["L40S"].reported or 0) // (3 * size),
+            "That is in float32, with 4 bytes per element.": training,
+            "That is the matrix alone, without gradient and moments.": binary / 2,
         },
-        check=sum(k * training <= 46068 * MiB for k in range(1, 99)),
-        hint="How many GiB is that number of MiB? A GiB is `1024` MiB.",
+        check=9 / 2, unit="GiB",
+        hint="What do the bytes of a tensor depend on?",
         why=r"""
-            Divide the MiB by `1024`: the GPU has just under `45` GiB. Four matrices need
-            `4 * 9 = 36` GiB, and five would need `45` GiB, a little too much.
+            The shape is the same, and each element needs `2` bytes instead of `4`. So each of the
+            four tensors needs half of its bytes, and `9 / 2 = 4.5`.
         """)
 
 
 def a_view_can_hold_more_or_less_than_it_reports() -> None:
     """A view keeps the whole storage in memory, however little of it the view shows."""
     note(r"""
-        Keep one column of a matrix, delete the matrix, and no memory is freed. Why? The column is a
-        *view*: a second tensor over the same *storage*, the memory in which the elements are. A
-        storage is freed only when no tensor uses it any more, so the column keeps the whole matrix
-        in memory. To free the matrix, copy the column with `clone` first, and keep only the copy.
+        You keep one column of a matrix and delete the matrix. Why does this free no memory? Because
+        the column is a *view*: it has no elements of its own, but uses the *storage* of the matrix,
+        the memory that holds its elements. PyTorch frees a storage only when no tensor uses it any
+        more.
 
-        `nbytes` does not reveal this, because it counts only the elements that the column *shows*,
-        here `1000` elements of `4` bytes. The storage has `1000 * 1000` elements:
+        Take a matrix of $3$ rows and $3$ columns, with $4$ bytes per element. Its storage has $36$
+        bytes. A column has $3$ elements, which are $12$ bytes, but as long as the column exists,
+        all $36$ bytes stay in memory.
+
+        `nbytes` does not show that, because it counts only the elements of the column. Here is a
+        larger matrix:
     """)
     matrix = torch.zeros(1000, 1000)
-    column = matrix[:, 0]
+    column = matrix[:, 0]  # all rows, column 0
     del matrix  # @unnoticed: left out: the column keeps the storage either way
-    assert column.nbytes == 4000, "The column reports 4000 bytes."
-    assert column.untyped_storage().nbytes() == 4_000_000, \
+    reported = column.nbytes  # @inspect reported as B
+    kept = column.untyped_storage().nbytes()  # @inspect kept as B
+    assert reported == 4000, "The column reports 4000 bytes."
+    assert kept == 4_000_000, \
         "The column keeps 4,000,000 bytes in memory."
+    note(r"""
+        To free the matrix, copy the column with `clone`, and keep only the copy. The copy has a
+        storage of its own:
+    """)
     copy = column.clone()
-    assert copy.untyped_storage().nbytes() == 4000, \
+    kept_by_copy = copy.untyped_storage().nbytes()  # @inspect kept_by_copy as B
+    assert kept_by_copy == 4000, \
         "A copy of the column keeps 4000 bytes."
     misbelief("The memory of a tensor is set by its number of elements and its dtype.", rf"""
-        Not for a view: the column has {column.numel()} elements of `4` bytes, and keeps
-        {column.untyped_storage().nbytes():,} bytes in memory. Call `untyped_storage().nbytes()` to
-        see that.
+        Not for a view: the column has {column.numel()} elements of `4` bytes, and keeps {kept:,}
+        bytes in memory. Call `untyped_storage().nbytes()` to see that.
     """)
-    grid = torch.zeros(100, 100)[::2, ::2]  # @hide
+    grid = torch.zeros(100, 100)[:50]  # @hide
     question(r"""
-        `torch.zeros(100, 100)[::2, ::2]` is a view of every other row and column. How many bytes
-        does it keep in memory *beyond* those that it reports?
-    """, answer=grid.untyped_storage().nbytes() - grid.nbytes,
+        `x = torch.zeros(100, 100)` is followed by `x = x[:50]`, which shows the first `50` rows.
+        How many bytes of memory does the second line free?
+    """, answer=4 * 100 * 100 - grid.untyped_storage().nbytes(),
         wrong={
-            "That is everything that it keeps in memory; subtract what it reports.": 4 * 100**2,
-            "That is what it reports.": 4 * 50**2,
-            "Those are elements; each has four bytes.": 100**2 - 50**2,
+            "Those are the bytes of the rows that x no longer shows. The storage still holds them.": 4 * 50 * 100,
         },
-        check=4 * (100 * 100 - 50 * 50),
-        hint="How many elements does the view show, and how many does its storage have?", unit="B",
+        check=0,
+        hint="Which storage does the new `x` use?", unit="B",
         why=r"""
-            The view reports `50 * 50` elements of `4` bytes, `10000` bytes. It keeps the storage of
-            all `100 * 100` elements, `40000` bytes. The difference is `30000`.
+            The new `x` is a view of the old tensor. It shows half of the elements, but keeps the
+            whole storage of `100 * 100` elements in memory, so nothing is freed.
         """)
