@@ -69,7 +69,7 @@ def a_product_contracts_one_axis() -> None:
         "The result has an entry for each token and each output."
     assert entries == {32.0}, "Each entry is the sum of 32 products of ones."
 
-    shapes = {"x": (16, 32), "w": (32, 2), "y": (16, 2)}  # @hide  # @unnoticed: sizes of a drawing
+    shapes = {name: (len(t), t.shape[1]) for name, t in {"x": x, "w": w, "y": y}.items()}  # @hide
     figure(rectangles([shapes], {"x": BLUE, "w": GREEN, "y": GOLD}), caption=r"""
         The two matrices and their product to scale. The width of `x` is the height of `w`, the axis
         that both share; `y` has the height of `x` and the width of `w`.
@@ -80,7 +80,7 @@ def a_product_contracts_one_axis() -> None:
     question(r"""
         Now `1000` tokens of `32` elements are multiplied, instead of `16` tokens, and there are
         still `2` outputs. How many elements must `w` have?
-    """, answer=next(w.numel() for w in [torch.ones(32, 2)] if (torch.ones(1000, 32) @ w).shape == (1000, 2)),
+    """, answer=w.numel(),
         check=32 * 2,
         wrong={
             "Those are the entries of the result.": 2000,
@@ -100,8 +100,8 @@ def a_batched_product_is_one_folded_product() -> None:
         run a small matmul for each sequence of the batch, or one large matmul for all? That
         matters, because a GPU is fast only with large ones.
 
-        By hand: `2` sequences of `3` tokens are two matrices of `3` rows, and each is multiplied by
-        `w`. Stack them into one matrix of `6` rows, multiply it once, and cut the result into two
+        By hand: $2$ sequences of $3$ tokens are two matrices of $3$ rows, and each is multiplied by
+        `w`. Stack them into one matrix of $6$ rows, multiply it once, and cut the result into two
         again. Nothing changes, because each row of the result needs only its own row of the input,
         and all rows meet the same `w`.
 
@@ -134,15 +134,15 @@ def a_batched_product_is_one_folded_product() -> None:
     assert operations == ["aten.mm"], \
         "PyTorch runs a single matmul of two matrices."
     assert reported == {"aten.mm": by_hand} == {"aten.mm": 65536}, "Its FLOPs are 2 times 512 rows times 32 times 2."  # @hide
-    figure(plot_folding(4, 8, 16, 32, 2), caption=r"""
-        The same matmul, as written (above) and as run (below). The 16 rows of each sheet become 16
-        neighbouring rows of the tall matrix, a band. (The bands are drawn less high than the
+    figure(plot_folding(*x.shape, w.shape[1]), caption=rf"""
+        The same matmul, as written (above) and as run (below). The {x.shape[2]} rows of each sheet become
+        {x.shape[2]} neighbouring rows of the tall matrix, a band. (The bands are drawn less high than the
         sheets, so that the tall matrix fits.)
     """, alt=r"""
         Above, a stack of wide sheets in groups by batch, times one narrow matrix, gives a stack of
         thin sheets. Below, one tall matrix made of the same number of bands, times the same narrow
         matrix, gives one tall thin matrix.
-    """)  # @unnoticed: sizes of a drawing
+    """)
     note(r"""
         So short sequences do not make the matmuls of a layer small, if there are enough of them in
         the batch.
@@ -168,8 +168,8 @@ def a_batched_product_is_one_folded_product() -> None:
 def a_forgotten_transpose_is_silent_on_squares() -> None:
     """A forgotten transpose raises an error, except on square matrices."""
     note(r"""
-        Does PyTorch notice a forgotten transpose? Take a matmul that needs one. To compare two
-        tokens, multiply their rows of elements element by element, and add up. The matmul of a
+        Does PyTorch notice a forgotten transpose? Take a matmul that needs one. To compare a
+        token with another, multiply their elements one by one, and add up. The matmul of a
         sequence with its own transpose compares all pairs of its tokens at once.
 
         Here is a batch of `2` sequences, each of `2` tokens with `3` elements, all ones.
@@ -515,8 +515,8 @@ def heads_share_a_small_matrix() -> None:
 
         By hand, with a row of `8` elements. One matrix for the whole row has `8 * 8 = 64` weights.
         Each weight costs a multiplication and an addition, `128` FLOPs per token. Now cut the row
-        into `2` heads of `4`, and multiply each head by a `4 * 4` matrix `w`. A head costs `16`
-        weights at `2` FLOPs, and both cost `64` FLOPs: half, because no element of one head is
+        into `2` heads of `4`, and multiply each head by a `4 * 4` matrix `w`. A head has `4 * 4 = 16`
+        weights at `2` FLOPs, so both heads cost `2 * 16 * 2 = 64` FLOPs: half, because no element of one head is
         multiplied for another head.
 
         `unflatten` cuts the last axis, and `flatten` joins the heads again:
