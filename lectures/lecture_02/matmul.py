@@ -135,9 +135,9 @@ def a_batched_product_is_one_folded_product() -> None:
         "PyTorch runs a single matmul of two matrices."
     assert reported == {"aten.mm": by_hand} == {"aten.mm": 65536}, "Its FLOPs are 2 times 512 rows times 32 times 2."  # @hide
     figure(plot_folding(*x.shape, w.shape[1]), caption=rf"""
-        The same matmul, as written (above) and as run (below). The {x.shape[2]} rows of each sheet become
-        {x.shape[2]} neighbouring rows of the tall matrix, a band. (The bands are drawn less high than the
-        sheets, so that the tall matrix fits.)
+        The same matmul, as written (above) and as run (below). The {x.shape[2]} rows of each sheet
+        become {x.shape[2]} neighbouring rows of the tall matrix, a band. (The bands are drawn less
+        high than the sheets, so that the tall matrix fits.)
     """, alt=r"""
         Above, a stack of wide sheets in groups by batch, times one narrow matrix, gives a stack of
         thin sheets. Below, one tall matrix made of the same number of bands, times the same narrow
@@ -168,9 +168,9 @@ def a_batched_product_is_one_folded_product() -> None:
 def a_forgotten_transpose_is_silent_on_squares() -> None:
     """A forgotten transpose raises an error, except on square matrices."""
     note(r"""
-        Does PyTorch notice a forgotten transpose? Take a matmul that needs one. To compare a
-        token with another, multiply their elements one by one, and add up. The matmul of a
-        sequence with its own transpose compares all pairs of its tokens at once.
+        Does PyTorch notice a forgotten transpose? Take a matmul that needs one. To compare a token
+        with another, multiply their elements one by one, and add up. The matmul of a sequence with
+        its own transpose compares all pairs of its tokens at once.
 
         Here is a batch of `2` sequences, each of `2` tokens with `3` elements, all ones.
         `transpose(-2, -1)` swaps the last two axes:
@@ -515,9 +515,9 @@ def heads_share_a_small_matrix() -> None:
 
         By hand, with a row of `8` elements. One matrix for the whole row has `8 * 8 = 64` weights.
         Each weight costs a multiplication and an addition, `128` FLOPs per token. Now cut the row
-        into `2` heads of `4`, and multiply each head by a `4 * 4` matrix `w`. A head has `4 * 4 = 16`
-        weights at `2` FLOPs, so both heads cost `2 * 16 * 2 = 64` FLOPs: half, because no element of one head is
-        multiplied for another head.
+        into `2` heads of `4`, and multiply each head by a `4 * 4` matrix `w`. A head has
+        `4 * 4 = 16` weights at `2` FLOPs, so both heads cost `2 * 16 * 2 = 64` FLOPs: half, because
+        no element of one head is multiplied for another head.
 
         `unflatten` cuts the last axis, and `flatten` joins the heads again:
     """)

@@ -87,16 +87,16 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
         add up to `1` [@vaswani2017].
 
         A *causal mask* sets the scores of later tokens to minus infinity before the softmax,
-        because then the softmax gives them a weight of exactly `0`. By hand, for a sequence of three,
-        where `1` is a score that is kept:
+        because then the softmax gives them a weight of exactly `0`. By hand, for a sequence of
+        three, where `1` is a score that is kept:
 
         - the row of token `0` is `1 0 0`: it sees only itself;
         - the row of token `1` is `1 1 0`: it sees token `0` and itself;
         - the row of token `2` is `1 1 1`: it sees all three.
 
         The scores that are kept form the lower triangle of the matrix, with the diagonal. PyTorch
-        calls this triangle `tril`, and the upper one `triu`. Here are random scores of `4`
-        tokens, masked with each of the two:
+        calls this triangle `tril`, and the upper one `triu`. Here are random scores of `4` tokens,
+        masked with each of the two:
     """)
     scores: Float[Tensor, "query key"] = torch.randn(4, 4)
     lower = torch.ones(4, 4).tril() == 1  # true where a score is kept

@@ -72,19 +72,21 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
     """Do not time the first calls: they include set-up."""
     note(r"""
         How long does an operation take? The obvious way is to call it a few times and take the
-        mean. But the first call is slow: the library chooses a *kernel*, the program that the
-        device will run, perhaps compiles it, and allocates memory. The mean then includes this
-        set-up. The remedy is a *warm-up*: call the operation until the times of several calls
-        agree, and only then measure. `time_call` does so, and reports the median, because a few
-        disturbed calls do not change it.
+        mean. But the first call is slow, because it includes set-up: the library chooses a
+        *kernel*, the program that the device will run, perhaps compiles it, and allocates memory.
 
-        By hand: take `5` calls, where the first does its own matmul and the work of `200` more.
-        That is the work of `5 + 200` matmuls in `5` calls, on average `205 / 5 = 41` for each call,
-        instead of one. `starts_slowly` returns such a call, and `mean_seconds` takes the mean of
-        `5` calls without a warm-up:
+        By hand: the first of `5` calls takes $11$ ms, and each of the other four takes $1$ ms. The
+        mean is `(11 + 4) / 5 = 3` ms, three times too long.
+
+        The fix is a *warm-up*: call the operation until several calls take the same time, and only
+        then measure. `time_call` does so. It reports the *median*, the middle one of the times in
+        order, because a few slow calls do not change it.
+
+        To see the difference, `starts_slowly` returns a matmul whose first call does `200` more
+        matmuls, in place of a set-up. `mean_seconds` takes the mean of `5` calls without a warm-up:
     """)
     x = torch.randn(16, 16)
-    setup = 200
+    setup = 200  # more matmuls in the first call
     cold = mean_seconds(starts_slowly(x, setup), runs=5)  # @measure cold as s
     steady = time_call(starts_slowly(x, setup), repeats=11)  # @measure steady
     assert 5 * steady.seconds < cold, \
@@ -93,18 +95,19 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
         Not all of them: the timer of CS336 takes the mean of `5` calls without a warm-up [@cs336].
         Before you quote a time, ask how it was measured.
     """)
+    times = [16, 1, 1, 1, 1]  # @hide
     question(r"""
-        The first call does the work of `200` more calls, and there is no warm-up. How many calls
-        are needed so that their mean is only a tenth too high?
-    """, answer=round(setup / (1.1 - 1)),
+        Without a warm-up, `5` calls take `16`, `1`, `1`, `1` and `1` ms. What is their mean, and
+        what is their median? Give two numbers.
+    """, answer=[mean(times), median(times)],
         wrong={
-            "With 200 calls the mean is twice as high as it should be.": 200,
+            "The median is the middle one of the times in order.": [4, 8.5],
         },
-        check=next(n for n in range(1, 9999) if (n + setup) / n <= 1.1),
-        hint="How many matmuls are done in $n$ calls, with the set-up?", unit="calls", within=0.05,
+        check=[20 / 5, 1],
+        hint="Add up the times for the mean. Which time is in the middle for the median?", unit="ms",
         why=r"""
-            In $n$ calls the work of $n + 200$ matmuls is done. The mean is a tenth too high if the
-            `200` are a tenth of $n$.
+            The mean is `20 / 5 = 4` ms, because a fifth of the slow call is in it. The median is
+            the third of the five times in order, `1` ms, however slow the first call is.
         """)
 
 
@@ -115,12 +118,13 @@ def one_slow_first_call_explains_a_low_mfu() -> None:
         For a matmul in `bfloat16` on an H100, a rate of `2.684e14` FLOP/s was published, little
         more than a quarter of the peak. It is the mean of `5` runs without a warm-up [@cs336]. Is
         the GPU really that slow? Perhaps only the first run was slow, because it includes
-        [set-up](#the_first_calls_are_not_the_ones_to_time). Suppose that the other four ran at
-        `0.75` of the peak. How long did the first run take? All five together took `5` times the
-        mean. Subtract the time of the other four:
+        [set-up](#the_first_calls_are_not_the_ones_to_time).
+
+        Suppose that the other four ran at `0.75` of the peak. How long did the first run take? All
+        five together took `5` times the mean. Subtract the time of the other four:
     """)
-    work = 2 * 16384 * 32768 * 8192
-    rate = dense_peak("H100 SXM", "bfloat16")
+    work = 2 * 16384 * 32768 * 8192  # FLOPs of one run
+    rate = dense_peak("H100 SXM", "bfloat16")  # FLOPs per second
     average = work / 2.684e14  # @inspect average as s
     steady = work / (0.75 * rate)  # @inspect steady as s
     first = 5 * average - 4 * steady  # @inspect first as s
@@ -134,8 +138,9 @@ def one_slow_first_call_explains_a_low_mfu() -> None:
         others explains the same number. Only a measurement after a warm-up can tell.
     """)
     note(r"""
-        What MFU is good, then? It is often said that an MFU of one half is good. A report on a very
-        large training run gives `0.38` to `0.43` [@llama3].
+        So a low published MFU says little if you do not know how it was measured. It is often said
+        that an MFU of one half is good. A report on a very large training run gives `0.38` to
+        `0.43` [@llama3].
     """)
     question(r"""
         The first run takes `10` times as long as each of the others, and these run at `0.75` of the
