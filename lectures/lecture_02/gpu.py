@@ -46,9 +46,9 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
         So the copies take longer unless the matrices are very large, because a matmul of
         $n \times n$ matrices uses each element $n$ times, but copies it only once.
 
-        How large is very large? In `bfloat16`, an element has `2` bytes, and an H100 does at most
-        `989.5e12` FLOPs in a second. Its link to the CPU, PCIe, carries `64e9` bytes per second in
-        each direction [@nvidia-h100]:
+        How large is very large? In `bfloat16`, an element has `2` bytes. An H100 does at most
+        `989.5e12` FLOPs in a second, and its link to the CPU, PCIe, carries `64e9` bytes in a
+        second in each direction [@nvidia-h100]:
     """)
     x = torch.zeros(4, 8)  # @hide
     assert x.device == torch.device("cpu"), "A new tensor is on the CPU."  # @hide
@@ -168,7 +168,8 @@ def moving_allocates_on_the_gpu() -> None:
         [blocks of `512` bytes](#blocks_are_multiples_of_a_smallest_one).
 
         First two matrices whose bytes fill their blocks: `x` has `32 * 32` elements of `4` bytes,
-        and `32 * 32 * 4 = 8 * 512`. Copy it to the GPU, and make another one there:
+        and `32 * 32 * 4 = 8 * 512`. Copy it to the GPU, and make another one there. (`exact` is
+        true if PyTorch's allocator has its usual settings.)
     """)
     x = torch.zeros(32, 32)
     before = torch.cuda.memory_allocated()  # @measure before as B
@@ -224,10 +225,12 @@ def deleting_returns_blocks_to_a_cache() -> None:
 
         So there are two numbers. *Allocated* memory is what tensors use. *Reserved* memory is what
         PyTorch holds, the cache included, and no other program can use it. Make a tensor, delete
-        it, and compare both with their values at the start:
+        it, and compare both with their values at the start. (`exact` is true if PyTorch's allocator
+        has its usual settings.)
     """)
     count = scaled(64 * MiB, lambda n: 8 * n)  # @measure count
-    allocated, reserved = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
+    allocated = torch.cuda.memory_allocated()
+    reserved = torch.cuda.memory_reserved()
     x = torch.empty(count, device="cuda")
     held = torch.cuda.memory_allocated() - allocated  # @measure held as B
     exact = default_allocator()  # @measure exact
@@ -296,9 +299,7 @@ def the_driver_knows_how_much_memory_there_is() -> None:
         part = total / card.reported  # @measure part
         assert 0.95 < part <= 1, \
             "The driver reports nearly all of what others saw reported."
-    note(r"""
-        So a program that depends on the number should ask the driver.
-    """)
+    note("So a program that depends on the number should ask the driver.")
     question(rf"""
         An L4 is sold with `24` GB [@nvidia-l4] and reports {(CARDS['L4'].reported or 0) // MiB:,}
         MiB [@seen-modal]. A GB is `1000**3` bytes, and a GiB `1024**3`. How many GiB is the first
@@ -353,12 +354,11 @@ def a_narrow_product_is_timed_here() -> None:
 def both_one_byte_formats_multiply() -> None:
     """A GPU's units for one-byte floats multiply `E4M3` and `E5M2` and return `bfloat16`."""
     note(r"""
-        `E4M3` and `E5M2` are [8-bit floats](#one_byte_comes_in_two_formats), of one byte each.
-        Recent GPUs have units that multiply matrices of them, and the two formats may be mixed. The
-        result is in a format of higher precision, because a sum of many products needs more bits
-        than its terms.
+        `E4M3` and `E5M2` are floats of [one byte](#one_byte_comes_in_two_formats). Recent GPUs have
+        units that multiply matrices of them, and the two formats may be mixed. The result is in a
+        format of higher precision, because a sum of many products needs more bits than its terms.
 
-        Multiply matrices of `32 * 32` ones. PyTorch's function for 8-bit matmuls, `scaled_mm`, also
+        Multiply matrices of `32 * 32` ones. PyTorch's function for such matmuls, `scaled_mm`, also
         takes a scale for each matrix, here `1`:
     """)
     if torch.cuda.get_device_capability() >= (8, 9):
