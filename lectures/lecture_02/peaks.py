@@ -84,8 +84,8 @@ def every_peak_belongs_to_a_format() -> None:
         {a100[0]} TFLOP/s, and in `tf32` it is {a100[1]:.0f}.
     """)
     note(r"""
-        So a program that leaves its matmuls in ordinary `float32` gives away most of what it pays
-        for.
+        So a program that does its matmuls in ordinary `float32` uses only a small part of what the
+        GPU can do.
     """)
     question(r"""
         An A100 works at its peak. In `bfloat16` it needs `1` s for a matmul. How long does it need
@@ -339,9 +339,9 @@ def the_peak_of_this_cpu_is_measured() -> None:
     """)
     core = measure_core()
     highest = core.peak if core else None  # @measure highest as FLOP/s
-    clock = core.clock if core else None  # @hide
-    per_tick = core.per_tick if core else None  # @hide
-    part = per_tick / core.most_per_tick if core and per_tick else None  # @hide
+    clock = core.clock if core else None  # @measure clock as Hz  # @hide
+    per_tick = core.per_tick if core else None  # @measure per_tick as FLOP  # @hide
+    part = per_tick / core.most_per_tick if core and per_tick else None  # @measure part as %  # @hide
     assert part is None or 1 / 8 < part < 1.05, \
         "In a tick, the core does between an eighth of what two units can do and all of it."  # @hide
     assert clock is None or 5e8 < clock < 1e10, \

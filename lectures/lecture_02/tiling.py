@@ -83,10 +83,11 @@ def a_matmul_in_tiles_loads_less() -> None:
     note(r"""
         How large must the tiles be on a GPU? A matmul of $n \times n$ matrices does $2n^3$ FLOPs.
         By the counts above it loads $2n^3/t$ elements, of `2` bytes each in `bfloat16`. That is
-        $t/2$ FLOPs for each byte that it loads. An H100 can do `295` FLOPs in the time of one byte,
-        so with tiles below `2 * 295 = 590` it would be *memory-bound*: the arithmetic would have to
-        wait for the loads. Do tiles of that size fit into the cache, one of `x`, one of `w` and one
-        of the result?
+        $t/2$ FLOPs for each byte that it loads. In a second an H100 can do `989.5e12` FLOPs, and
+        its memory moves `3.35e12` bytes [@nvidia-h100]: `989.5 / 3.35 = 295` FLOPs in the time of
+        one byte. So with tiles smaller than `2 * 295 = 590` the matmul would be *memory-bound*: the
+        arithmetic would wait for the loads. Do tiles of that size fit into the cache, one of `x`,
+        one of `w` and one of the result?
     """)
     tile = 2 * 295
     cache = 3 * tile**2 * 2  # @inspect cache as B
