@@ -403,7 +403,7 @@ def a_rate_times_a_time_is_work() -> None:
     assert 32 < gpt3 / fortnight < 33, \
         "GPT-3 needed 33 such fortnights of 8 H100s at their peak."
     note(r"""
-        Budgets that nobody publishes are guessed in FLOPs, too. Of GPT-4 only guesses are known:
+        Budgets that nobody publishes are also guessed in FLOPs. Of GPT-4 only guesses are known:
         the report on it withholds the compute [@gpt4]. Estimates from outside are above `1e25`
         FLOPs [@epoch], some near `2e25`:
     """)

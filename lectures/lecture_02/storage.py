@@ -310,7 +310,7 @@ def some_shapes_cannot_be_a_view() -> None:
         "From one element to the next, the address goes forward 3 and back 2."
     note(r"""
         A row of three elements would be at `0`, `3` and `1`: a step of `3`, then a step of `-2`. So
-        PyTorch refuses `y.view(2, 3)`. There are two ways out:
+        PyTorch refuses `y.view(2, 3)`. Two methods help:
 
         - `contiguous()` copies the elements in the order in which they are read. After that, `view`
           works.
