@@ -127,8 +127,8 @@ def a_product_costs_two_m_k_n() -> None:
     times, plus = tally.count("*"), tally.count("+")  # @inspect times, plus
     assert product.shape == (m, n) == (3, 7), \
         "The result has m rows and n columns."  # @hide
-    assert times == m * k * n == 105, "The matmul really does mkn multiplications."
-    assert plus == m * (k - 1) * n == 84, "It really does m(k-1)n additions."
+    assert times == m * k * n == 105, "The matmul does mkn multiplications."
+    assert plus == m * (k - 1) * n == 84, "It does m(k-1)n additions."
     note(r"""
         So the formula counts one addition too many for each entry. In a model $k$ is in the
         thousands, and one of $2k$ FLOPs hardly matters. PyTorch's counter uses the formula as well:
