@@ -9,26 +9,26 @@ from litbook import aside, note, question
 def an_outlier_ruins_its_own_block_only() -> None:
     """With a scale for each block, an outlier ruins its own block only."""
     note(r"""
-        A format of one byte, such as `E4M3`, needs a *scale*: each number is divided by it before
-        it is stored, so that the largest is close to `448`, the largest value of E4M3. What does an
-        *outlier*, one huge number, do to the others?
+        A format of one byte, such as `E4M3`, covers only a small range of values. So a tensor is
+        stored with a *scale*: each element is divided by it, so that the largest one just fits.
+        What does an *outlier*, one huge element, do to the others?
 
-        By hand, with powers of two as scales: a million needs `4096`, because `1e6 / 2048 = 488` is
-        still too large, and `1e6 / 4096 = 244` is not. A `1` with the same scale becomes
-        `1 / 4096`. The smallest value of E4M3 is `1 / 512`, so the `1` is rounded to zero, and
-        lost.
+        By hand, in a simple format that stores only the whole numbers from $0$ to $10$. The
+        elements $1$, $2$ and $1000$ need the scale $100$, because `1000 / 100 = 10` is the largest
+        value. Then $1$ and $2$ become `1 / 100` and `2 / 100`. Both are rounded to zero, and lost.
 
-        The fix is more scales. In the format MXFP8 each *block* of `32` elements has its own, a
-        power of two [@ocp-mx]. Then the outlier ruins only its own block, because no other block
-        needs a scale for a million.
+        The fix is more scales. In the format MXFP8 each *block* of `32` elements has its own scale,
+        a power of two [@ocp-mx]. Then the outlier ruins only its own block, because no other block
+        needs a scale for it.
 
-        Take `4096` random numbers, and set one of them to a million. `harmed` stores them in blocks
-        of a given size, reads them back, and returns the share that is off by more than an eighth:
+        The largest value of E4M3 is `448`. Take `4096` random elements, set one of them to a
+        million, and store them in blocks of a given size. `harmed` reads them back, and returns the
+        share that is off by more than an eighth:
     """)
     x = torch.randn(2**12)
     x[0] = 1e6  # @unnoticed: 0: any position
 
-    def scales(size: int) -> Tensor:
+    def scales(size: int) -> Tensor:  # powers of two
         largest = x.view(-1, size).abs().amax(dim=1, keepdim=True)
         return (largest / 448).log2().ceil().exp2()
 
@@ -53,7 +53,7 @@ def an_outlier_ruins_its_own_block_only() -> None:
     paid = 8 * (len(x) + in_bytes.nbytes) / len(x)  # @inspect paid as bits
     assert paid == 8 + 8 / 32, "An element of MXFP8 needs 8.25 bits."
     question(r"""
-        MXFP4 keeps elements in `4` bits each, with a scale of `8` bits for each block of `32`. How
+        MXFP4 stores elements in `4` bits each, with a scale of `8` bits for each block of `32`. How
         many bytes does a matrix of `4096 * 4096` elements need?
     """, answer=4096 * 4096 * (4 + 8 / 32) / 8,
         wrong={

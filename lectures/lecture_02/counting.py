@@ -5,7 +5,6 @@ from functools import cmp_to_key
 import torch
 from hardware import CARDS
 from jaxtyping import Float
-from timing import quickest
 from torch import Tensor
 from units import DAY, TERA
 
@@ -37,9 +36,11 @@ def counting_flops() -> None:
 def only_arithmetic_counts() -> None:
     """A FLOP is an addition or a multiplication; moving and comparing elements costs none."""
     note(r"""
-        Which operations on a matrix cost FLOPs? Additions and multiplications do, and copies and
-        comparisons do not. `counted` makes a matrix whose elements record each `+`, `*` and `<` in
-        a list, the tally. Add a matrix of `3 × 5` elements to itself:
+        Which operations on a matrix cost FLOPs? FLOPs measure arithmetic, so additions and
+        multiplications count. Copies and comparisons do not, because they compute no new number.
+
+        To see it, take a matrix that keeps a record. `counted` makes one whose elements write each
+        `+`, `*` and `<` into a list, the *tally*. Add a `3 × 5` matrix to itself:
     """)
     tally: list[str] = []
     a = counted(tally, 3, 5)
@@ -48,23 +49,26 @@ def only_arithmetic_counts() -> None:
     assert tally == ["+"] * 3 * 5, \
         "The tally has 15 additions, one per element."
     note(r"""
-        Now transpose the matrix and copy it. Nothing is recorded, because the elements are only
-        moved. Then compare each element with another one. The comparisons are recorded, but they
-        are not arithmetic, so they are not FLOPs either. (PyTorch's own counter leaves out more: an
-        operation that it has no formula for, even a sum, counts as zero [@pytorch_flop_counter].)
+        Now transpose the matrix and copy it: the elements are only moved. Then compare each element
+        with another one. The comparisons are recorded, but they are not arithmetic, so they are not
+        FLOPs:
     """)
     tally.clear()
     turned = a.T.copy()
     assert turned.shape == (5, 3), "The copy is transposed."  # @hide
     assert tally == [], \
         "For the transposed copy, the tally is empty."  # @zero: there was none to count
-    smaller = a < a[::-1]
+    smaller = a < a[::-1]  # with the rows in reverse order
     assert smaller.shape == (3, 5), "There is a comparison for each of the 15 numbers."  # @hide
     assert tally == ["<"] * 3 * 5, \
         "For the comparison, the tally has 15 times <, and no + or *."
     misbelief("A FLOP is any operation that involves floating-point numbers.", r"""
         A copy, a conversion to another format and a comparison involve them as well, and cost no
         FLOP. Only additions and multiplications are counted.
+    """)
+    note(r"""
+        PyTorch's own counter leaves out more: an operation that it has no formula for, even a sum,
+        counts as zero [@pytorch_flop_counter].
     """)
     x = torch.randn(3, 5)  # @hide
     handled = flops(lambda: (x.t().contiguous(), x.bfloat16(), x > 0))  # @hide
@@ -74,9 +78,9 @@ def only_arithmetic_counts() -> None:
     assert summed == 0, \
         "A sum is arithmetic, but PyTorch's counter leaves it out."  # @zero: it counts products alone  # @hide
     assert multiplied == 2 * 3 * 5 * 3, "It counts the matmul of two matrices."  # @hide
-    tally.clear()
-    p, q = counted(tally, 4, 6), counted(tally, 4, 6)
-    smaller = (p * q + p).T < q.T
+    tally.clear()  # @hide
+    p, q = counted(tally, 4, 6), counted(tally, 4, 6)  # @hide
+    smaller = (p * q + p).T < q.T  # @hide
     question(r"""
         `p` and `q` have `4 × 6` elements each, and `*` multiplies them element by element. The
         tally has every operation of `(p * q + p).T < q.T`. How many of these are FLOPs?
@@ -84,11 +88,11 @@ def only_arithmetic_counts() -> None:
         check=2 * 4 * 6, unit="FLOP",
         wrong={
             "The comparisons are not FLOPs.": 72,
-            "Each element takes a multiplication and an addition.": 24,
+            "Each element costs a multiplication and an addition.": 24,
         },
         hint="Which of `*`, `+`, `.T` and `<` is arithmetic?",
         why=r"""
-            Each of the `24` elements takes a multiplication and an addition. Transposing costs
+            Each of the `24` elements costs a multiplication and an addition. Transposing costs
             nothing, and the `24` comparisons are not arithmetic.
         """)
 
@@ -97,20 +101,25 @@ def a_product_costs_two_m_k_n() -> None:
     """A matmul of m × k by k × n elements counts as 2mkn FLOPs."""
     note(r"""
         How many FLOPs does it cost to multiply a matrix of $m \times k$ elements by one of
-        $k \times n$? By hand, with `3 * 5` and `5 * 7`: the result has `3 * 7 = 21` entries, each a
-        sum of `5` terms, which makes `105` multiplications. Adding up `5` terms takes `4`
-        additions, because the sum starts with the first term: `21 * 4 = 84`.
+        $k \times n$?
 
-        By convention the first term counts as an addition as well. So each of $mn$ entries has $k$
-        terms of `2` FLOPs, and a matmul counts as
+        By hand, start with one entry of the result, for $k = 3$. It is a row times a column:
+        `1 * 10 + 2 * 1 + 3 * 1`. That is $3$ multiplications, and $2$ additions between the $3$
+        products. By convention the first product counts as added as well, as if the sum began at
+        zero. So the entry counts as `2 * 3 = 6` FLOPs.
+
+        The result has $m$ rows of $n$ entries. Each entry counts $2k$ FLOPs, because it adds up $k$
+        products, and each product is a multiplication and an addition. So a matmul counts as
 
         [@eq:product]: $$
         2mkn
         $$
 
-        FLOPs. Test it with numbers of a special kind: each writes a `*` or a `+` into a list
-        whenever it is multiplied or added. `counted` makes matrices of such numbers, and the list
-        is `tally`:
+        FLOPs. The convention fits the hardware, which does a multiplication and an addition in one
+        step.
+
+        Test the formula with matrices that count for themselves: `counted` makes a matrix whose
+        elements write a `*` or a `+` into the list `tally` whenever they are multiplied or added:
     """)
     m, k, n = 3, 5, 7
     tally: list[str] = []
@@ -118,13 +127,11 @@ def a_product_costs_two_m_k_n() -> None:
     times, plus = tally.count("*"), tally.count("+")  # @inspect times, plus
     assert product.shape == (m, n) == (3, 7), \
         "The result has m rows and n columns."  # @hide
-    assert times == m * k * n == 105, "The matmul takes mkn multiplications."
-    assert plus == m * (k - 1) * n == 84, "The matmul takes m(k-1)n additions."
-    note(rf"""
-        The formula gives `2 * 3 * 5 * 7 = 210`. That is one more for each of the `21` entries than
-        the {times + plus} counted here. For large $k$ the difference is small, because it is one of
-        $2k$ operations in each entry. And the formula fits the hardware, which does a
-        multiplication and an addition in one step. PyTorch's counter uses it as well:
+    assert times == m * k * n == 105, "The matmul does mkn multiplications."
+    assert plus == m * (k - 1) * n == 84, "It does m(k-1)n additions."
+    note(r"""
+        So the formula counts one addition too many for each entry. In a model $k$ is in the
+        thousands, and one of $2k$ FLOPs hardly matters. PyTorch's counter uses the formula as well:
     """)
     x, w = torch.randn(m, k), torch.randn(k, n)
     work = flops(lambda: x @ w)  # @inspect work as FLOP
@@ -174,10 +181,10 @@ def a_product_costs_two_m_k_n() -> None:
     outer = counted(tally, 4, 1) @ counted(tally, 1, 6)  # @hide
     question(r"""
         A column of `4` elements times a row of `6` is a matmul with $k=1$. How many multiplications
-        and additions does it really take, and how many FLOPs does the formula give?
+        and additions does it really do, and how many FLOPs does the formula give?
     """, answer=[len(tally), flops(lambda: torch.ones(4, 1) @ torch.ones(1, 6))],
         check=[4 * 6, 2 * 4 * 1 * 6],
-        hint="Each entry has a single term. How many additions does it take?",
+        hint="Each entry is a single product. How many additions does it need?",
         why=r"""
             With $k=1$ an entry is a single multiplication and nothing is added: `4 * 6 = 24`. The
             formula still counts an addition for each multiplication: `2 * 4 * 1 * 6 = 48`.
@@ -187,27 +194,27 @@ def a_product_costs_two_m_k_n() -> None:
 def a_forward_pass_costs_two_per_parameter() -> None:
     """A forward pass costs two FLOPs per parameter and token."""
     note(r"""
-        How many FLOPs does the forward pass of a model cost? Take a model of *linear* layers: each
-        multiplies its input by a matrix of weights. In such a matmul, each weight is used once for
-        each row of the input, in a multiplication and an addition: `2` FLOPs. So a model of $P$
-        weights, also called *parameters*, costs
+        How many FLOPs does the forward pass of a model cost? Take a model of *linear* layers. Each
+        layer multiplies its input by a matrix of weights, the *parameters* of the model. The rows
+        of the input are *tokens*, words or pieces of words.
+
+        By hand, one token `[10, 1]` and a matrix of `2 * 3` weights. Each of the $6$ weights is
+        multiplied by one element of the token, and the product is added to one of $3$ sums. So a
+        token costs `2 * 6 = 12` FLOPs, and $5$ tokens cost `5 * 12 = 60`.
+
+        A forward pass costs $2$ FLOPs per parameter and token, because every token meets every
+        weight once, in a multiplication and an addition. So with $P$ parameters, $T$ tokens cost
 
         $$
-        2BP
+        2PT
         $$
 
-        FLOPs for $B$ rows, regardless of the shapes of its matrices. In a language model a row is a
-        *token*, a word or a piece of one.
-
-        Count it for three layers with `64 * 64 + 64 * 64 + 64 * 1 = 8256` weights. First the input
-        is a matrix of `1024` rows. Then it is `8` sequences of `128` tokens, again `8 * 128 = 1024`
-        rows. (On the device `meta`, tensors have shapes and no data, which is enough for counting.)
+        FLOPs, whatever the shapes of the matrices. Count it for three layers and `8` sequences of
+        `128` tokens:
     """)
-    with torch.device("meta"):
-        shapes = (64, 64), (64, 64), (64, 1)
-        weights = [torch.empty(shape) for shape in shapes]
-        rows: Float[Tensor, "row width"] = torch.empty(1024, 64)
-        tokens: Float[Tensor, "batch seq width"] = torch.empty(8, 128, 64)
+    shapes = (64, 64), (64, 64), (64, 1)
+    weights = [torch.randn(shape) for shape in shapes]
+    x: Float[Tensor, "batch seq d"] = torch.randn(8, 128, 64)
 
     def forward(x: Tensor) -> Tensor:
         for w in weights:
@@ -216,27 +223,29 @@ def a_forward_pass_costs_two_per_parameter() -> None:
 
     params = sum(w.numel() for w in weights)  # @inspect params
     assert params == 2 * 64**2 + 64, "The three layers have 8256 weights."  # @hide
-    work = flops(lambda: forward(rows))  # @inspect work as FLOP
-    assert work == 2 * 1024 * params, \
-        "PyTorch's counter finds two FLOPs for each row and weight."
-    same = flops(lambda: forward(tokens))  # @inspect same as FLOP
-    assert same == work, \
-        "8 sequences of 128 tokens cost the same number of FLOPs as 1024 rows."
+    work = flops(lambda: forward(x))  # @inspect work as FLOP
+    assert work == 2 * params * (8 * 128), \
+        "PyTorch's counter finds two FLOPs for each token and weight."
+    note(r"""
+        So a model with `8` billion parameters costs about `2 * 8e9 = 16e9` FLOPs for each token, in
+        its matmuls with weights.
+    """)
     question(r"""
-        `4` sequences of `250` tokens pass through a linear layer, and the counter says `6e9` FLOPs.
-        How many weights does the layer have?
-    """, answer=6 * 10**9 // flops(lambda: torch.ones(4, 250, 1) @ torch.ones(1, 1)),
+        One model is a single layer of `10 * 100` weights. Another model is `10` layers of `10 * 10`
+        weights. Both process the same tokens. How many times as many FLOPs does the forward pass of
+        the second model cost?
+    """, answer=10 * flops(lambda: torch.ones(1, 10) @ torch.ones(10, 10))
+        / flops(lambda: torch.ones(1, 10) @ torch.ones(10, 100)),
         wrong={
-            "The additions are missing.": 6 * 10**6,
-            "That is for one sequence: there are four.": 12 * 10**6,
+            "Its layers are ten times as many, but each has a tenth of the weights.": 10,
         },
-        check=6 * 10**9 // (2 * 4 * 250),
-        hint="How many tokens are there, and how many FLOPs does a token cost for each weight?",
+        check=10 * 10 * 10 / (10 * 100),
+        hint="How many parameters does each model have?",
         why=r"""
-            There are `4 * 250 = 1000` tokens, and each costs `2` FLOPs per weight. So `6e9` is
-            `2 * 1000` times the number of weights.
+            Both have `1000` parameters, and every token meets each of them once. The number and the
+            shape of the layers do not matter.
         """,
-        unit="weights")
+        unit="times")
 
 
 @aside
@@ -245,24 +254,21 @@ def not_everything_else_is_linear() -> None:
     note(r"""
         A tensor becomes twice as large. Does an operation on it cost twice as much? An
         [elementwise](#elementwise_operations_make_a_new_tensor) one does, because it does the same
-        to each element. Two others cost more. In *attention*, each token is compared with every
-        token: `2` tokens make `2 * 2 = 4` pairs, and `4` tokens `4 * 4 = 16`. Each pair costs a dot
-        product of two rows, here of `64` elements. `scores` counts their FLOPs:
+        to each element. Other operations combine elements with each other, and can cost more.
+
+        *Attention* compares each token with every token: `2` tokens make `2 * 2 = 4` pairs, and `4`
+        tokens make `4 * 4 = 16`. Each pair costs a dot product of two rows, here of `64` elements.
+        `scores` counts the FLOPs:
     """)
 
     def scores(seq: int) -> int:
-        q = torch.empty(seq, 64, device="meta")
+        q = torch.empty(seq, 64, device="meta")  # a shape, no data
         return flops(lambda: q @ q.t())
 
     assert scores(2048) == 4 * scores(1024), \
         "Attention's scores cost 4 times as many FLOPs for 2048 tokens as for 1024."
-    note(r"""
-        *Sorting* compares numbers. In a list that is twice as long, each number is compared about
-        once more, because both halves are sorted as before, and then merged. `comparisons` counts
-        for a shuffled list:
-    """)
 
-    def comparisons(n: int) -> int:
+    def comparisons(n: int) -> int:  # @hide
         tally: list[str] = []
 
         def order(p: int, q: int) -> int:
@@ -272,6 +278,11 @@ def not_everything_else_is_linear() -> None:
         sorted(torch.randperm(n).tolist(), key=cmp_to_key(order))
         return len(tally)
 
+    note(r"""
+        *Sorting* compares numbers. In a list that is twice as long, each number is compared about
+        once more: the two halves are sorted as before, and then merged. `comparisons` counts how
+        often two numbers are compared while Python sorts a shuffled list:
+    """)
     growth = comparisons(4096) / comparisons(2048)  # @measure growth as times
     assert 2.1 < growth < 2.3, \
         "Sorting 4096 numbers takes more than twice as many comparisons as sorting 2048."
@@ -294,69 +305,73 @@ def not_everything_else_is_linear() -> None:
 
 
 def cheap_in_flops_is_not_cheap_in_time() -> None:
-    """An operation with few FLOPs can take much time, because it has to move its elements."""
+    """An operation with few FLOPs can take a long time, because it has to move its elements."""
     note(r"""
-        Does an operation with few FLOPs take little time? Not if it has to move many bytes for
-        them. First by hand, for a matrix of `2 * 2` elements of `4` bytes. The addition `x + 1`
-        does `4` FLOPs. It reads `4` elements and writes `4`, which are `8 * 4 = 32` bytes: an
-        eighth of a FLOP per byte. The matmul of two such matrices adds up `2` terms for each of `4`
-        entries, so it does `2 * (2 * 4) = 16` FLOPs. It reads two matrices and writes one, which
-        are `3 * 4 * 4 = 48` bytes: a third of a FLOP per byte.
+        Does an operation with few FLOPs take little time? Not if it has to move many bytes to do
+        them. So divide its FLOPs by its bytes.
 
-        Make the matrix larger, and the addition stays at an eighth, because each element is still
-        used once. For the matmul the ratio rises, because each element is used for a whole row or
-        column of the result. With `1024 * 1024` elements the addition does one FLOP for each entry,
-        and the matmul `2 * 1024`:
+        By hand, with matrices of `10 * 10` elements in `bfloat16`, which has `2` bytes per element:
+
+        - The addition `x + 1` does $100$ FLOPs. It reads $100$ elements and writes $100$, together
+          `200 * 2 = 400` bytes. That is `100 / 400 = 0.25` FLOPs per byte.
+        - The matmul `x @ w` adds up $10$ products for each of $100$ entries, and does
+          `2 * 10 * 100 = 2000` FLOPs. It reads two matrices and writes one, together
+          `300 * 2 = 600` bytes. That is `2000 / 600 = 3.3` FLOPs per byte.
+
+        In larger matrices the addition stays at $0.25$, because it uses each element once. A matmul
+        of $n \times n$ matrices does more FLOPs per byte the larger $n$ is, because it uses each
+        element $n$ times: an element of `x` is multiplied by all $n$ elements of a row of `w`.
+
+        How many FLOPs per byte are enough? In a second, an H100 does at most `989.5e12` FLOPs in
+        `bfloat16`, and its memory moves at most `3.35e12` bytes [@nvidia-h100]. So it can do
+        `989.5 / 3.35 = 295` FLOPs in the time of one byte. With fewer FLOPs per byte, an operation
+        is *memory-bound*: the bytes that it moves set its time. Now with `1024 * 1024` elements:
     """)
     n = 1024
-    x = torch.randn(n, n)
-    assert x.element_size() == 4, "An element has 4 bytes."  # @hide
-    work = flops(lambda: x @ x)  # @inspect work as FLOP
-    share = n * n / work  # @inspect share as %
-    assert share == 1 / 2048, \
-        "The addition does one FLOP where the matmul does 2048."
-    note(rf"""
-        So the addition has {share:.2%} of the FLOPs. Does it also have {share:.2%} of the time?
-        `quickest` returns the shortest time of several calls:
-    """)
-    product, plus = quickest(lambda: x @ x, 5), quickest(lambda: x + 1, 5)  # @measure product as s, plus as s
-    time_share = plus / product  # @measure time_share as %
-    assert share < time_share, \
-        "The addition's share of the time exceeds its share of the FLOPs."
+    rate = dense_peak("H100 SXM", "bfloat16")  # FLOPs per second
+    bandwidth = CARDS["H100 SXM"].bandwidth  # bytes per second
+    enough = rate / bandwidth  # @inspect enough as FLOP/B
+    addition = n**2 / (2 * n**2 * 2)  # @inspect addition as FLOP/B
+    matmul = 2 * n**3 / (3 * n**2 * 2)  # @inspect matmul as FLOP/B
+    assert addition < enough < matmul, \
+        "The addition is memory-bound, and the matmul is not."
+    x = torch.empty(n, n, dtype=torch.bfloat16, device="meta")  # @hide
+    assert matmul == flops(lambda: x @ x) / (3 * x.nbytes), "PyTorch's counter and the sizes of the matrices say the same."  # @hide
+    assert round(enough) == 295, "That is 295 FLOPs per byte."  # @hide
     note(r"""
-        No: its share of the time is much larger, because the addition is *memory-bound*: it waits
-        for memory. On an H100 the share is larger still, because the arithmetic of this GPU is
-        faster relative to its memory: at most `989.5e12` FLOPs per second in `bfloat16`, and
-        `3.35e12` bytes per second [@nvidia-h100]. At these rates the matmul's `2 * 1024**3` FLOPs
-        take `2.17` µs. The addition moves `2 * 1024**2` elements of `2` bytes, in `1.25` µs:
+        What does that mean for their times? The matmul takes at least the time of its FLOPs, and
+        the addition at least the time of its bytes:
     """)
-    matmul_time = work / dense_peak("H100 SXM", "bfloat16")  # @inspect matmul_time as s
-    both = 2 * n * n * 2  # read and write n * n elements of 2 bytes
-    addition_time = both / CARDS["H100 SXM"].bandwidth  # @inspect addition_time as s
+    matmul_time = 2 * n**3 / rate  # @inspect matmul_time as s
+    addition_time = 2 * n**2 * 2 / bandwidth  # @inspect addition_time as s
     assert 0.57 < addition_time / matmul_time < 0.58, \
-        "With 1/2048 of the FLOPs, the addition takes 58 % of the time."
-    rounded = round(1e6 * matmul_time, 2), round(1e6 * addition_time, 2)  # @hide
-    assert rounded == (2.17, 1.25), "They take 2.17 and 1.25 microseconds."  # @hide
+        "The addition takes 58 % of the matmul's time."
+    fewer = 2 * n**3 / n**2  # @inspect fewer as times
+    assert fewer == 2048, "But the matmul does 2048 times as many FLOPs."
     misbelief("For large matrices nothing is as expensive as the matmul.", r"""
-        In FLOPs that is true. In time, two additions of such matrices cost more than their matmul
-        on an H100, because an addition waits for memory.
+        In FLOPs that is true. In time, two additions to matrices of this size cost more than their
+        matmul on an H100, because an addition is memory-bound.
     """)
-    narrow = torch.empty(1536, 1536, dtype=torch.bfloat16, device="meta")  # @hide
+    note(r"""
+        So a model does its elementwise operations faster if it moves fewer bytes for them, for
+        example with several operations in one pass over the elements.
+    """)
     question(r"""
-        Two matrices of `1536 * 1536` elements are multiplied in `bfloat16`, with `2` bytes an
-        element. Divide the FLOPs by the bytes of the three matrices: the two inputs and the result.
-        How many FLOPs per byte is that?
-    """, answer=flops(lambda: narrow @ narrow) / (3 * narrow.nbytes),
+        `x + 1` and then `* 2` are two operations, and each reads all elements and writes all
+        elements. A *fused* program does both to an element between reading and writing it. On an
+        H100, how many times as fast is it at best?
+    """, answer=(2 * 2 * n**2 * 2) / (2 * n**2 * 2),
         wrong={
-            "The additions are missing.": 1536 / 6,
-            "Only one of three matrices is counted.": 1536,
+            "The FLOPs are the same, but the bytes are not.": 1,
+            "The fused program still writes its result.": 4,
         },
-        check=1536 / 3,
-        hint="The FLOPs are `2 * 1536 ** 3`. How many bytes do the three matrices take?",
+        check=2 / 1,
+        hint="What sets the time of these operations, and how much of it is left?",
         why=r"""
-            `2 * 1536 ** 3` FLOPs divided by `3 * 1536 ** 2 * 2` bytes is `1536 / 3 = 512`. The
-            larger the matrices, the more FLOPs per byte.
-        """, unit="FLOP/B")
+            Both operations are memory-bound, so bytes set their time. The fused program reads once
+            and writes once instead of twice. That is half of the bytes, so it takes half of the
+            time.
+        """, unit="times")
 
 
 @aside
@@ -364,8 +379,10 @@ def a_rate_times_a_time_is_work() -> None:
     """A rate in FLOP/s times a time in seconds is work in FLOPs, the unit in which budgets are compared."""
     note(r"""
         How many FLOPs can `8` H100s do in `14` days, at their dense peak? FLOPs are an amount of
-        work, and FLOP/s is a rate. Advice: never write FLOPS. FLOP/s shows how the units multiply:
-        FLOP/s times seconds is FLOPs. Here that is `8 * 14 * 86400 * 989.5e12`:
+        work, and FLOP/s is a rate. A rate times a time is an amount of work, because FLOP/s times
+        seconds is FLOPs. Advice: never write FLOPS. It may mean either.
+
+        A day has `86400` seconds, so the work is `8 * 14 * 86400 * 989.5e12` FLOPs:
     """)
     rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
     assert rate / TERA == 989.5, "One H100 does 989.5e12 FLOPs in a second."
@@ -376,23 +393,29 @@ def a_rate_times_a_time_is_work() -> None:
     assert week == 0.5 * fortnight, \
         "One week at the peak is as much as two weeks at half of it."  # @hide
     note(r"""
-        How does that compare with the training of GPT-3? By the rule of
+        Now compare that with the training of GPT-3. By the rule of
         [`6` FLOPs per parameter and token](#a_training_run_in_three_lines), its `174.6` billion
         parameters and `300` billion tokens make `3.14e23` FLOPs, the total that the paper reports
-        [@gpt3]. Of GPT-4 only guesses are known: the report on it withholds the compute [@gpt4].
-        Estimates from outside are above `1e25` FLOPs [@epoch], some near `2e25`. Limits are set in
-        FLOPs as well: in the United States an order of `2023` required reports on models trained
-        with more than `1e26` operations, and on models for biological sequences above `1e23`
-        [@eo14110]; it was revoked in `2025` [@eo14148]:
+        [@gpt3]:
     """)
-    gpt3, rumour = 6 * 174.6e9 * 300e9, 2e25  # @inspect gpt3 as FLOP
+    gpt3 = 6 * 174.6e9 * 300e9  # @inspect gpt3 as FLOP
     assert 3.142e23 < gpt3 < 3.144e23, "The rule gives the published total."
     assert 32 < gpt3 / fortnight < 33, \
         "GPT-3 needed 33 such fortnights of 8 H100s at their peak."
-    ratio = rumour / gpt3  # @inspect ratio as times
+    note(r"""
+        Budgets that nobody publishes are also guessed in FLOPs. Of GPT-4 only guesses are known:
+        the report on it withholds the compute [@gpt4]. Estimates from outside are above `1e25`
+        FLOPs [@epoch], some near `2e25`:
+    """)
+    ratio = 2e25 / gpt3  # @inspect ratio as times
     assert 63.6 < ratio < 63.7, \
         "A guess of 2e25 FLOPs for GPT-4 is 64 times GPT-3."
-    older = dense_peak("A100 SXM 80GB", "bfloat16")
+    note(r"""
+        Laws set limits in FLOPs as well. In the United States an order of `2023` required reports
+        on models trained with more than `1e26` operations, and on models for biological sequences
+        above `1e23` [@eo14110]. It was revoked in `2025` [@eo14148].
+    """)
+    older = dense_peak("A100 SXM 80GB", "bfloat16")  # @hide
     question(rf"""
         How many days does one A100, at its dense `bfloat16` peak of `{older / TERA:.0f}e12` FLOP/s,
         need for `1e21` FLOPs?

@@ -35,16 +35,20 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
     """Copying matrices to a GPU takes longer than multiplying them there, unless they are very large."""
     note(r"""
         A program makes two matrices and multiplies them on a GPU. A GPU computes with what is in
-        its own memory, and a new tensor is in the memory of the CPU, so the matrices have to be
-        copied first. Which takes longer, the copies or the matmul?
+        its own memory, and a new tensor is in the memory of the CPU. So both matrices are copied to
+        the GPU, and the result is copied back. Which takes longer, the copies or the matmul?
 
-        First by hand, with $1000 \times 1000$ matrices. The matmul does `2` FLOPs, a multiplication
-        and an addition, for each of `1000**3` terms: `2 * 1000**3 = 2e9` FLOPs. Three matrices
-        cross the link between CPU and GPU, two on the way there and the result on the way back,
-        with `2` bytes for each `bfloat16` element: `3 * 1000**2 * 2 = 6e6` bytes. An H100 does
-        `989.5e12` FLOP/s, and its PCIe link carries `64e9` bytes per second in each direction
-        [@nvidia-h100]. So the arithmetic takes `2e9 / 989.5e12` s, about `2` µs, and the copies
-        `6e6 / 64e9` s, `94` µs.
+        By hand, count elements. With `10 * 10` matrices, three matrices are `3 * 100 = 300`
+        elements to copy, and each of $100$ entries of the result is a sum of $10$ products, which
+        makes `100 * 10 = 1000` multiplications. With `100 * 100` matrices, there are $100$ times as
+        many elements to copy, but $1000$ times as many multiplications.
+
+        So the copies take longer unless the matrices are very large, because a matmul of
+        $n \times n$ matrices uses each element $n$ times, but copies it only once.
+
+        How large is very large? In `bfloat16`, an element has `2` bytes. An H100 does at most
+        `989.5e12` FLOPs in a second, and its link to the CPU, PCIe, carries `64e9` bytes in a
+        second in each direction [@nvidia-h100]:
     """)
     x = torch.zeros(4, 8)  # @hide
     assert x.device == torch.device("cpu"), "A new tensor is on the CPU."  # @hide
@@ -52,22 +56,20 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
     refused = message_of(lambda: torch.cuda.get_device_properties(count))  # @hide
     silence = ""  # @hide
     assert refused != silence, "Asking for a missing GPU is an error."  # @hide
-    link = 128e9 / 2  # the datasheet's 128 GB/s are both directions together
-    rate = dense_peak("H100 SXM", "bfloat16")
+    rate = dense_peak("H100 SXM", "bfloat16")  # FLOPs per second
+    link = 128e9 / 2  # bytes per second; both directions are 128e9
 
-    def arithmetic(n: float) -> float:
-        return 2 * n * n * n / rate
+    def arithmetic(n: float) -> float:  # in seconds
+        return 2 * n * n * n / rate  # a multiplication and an addition
 
-    def copies(n: float) -> float:
-        return 3 * n * n * 2 / link
+    def copies(n: float) -> float:  # in seconds
+        return 3 * n * n * 2 / link  # three matrices, 2 bytes
 
-    by_hand = arithmetic(1000), copies(1000)  # @inspect by_hand as s
-    assert [round(t * 1e6) for t in by_hand] == [2, 94], \
+    small = arithmetic(1000), copies(1000)  # @inspect small as s
+    assert [round(t * 1e6) for t in small] == [2, 94], \
         "With 1000 rows and columns, the arithmetic takes 2 µs and the copies take 94 µs."
     note(r"""
-        With $n$ rows and columns, the arithmetic grows with $n^3$ and the copies only with $n^2$,
-        because each copied element is used $n$ times. When does arithmetic take as long as the
-        copies? $2n^3/\text{rate} = 6n^2/\text{link}$ gives
+        Both take the same time if $2n^3/\text{rate} = 6n^2/\text{link}$. Divide by $2n^2$:
 
         $$
         n = 3 \cdot \frac{\text{rate}}{\text{link}}
@@ -87,27 +89,24 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
         Two straight lines on logarithmic axes. The line of the copies starts higher and rises less
         steeply; the line of the arithmetic crosses it near {even:,.0f} rows.
     """)
-    note(rf"""
-        A matrix of that size has `46400**2 * 2` bytes, {2 * even**2 / 1e9:.1f} GB, and no layer has
-        a matrix of this size. So a training program copies the weights *once*, and leaves on the
-        GPU everything that is computed from them: activations, gradients, the optimizer's state. In
-        each step only the tokens are copied, a few bytes for each.
+    note(r"""
+        So a training program copies the weights *once*, and leaves on the GPU everything that is
+        computed from them: activations, gradients, the optimizer's state. In each step only the
+        tokens are copied, a few bytes for each.
     """)
     question(r"""
-        A step uses `8` sequences of `8192` token ids, `8` bytes each, and a model of `8` billion
-        `bfloat16` weights. Suppose that a program copied the weights to the GPU in every step, as
-        it does with the tokens. How many times as many bytes would cross the link as with the
-        tokens alone?
-    """, answer=(8 * 8192 * 8 + 2 * 8 * 10**9) / (8 * 8192 * 8),
-        check=1 + 16e9 / 2**19, unit="times", within=0.01,
+        Two `1000 × 1000` matrices are copied to this GPU once, and stay there. The program
+        multiplies them again and again, and at the end copies the result back. After about how many
+        matmuls has the arithmetic taken as long as the copies?
+    """, answer=copies(1000) / arithmetic(1000),
+        check=even / 1000, unit="matmuls", within=0.03,
         wrong={
-            "A weight has 2 bytes.": 1 + 8e9 / 2**19,
-            "A token id has 8 bytes.": 1 + 16e9 / 2**16,
+            "The copies take 94 µs, and a matmul takes 2 µs.": 94,
         },
-        hint="How many bytes do the token ids of a step have, and how many do the weights have?",
+        hint="How long do the copies take, and how long does one matmul take?",
         why=r"""
-            The token ids have `8 * 8192 * 8` bytes, half a MiB. The weights have `16` GB, about
-            `30,500` times as many: a quarter of a second over this link in each step.
+            The copies take `94` µs and a matmul takes `2` µs, so after about `94 / 2 = 47` matmuls
+            both have taken the same time. What stays on the GPU pays for its copy.
         """)
 
 
@@ -116,16 +115,19 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
     """On a GPU a tensor takes whole blocks of 512 bytes."""
     note(r"""
         Why is more GPU memory in use than your tensors have bytes? Because PyTorch hands out the
-        memory of a GPU in blocks of `512` bytes, and a tensor takes whole blocks
-        [@pytorch-allocator]. In `float32`, a matrix of `10 * 10` elements has `10 * 10 * 4 = 400`
-        bytes and takes a block of `512`; one of `33 * 33` has `33 * 33 * 4 = 4356` and takes `9`
-        blocks, `9 * 512 = 4608`. The code computes that for square matrices of four sizes:
+        memory of a GPU in blocks of `512` bytes, and a tensor gets whole blocks
+        [@pytorch-allocator].
+
+        By hand, with matrices of `float32`, `4` bytes per element: a `10 * 10` matrix needs
+        `10 * 10 * 4 = 400` bytes, and gets one block of `512`. A `33 * 33` matrix needs
+        `33 * 33 * 4 = 4356` bytes. Eight blocks, `8 * 512 = 4096` bytes, are too few, so it gets
+        nine. Now for square matrices of four sizes:
     """)
     block, sides = 512, (1, 10, 32, 33)
     asked = [side * side * 4 for side in sides]
     taken = [math.ceil(size / block) * block for size in asked]
     assert asked == [4, 400, 4096, 4356], \
-        "The four matrices have 4, 400, 4096 and 4356 bytes."
+        "The four matrices need 4, 400, 4096 and 4356 bytes."
     assert taken == [512, 512, 4096, 4608], \
         "In blocks the four matrices take 512, 512, 4096 and 4608 bytes."
     lost = [t - a for t, a in zip(taken, asked)]
@@ -136,7 +138,7 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
         for n, a, t in zip(sides, asked, taken)
     )
     figure(plot_blocks({f"{n} × {n}": size for n, size in zip(sides, asked)}, block),
-           caption="The blocks that four matrices take: their bytes, and the part of the last block that stays empty.",
+           caption="The blocks of four matrices: their bytes, and the part of the last block that stays empty.",
            alt=f"A row of blocks for each matrix, filled from the left. {rows}")
     misbelief("Allocated memory grows by exactly the bytes of the tensor.", rf"""
         It grows by whole blocks: a `10` × `10` matrix of {asked[1]} bytes takes {taken[1]}. If the
@@ -161,12 +163,13 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
 def moving_allocates_on_the_gpu() -> None:
     """`memory_allocated` counts the blocks of tensors, not their bytes."""
     note(r"""
-        How much GPU memory do your tensors take? `torch.cuda.memory_allocated` says so. It counts
-        the [blocks of `512` bytes](#blocks_are_multiples_of_a_smallest_one) in which PyTorch hands
-        out memory. Move `x`, a matrix of `32 * 32` elements of `4` bytes, to the GPU, and make a
-        second one there. Each has `32 * 32 * 4` bytes, which fill whole blocks. (If the environment
-        variable `PYTORCH_CUDA_ALLOC_CONF` is set, PyTorch may round differently, and exact numbers
-        are not checked.)
+        How much GPU memory do your tensors use? `torch.cuda.memory_allocated` says so. But it
+        counts whole blocks, because PyTorch hands out the memory of a GPU in
+        [blocks of `512` bytes](#blocks_are_multiples_of_a_smallest_one).
+
+        First two matrices whose bytes fill their blocks: `x` has `32 * 32` elements of `4` bytes,
+        and `32 * 32 * 4 = 8 * 512`. Copy it to the GPU, and make another one there. (`exact` is
+        true if PyTorch's allocator has its usual settings.)
     """)
     x = torch.zeros(32, 32)
     before = torch.cuda.memory_allocated()  # @measure before as B
@@ -182,9 +185,9 @@ def moving_allocates_on_the_gpu() -> None:
         assert grown == 2 * (32 * 32 * 4), \
             "The two matrices take exactly their bytes."
     note(r"""
-        If its bytes are not a multiple of `512`, a tensor takes more. A matrix of `10 * 10`
-        elements has `10 * 10 * 4` bytes and takes a whole block, and the `33 * 33 * 4` bytes of a
-        larger one reach into a ninth block. Make two of each:
+        Now matrices whose bytes are not a multiple of `512`. A `10 * 10` matrix needs
+        `10 * 10 * 4 = 400` bytes, and gets a whole block. A `33 * 33` matrix needs
+        `33 * 33 * 4 = 4356` bytes, and gets nine blocks, `9 * 512 = 4608` bytes. Make two of each:
     """)
     before = torch.cuda.memory_allocated()
     small = [torch.zeros(10, 10, device="cuda:0") for _ in range(2)]
@@ -217,23 +220,26 @@ def deleting_returns_blocks_to_a_cache() -> None:
     """`del` gives the memory of a tensor back to PyTorch, which keeps it for the next tensor."""
     note(r"""
         You delete a large tensor, and `nvidia-smi` shows that the memory is still in use. Why?
-        Asking the driver for memory takes long, so PyTorch does not return it: it keeps the memory
-        in a *cache*, for the next tensor. So there are two numbers. *Allocated* memory is what
-        tensors use. *Reserved* memory is what PyTorch holds, including the cache, and no other
-        program can use it. (If PyTorch's allocator does not have its usual settings, exact numbers
-        are not checked.)
+        PyTorch keeps the memory in a *cache* for the next tensor, because asking the driver for
+        memory takes a long time.
+
+        So there are two numbers. *Allocated* memory is what tensors use. *Reserved* memory is what
+        PyTorch holds, the cache included, and no other program can use it. Make a tensor, delete
+        it, and compare both with their values at the start. (`exact` is true if PyTorch's allocator
+        has its usual settings.)
     """)
     count = scaled(64 * MiB, lambda n: 8 * n)  # @measure count
-    start = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
+    allocated = torch.cuda.memory_allocated()
+    reserved = torch.cuda.memory_reserved()
     x = torch.empty(count, device="cuda")
-    held = torch.cuda.memory_allocated() - start[0]  # @measure held as B
+    held = torch.cuda.memory_allocated() - allocated  # @measure held as B
     exact = default_allocator()  # @measure exact
     if exact:
         assert held == 4 * count, "The tensor uses 4 bytes for each element."
     del x
     after = torch.cuda.memory_allocated()
-    assert after == start[0], "After del, no tensor uses these bytes."
-    kept = torch.cuda.memory_reserved() - start[1]  # @measure kept as B
+    assert after == allocated, "After del, no tensor uses these bytes."
+    kept = torch.cuda.memory_reserved() - reserved  # @measure kept as B
     if exact:
         assert kept == 4 * count, "PyTorch still has all of these bytes."
     assert kept >= held >= 4 * count, "With any allocator, PyTorch has at least these bytes."  # @hide
@@ -243,15 +249,15 @@ def deleting_returns_blocks_to_a_cache() -> None:
         loop, and costs time:
     """)
     torch.cuda.empty_cache()
-    reserved = torch.cuda.memory_reserved()
+    left = torch.cuda.memory_reserved()
     if exact:
-        assert reserved == start[1], \
+        assert left == reserved, \
             "PyTorch has as much memory as at the start."
     x = torch.empty(count, device="cuda")
     del x
     half = torch.empty(count // 2, device="cuda")
-    cached = torch.cuda.memory_reserved() - start[1]
-    taken = torch.cuda.memory_allocated() - start[0]
+    cached = torch.cuda.memory_reserved() - reserved
+    taken = torch.cuda.memory_allocated() - allocated
     question(r"""
         After `del x`, and without `empty_cache`, a tensor with half the number of floats is made.
         PyTorch puts it into the memory that `x` had. How many bytes of that memory are then in the
@@ -266,11 +272,16 @@ def deleting_returns_blocks_to_a_cache() -> None:
 def the_driver_knows_how_much_memory_there_is() -> None:
     """A program gets less GPU memory than the driver reports, and the driver's number is not the datasheet's."""
     note(r"""
-        How much memory does a GPU have? There are three answers. The datasheet names one number,
-        `card.memory`. The driver reports another one, `total`. What a program can get, `free`, is
-        less than that, because CUDA itself and other programs take some. Ask for all three. The GPU
-        in use is number `0`. `find` looks its name up in this book's table of datasheets, which
-        also lists the memory that others saw the driver report:
+        How much memory does a GPU have? There are three answers:
+
+        - The datasheet prints one number, `card.memory`. `find` looks it up by the name of the GPU.
+        - The driver reports another one, `total`. Memory is built in GiB and sold in GB, so most
+          GPUs have more bytes than the datasheet says. Error correction, where it is on, uses some
+          of them.
+        - A program can get only what is `free`, which is less, because CUDA itself and other
+          programs use some.
+
+        `card.reported` is what others saw the driver report for such a GPU:
     """)
     used = torch.cuda.current_device()  # @measure used
     assert used == 0, "The first visible GPU is used."
@@ -288,11 +299,7 @@ def the_driver_knows_how_much_memory_there_is() -> None:
         part = total / card.reported  # @measure part
         assert 0.95 < part <= 1, \
             "The driver reports nearly all of what others saw reported."
-    note(r"""
-        Datasheet and driver differ because memory is built in GiB and sold in GB, so most GPUs have
-        more bytes than the datasheet says. Error correction, where it is on, may take some of them.
-        A program that depends on the number should ask the driver, by `total_memory`.
-    """)
+    note("So a program that depends on the number should ask the driver.")
     question(rf"""
         An L4 is sold with `24` GB [@nvidia-l4] and reports {(CARDS['L4'].reported or 0) // MiB:,}
         MiB [@seen-modal]. A GB is `1000**3` bytes, and a GiB `1024**3`. How many GiB is the first
@@ -308,11 +315,12 @@ def a_narrow_product_is_timed_here() -> None:
     """The speedup of a low-precision format has to be measured on the GPU."""
     note(r"""
         By its datasheet an A100 does `16` times as many FLOP/s in `bfloat16` as in `float32`
-        [@nvidia-a100]. Does a program reach that? Only a measurement can tell. The matmul must be
-        large, because a GPU has many arithmetic units, and small matmuls leave most of them idle.
-        So time the matmul of a large square matrix with itself in both formats. `time_call` gives
-        the seconds of a call, `cool_down` waits a second in between, and `peak` looks up the peak
-        of the GPU:
+        [@nvidia-a100]. Does a program reach that? Only a measurement can tell, because a datasheet
+        gives upper bounds. The matmul must be large, because a GPU has many arithmetic units, and
+        small matmuls leave most of them idle.
+
+        Time a large square matrix times itself in both formats. `time_call` returns the time of a
+        call. `peak` looks up the upper bound of the GPU:
     """)
     n = scaled(8192, lambda n: 20 * n * n)  # @measure n
     a = torch.randn(n, n, device="cuda")
@@ -348,9 +356,10 @@ def both_one_byte_formats_multiply() -> None:
     note(r"""
         `E4M3` and `E5M2` are floats of [one byte](#one_byte_comes_in_two_formats). Recent GPUs have
         units that multiply matrices of them, and the two formats may be mixed. The result is in a
-        format of higher precision, because a sum of many products would not fit into one byte.
-        Multiply matrices of `32 * 32` ones with `scaled_mm`, which also takes a scale for each
-        matrix, here `1`:
+        format of higher precision, because a sum of many products needs more bits than its terms.
+
+        Multiply matrices of `32 * 32` ones. PyTorch's function for such matmuls, `scaled_mm`, also
+        takes a scale for each matrix, here `1`:
     """)
     if torch.cuda.get_device_capability() >= (8, 9):
         one = torch.tensor(1.0, device="cuda")

@@ -45,122 +45,135 @@ def matmul_and_named_axes() -> None:
 def a_product_contracts_one_axis() -> None:
     """A matmul sums over the axis that its two matrices share."""
     note(r"""
-        Nearly everything that a language model computes is a matmul. What happens in one? Take a
-        row of the left matrix and a column of the right one, multiply them element by element, and
-        add up the products. The sum is one entry of the result. There is an entry for each row of
-        the left matrix, here a token, and each column of the right one, here an output. The axis
-        that is summed over, `hidden`, is in both matrices, and not in the result: it is
-        *contracted*.
+        Nearly everything that a language model computes is a *matmul*, a matrix multiplication.
+        What happens in one?
 
-        Here `16` tokens of `32` elements are multiplied by a matrix for `2` outputs. All elements
-        are one, so each entry adds up `32` ones:
+        By hand: the left matrix has a row `[1, 2, 3]`, and the right one has a column `[10, 1, 1]`.
+        Multiply them element by element, and add up: `1 * 10 + 2 * 1 + 3 * 1 = 15`. That is one
+        entry of the result. There is such an entry for each row of the left matrix and each column
+        of the right one.
+
+        The axis along which the row and the column lie must have the same length in both matrices,
+        because each element of the row is multiplied by one of the column. The sum removes this
+        axis, so the result does not have it: it is *contracted*.
+
+        In a layer of a model, a row of the left matrix is a token, and a column of the right one is
+        an output. Here `16` tokens of `32` elements, the axis `hidden`, are multiplied by a matrix
+        for `2` outputs. All elements are one:
     """)
-    m, k, n = 16, 32, 2
-    x: Float[Tensor, "token hidden"] = torch.ones(m, k)
-    w: Float[Tensor, "hidden out"] = torch.ones(k, n)
+    x: Float[Tensor, "token hidden"] = torch.ones(16, 32)
+    w: Float[Tensor, "hidden out"] = torch.ones(32, 2)
     y: Float[Tensor, "token out"] = x @ w  # @inspect y.shape
-    entries = set(y.flatten().tolist())  # @inspect entries
+    entries = set(y.flatten().tolist())  # the different values  # @inspect entries
     assert tuple(y.shape) == (16, 2), \
         "The result has an entry for each token and each output."
     assert entries == {32.0}, "Each entry is the sum of 32 products of ones."
 
-    shapes = {"x": (m, k), "w": (k, n), "y": (m, n)}  # @hide
+    shapes = {name: (len(t), t.shape[1]) for name, t in {"x": x, "w": w, "y": y}.items()}  # @hide
     figure(rectangles([shapes], {"x": BLUE, "w": GREEN, "y": GOLD}), caption=r"""
         The two matrices and their product to scale. The width of `x` is the height of `w`, the axis
         that both share; `y` has the height of `x` and the width of `w`.
     """, alt="A wide rectangle, a narrow one twice as high, and a third as high as the first and as narrow as the second.")
+    note(r"""
+        So a layer fixes how many elements a token must have. How many tokens there are is free.
+    """)
     question(r"""
-        A matrix of ones has `100` rows and `64` columns, and another one has `64` rows and `8`
-        columns. How many entries does their product have, and what is the value of each? Give two
-        numbers.
-    """, answer=[(torch.ones(100, 64) @ torch.ones(64, 8)).numel(), (torch.ones(1, 64) @ torch.ones(64, 1)).item()],
-        check=[100 * 8, 64.0],
-        hint="Which axis is in both matrices, and which axes are left?",
+        Now `1000` tokens of `32` elements are multiplied, instead of `16` tokens, and there are
+        still `2` outputs. How many elements must `w` have?
+    """, answer=w.numel(),
+        check=32 * 2,
+        wrong={
+            "Those are the entries of the result.": 2000,
+            "That is x, the left matrix.": 32000,
+        },
+        hint="Which axes does `w` have? Is the tokens' axis one of them?",
         why=r"""
-            There is an entry for each of `100` rows and each of `8` columns, which makes `800`.
-            Each adds up `64` products of `1 * 1`, since the axis of `64` is the one that both
-            share.
+            `w` has the axes `hidden` and `out`, with `32 * 2 = 64` elements. All tokens are
+            multiplied by the same `w`, so their number does not matter.
         """)
 
 
 def a_batched_product_is_one_folded_product() -> None:
     """A batch times one matrix runs as a single large matmul."""
     note(r"""
-        A language model multiplies a whole batch by one matrix of weights. Does the machine run
-        many small matmuls for that, or one large one? That matters, because a GPU is fast only with
-        large ones.
+        A layer of a language model multiplies all tokens of a batch by one matrix `w`. Does PyTorch
+        run a small matmul for each sequence of the batch, or one large matmul for all? That
+        matters, because a GPU is fast only with large ones.
 
-        Take a tensor `x` with two leading axes of `4` and `8`. That makes `4 * 8 = 32` sheets, each
-        a matrix of `16` rows and `32` columns. `x @ w` multiplies each sheet by `w`. A loop over
-        the sheets gives the same result. (`whole_numbers` draws small whole numbers, so that sums
-        are exact.)
+        By hand: $2$ sequences of $3$ tokens are two matrices of $3$ rows, and each is multiplied by
+        `w`. Stack them into one matrix of $6$ rows, multiply it once, and cut the result into two
+        again. Nothing changes, because each row of the result needs only its own row of the input,
+        and all rows meet the same `w`.
+
+        PyTorch does this with any number of leading axes. Here `x` has the leading axes `4` and
+        `8`, so it is a stack of `4 * 8 = 32` *sheets* of `16` rows each. `x @ w` multiplies each
+        sheet by `w`. First as a loop over the sheets:
     """)
-    first, second, rows, inner, out = 4, 8, 16, 32, 2
-    x = whole_numbers(first, second, rows, inner)
-    w: Float[Tensor, "inner out"] = whole_numbers(inner, out)
-    y: Float[Tensor, "first second row out"] = x @ w  # @inspect y.shape
-    looped = torch.zeros(first, second, rows, out)
-    for i, j in np.ndindex(first, second):
+    x = whole_numbers(4, 8, 16, 32)  # random whole numbers
+    w = whole_numbers(32, 2)
+    y = x @ w  # @inspect y.shape
+    looped = torch.zeros(4, 8, 16, 2)
+    for i, j in np.ndindex(4, 8):
         looped[i, j] = x[i, j] @ w
     assert tuple(y.shape) == (4, 8, 16, 2), "The leading axes stay."  # @hide
     assert torch.equal(y, looped), \
         "The loop over the sheets gives the same result."
 
     note(r"""
-        But PyTorch does not run a loop. It stacks the rows of all sheets into one tall matrix of
-        `4 * 8 * 16 = 512` rows, and multiplies it once. The result is the same, because each row of
-        it needs only its own row of `x`, and the same `w`. (Only the last axis is *contracted*,
-        which means summed over.)
-
-        The tall result has `512 * 2` entries, each a sum of `32` terms, with a multiplication and
-        an addition for each term: `2 * 512 * 32 * 2` FLOPs. `flops_by_operation` lists each
-        operation that ran with its FLOPs. There is a single `aten.mm`, PyTorch's name for a matmul
-        of two matrices:
+        And now stacked into one tall matrix of `4 * 8 * 16 = 512` rows. (Only the last axis is
+        *contracted*, which means summed over.) `flops_by_operation` lists the operations that
+        PyTorch really runs for `x @ w`. A matmul of two matrices is called `aten.mm`:
     """)
-    folded = (x.reshape(512, 32) @ w).view(4, 8, 16, 2)  # @inspect folded.shape
+    tall = x.reshape(512, 32) @ w
+    folded = tall.view(4, 8, 16, 2)  # cut into sheets again
     reported = flops_by_operation(lambda: x @ w)  # @inspect reported as FLOP
-    tall = first * second * rows  # @inspect tall
-    by_hand = 2 * tall * inner * out  # @inspect by_hand as FLOP
+    operations = list(reported)
+    by_hand = 2 * 512 * 32 * 2  # @hide
     assert torch.equal(y, folded), \
-        "Stacked, multiplied and split again, the result is the same."
-    assert reported == {"aten.mm": by_hand}, \
-        "PyTorch ran one matmul, with the FLOPs that we counted by hand."
-    assert by_hand == 65536, "That is 2 times 512 rows times 32 times 2."  # @hide
-    figure(plot_folding(first, second, rows, inner, out), caption=rf"""
-        The same matmul, as written (above) and as run (below). The {rows} rows of each sheet become
-        {rows} neighbouring rows of the tall matrix, a band. (The bands are drawn less high than the
-        sheets, so that the tall matrix fits.)
+        "Stacked, multiplied and cut again, the result is the same."
+    assert operations == ["aten.mm"], \
+        "PyTorch runs a single matmul of two matrices."
+    assert reported == {"aten.mm": by_hand} == {"aten.mm": 65536}, "Its FLOPs are 2 times 512 rows times 32 times 2."  # @hide
+    figure(plot_folding(*x.shape, w.shape[1]), caption=rf"""
+        The same matmul, as written (above) and as run (below). The {x.shape[2]} rows of each sheet
+        become {x.shape[2]} neighbouring rows of the tall matrix, a band. (The bands are drawn less
+        high than the sheets, so that the tall matrix fits.)
     """, alt=r"""
         Above, a stack of wide sheets in groups by batch, times one narrow matrix, gives a stack of
         thin sheets. Below, one tall matrix made of the same number of bands, times the same narrow
         matrix, gives one tall thin matrix.
     """)
+    note(r"""
+        So short sequences do not make the matmuls of a layer small, if there are enough of them in
+        the batch.
+    """)
     question(r"""
-        How many FLOPs does `x @ w` cost, if `x` has the shape `(2, 5, 6, 10)` and `w` the shape
-        `(10, 3)`?
-    """, answer=flops(lambda: torch.ones(2, 5, 6, 10) @ torch.ones(10, 3)),
+        Now `x` has the shape `(5, 16, 32)`, and each of its `5` sheets is multiplied by a matrix of
+        its own. Into how many tall matrices can the rows be stacked at best, so that each is
+        multiplied only once?
+    """, answer=len(torch.ones(5, 16, 32) @ torch.ones(5, 32, 2)),
+        check=5 * 16 // 16,
         wrong={
-            "The additions are missing.": 2 * 5 * 6 * 10 * 3,
-            "That is one sheet; there are ten of them.": 2 * 6 * 10 * 3,
+            "All rows of one tall matrix meet the same matrix of weights.": 1,
+            "The rows of one sheet do share their matrix.": 80,
         },
-        check=2 * (2 * 5 * 6) * 10 * 3,
-        hint="How many rows are left when all leading axes are stacked?",
+        hint="Which rows meet the same matrix?",
         why=r"""
-            The tall matrix has `2 * 5 * 6 = 60` rows of `10` elements, and `w` has `3` columns. So
-            there are `60 * 3` entries of `10` terms, and `2` FLOPs for each term:
-            `2 * 60 * 10 * 3 = 3600`.
-        """, unit="FLOP")
+            Rows can be stacked only if they meet the same matrix. Each sheet has its own, so there
+            are `5` matmuls of `16` rows each.
+        """)
 
 
 @aside
 def a_forgotten_transpose_is_silent_on_squares() -> None:
     """A forgotten transpose raises an error, except on square matrices."""
     note(r"""
-        Does PyTorch notice a forgotten transpose? Take a matmul that needs one. Each token is a row
-        of elements. To compare a token with another, multiply their rows element by element, and
-        add up. One matmul, of the sequence with its own transpose, compares all tokens of a
-        sequence. `transpose(-2, -1)` swaps the last two axes. Here `2` sequences have `2` tokens of
-        `3` elements each, all ones:
+        Does PyTorch notice a forgotten transpose? Take a matmul that needs one. To compare a token
+        with another, multiply their elements one by one, and add up. The matmul of a sequence with
+        its own transpose compares all pairs of its tokens at once.
+
+        Here is a batch of `2` sequences, each of `2` tokens with `3` elements, all ones.
+        `transpose(-2, -1)` swaps the last two axes:
     """)
     x: Float[Tensor, "batch seq hidden"] = torch.ones(2, 2, 3)
     y = x @ x.transpose(-2, -1)  # @inspect y.shape
@@ -170,17 +183,19 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
     assert entries == {3.0}, "Each entry is the sum of 3 products of ones."
 
     note(r"""
-        Leave the transpose out, and PyTorch raises an error: a matrix of `2 * 3` elements cannot be
-        multiplied by another one of `2 * 3`. (`message_of` runs a call and returns its error.)
+        Without the transpose, PyTorch raises an error. The second matrix must have `3` rows, as
+        many as the first has columns, and it has only `2`. PyTorch's message says so with the
+        number of sequences in front: it expects `[2, 3]` and gets `[2, 2]`. (`message_of` runs a
+        call and returns its error.)
     """)
     error = message_of(lambda: x @ x)  # @inspect error
     assert "Expected size for first two" in error, \
-        "The matmul without the transpose is refused."
+        "The matmul without the transpose raises an error."
 
     note(r"""
-        Now let each sequence have `3` tokens of `3` elements. Its matrix is square. A square matrix
-        can be multiplied by itself as well as by its transpose, so PyTorch raises no error, and the
-        values are wrong:
+        Now let each sequence have `3` tokens of `3` elements, so that its matrix is square. A
+        square matrix can be multiplied by itself as well as by its transpose, so PyTorch raises no
+        error, and the values are wrong:
     """)
     square = torch.arange(27.0).view(3, 3, 3)
     right = square @ square.transpose(-2, -1)  # @inspect right[0]
@@ -192,9 +207,9 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
     note(r"""
         So in a test, give each axis a different size. Then a forgotten transpose raises an error.
     """)
-    shapes = (2, 4, 4), (4, 4, 2), (2, 4, 8), (1, 8, 4), (3, 8, 8)  # @unnoticed: 8, 2, 4, 1, 3: squares stay square, and what is none stays none
-    tried = [torch.ones(shape) for shape in shapes]
-    errors = [message_of(partial(torch.matmul, t, t)) for t in tried]
+    shapes = (2, 4, 4), (4, 4, 2), (2, 4, 8), (1, 8, 4), (3, 8, 8)  # @hide  # @unnoticed: 8, 2, 4, 1, 3: squares stay square, and what is none stays none
+    tried = [torch.ones(shape) for shape in shapes]  # @hide
+    errors = [message_of(partial(torch.matmul, t, t)) for t in tried]  # @hide
     question(r"""
         For how many of the shapes `(2, 4, 4)`, `(4, 4, 2)`, `(2, 4, 8)`, `(1, 8, 4)` and
         `(3, 8, 8)` of `x` does `x @ x` raise no error?
@@ -213,23 +228,23 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
 def an_annotation_names_axes_and_a_checker_holds_it() -> None:
     """An annotation states the dtype and the axes of a tensor; only a checker enforces it."""
     note(r"""
-        How can code say which axes a tensor has? By an annotation of the package jaxtyping
+        How can code say which axes a tensor has? With an annotation of the package jaxtyping
         [@jaxtyping]: `Float[Tensor, "batch seq heads hidden"]` describes a tensor of floats with
-        one axis for each name. A name stands for any size, but for the same size wherever it occurs.
-        `isinstance` tells whether a tensor fits:
+        four axes, one for each name. An axis may have any size, but where a name occurs twice, both
+        axes have the same size. `isinstance` tells whether a tensor fits:
     """)
     names: Any = Float[Tensor, "batch seq heads hidden"]
-    x = torch.ones(2, 2, 1, 3)  # @unnoticed: 2, 1, 3: any sizes
+    x = torch.ones(2, 2, 1, 3)  # four axes; x[0] has three  # @unnoticed: 2, 1, 3: any sizes
     fits = [isinstance(value, names) for value in (x, x[0], x.int())]  # @inspect fits
     assert fits == [True, False, False], \
         "Only the tensor of floats with four axes fits."
     square: Any = Float[Tensor, "n n"]
     assert not isinstance(torch.ones(3, 4), square), \
-        "A matrix of 3 * 4 elements does not fit n n."
+        "A 3 × 4 matrix does not fit n n."
     note(r"""
-        Python itself does not look at annotations when a function is called. A *decorator* makes
-        every call check them: a *checker* compares each argument with its annotation, and
-        `jaxtyped` makes sure that a name stands for one size in the whole call
+        But Python ignores annotations when a function is called. A *decorator*, a function that
+        wraps another one, can change that. `jaxtyped` with a *checker* compares each argument with
+        its annotation, and makes sure that a name stands for one size in the whole call
         [@jaxtyping_checking]. `bare` and `checked` are the same function, without and with the
         decorator. The first argument should have two axes; give it three:
     """)
@@ -243,18 +258,18 @@ def an_annotation_names_axes_and_a_checker_holds_it() -> None:
     x, w = torch.ones(5, 2, 3), torch.ones(3, 4)  # @unnoticed: 5, 2, 4: any sizes beside the inner one
     assert bare(x, w).dim() == 3, \
         "Without a checker, the call runs and returns three axes."
-    refused = message_of(lambda: checked(x, w))
-    size = message_of(lambda: checked(x[0], torch.ones(7, 4)))
+    refused = message_of(lambda: checked(x, w))  # the error, as text
     assert "checking parameter 'x'" in refused, \
-        "With the checker, the call is refused at x."
+        "With the checker, the call raises an error at x."
+    size = message_of(lambda: checked(x[0], torch.ones(7, 4)))  # @hide
     assert "checking parameter 'w'" in size, \
-        "With the checker, a w whose d differs from the d of x is refused as well."
+        "With the checker, a w whose d differs from the d of x raises an error as well."  # @hide
     assert torch.equal(checked(x[0], w), x[0] @ w), "A call that fits the annotations runs as before."  # @hide
     misbelief("Such annotations are documentation only; nothing is ever enforced.", r"""
         Without a checker that is so. With one, dtype, number of axes and sizes are enforced. When a
         page of this book is built, the annotated variables are checked as well.
     """)
-    even = torch.ones(3, 3)
+    even = torch.ones(3, 3)  # @hide
     question(r"""
         How many of `torch.ones(1, 1)`, `torch.ones(3, 3).double()`, `torch.ones(9)`,
         `torch.ones(3, 3).int()` and `torch.ones(2, 3) @ torch.ones(3, 2)` fit
@@ -304,22 +319,22 @@ def einsum_sums_the_axes_left_out() -> None:
         `x @ y.transpose(-2, -1)` multiplies each row of `x` by each row of `y`, but it does not say
         which axes these are. `einsum` of einops says it with names. Its pattern lists the axes of
         the two tensors left of the arrow, and the axes of the result right of it. The rule:
-        multiply the tensors, and sum over each axis that the result does not name. The rule is old:
-        by Einstein's convention of `1916`, an index that appears twice is summed over
-        [@einstein1916].
+        multiply the tensors, and sum over each axis that the result does not name. (The rule is
+        old: by Einstein's convention of `1916`, an index that appears twice is summed over
+        [@einstein1916].)
 
-        Here `x` has `2` batches of `3` rows, called `query`, and `y` has `2` batches of `5` rows,
-        called `key`. A row has `4` elements, called `hidden`. The result does not name `hidden`, so
-        that axis is summed over. (`whole_numbers` draws small whole numbers, so that sums are
-        exact.)
+        Here `x` is a batch of `2`, each with `3` rows, called `query`. `y` is a batch of `2`, each
+        with `5` rows, called `key`. A row has `4` elements, called `hidden`. The result does not
+        name `hidden`, so that axis is summed over. (`whole_numbers` draws small whole numbers, so
+        that sums are exact.)
     """)
     x: Float[Tensor, "batch query hidden"] = whole_numbers(2, 3, 4)
     y: Float[Tensor, "batch key hidden"] = whole_numbers(2, 5, 4)
     pattern = "batch query hidden, batch key hidden -> batch query key"
     old: Float[Tensor, "batch query key"] = x @ y.transpose(-2, -1)
-    new: Float[Tensor, "batch query key"] = einsum(x, y, pattern)  # @inspect new
+    new: Float[Tensor, "batch query key"] = einsum(x, y, pattern)  # @inspect new.shape
     assert torch.equal(new, old), \
-        "einsum gives what the matmul with the transpose gives."  # @hide
+        "einsum gives what the matmul with the transpose gives."
 
     note(r"""
         A pattern can be read as loops. There is a loop over each name right of the arrow: `batch`,
@@ -335,20 +350,22 @@ def einsum_sums_the_axes_left_out() -> None:
     assert torch.equal(summed, x.sum(-1)), \
         "einsum of x alone gives what x.sum(-1) gives."  # @hide
     note(r"""
-        `einsum` is often called a matmul with good bookkeeping. Yet it refuses a name with two
-        sizes only if neither of them is `1`:
+        `einsum` is often called a matmul with good bookkeeping. But the names are checked less than
+        one would hope. If an axis has two different sizes, `einsum` raises an error, unless one of
+        them is `1`. Then it repeats the one element. Here `thin` has a `hidden` of `1`, and `x` has
+        a `hidden` of `4`:
     """)
     front = "... query hidden, ... key hidden -> ... query key"  # @hide
     scores = einsum(whole_numbers(5, 2, 3, 4), y, front)  # @hide
     assert tuple(scores.shape) == (5, 2, 3, 5), \
         "The result has the axes 5 and 2 in front, then queries and keys."  # @hide
     wide, thin = torch.ones(2, 5, 7), torch.ones(2, 5, 1)
-    error = message_of(lambda: einsum(x, wide, pattern))
+    error = message_of(lambda: einsum(x, wide, pattern))  # as text
     assert "does not broadcast" in error, \
-        "A hidden of 4 and one of 7 are refused."
+        "A hidden of 4 and one of 7 raise an error."
     stretched = einsum(x, thin, pattern)
     assert torch.equal(stretched[:, :, 0], x.sum(-1)), \
-        "A hidden of 4 and one of 1 are not: the one element is used four times."
+        "A hidden of 4 and one of 1 do not: the one element is used four times."
     question(r"""
         `a` and `b` are matrices of ones, both of shape `(3, 4)`. What is
         `einsum(a, b, "row col, row col ->")`?
@@ -432,14 +449,19 @@ def reduce_names_the_axis_it_removes() -> None:
 def the_order_in_the_parentheses_matters() -> None:
     """In `(heads hidden)` a head is a run of neighbours; in `(hidden heads)` the heads take turns."""
     note(r"""
-        A row of `8` elements is to be split into `2` *heads*, which are equal pieces. Which
-        elements belong to the first head? `rearrange` of einops splits axes: its pattern lists the
-        old axes left of the arrow, and the new axes right of it [@rogozhnikov2022].
-        `(heads hidden)` is one axis, to be read as two. The order of the names matters, because the
-        index of the last name changes fastest: it goes up by one from each element to the next. In
-        `(heads hidden)` the last name is `hidden`, so neighbours belong to one head. In
-        `(hidden heads)` neighbours belong to different heads. Split rows both ways; the first row
-        has the values from `0` to `7`:
+        A row of `8` elements is to be split into `2` equal pieces, *heads*. Which elements belong
+        to the first head? `rearrange` of einops splits axes: its pattern lists the old axes left of
+        the arrow, and the new axes right of it [@rogozhnikov2022]. `(heads hidden)` is one old axis
+        that is read as two.
+
+        The order of the two names matters, because the last name counts up first, as the last digit
+        of a number does. By hand, with `4` elements and `2` heads:
+
+        - in `(heads hidden)`, `hidden` counts up first, so the elements belong to the heads
+          `0 0 1 1`;
+        - in `(hidden heads)`, `heads` counts up first, so they belong to the heads `0 1 0 1`.
+
+        Now `8` elements both ways; the first row has the values from `0` to `7`:
     """)
     x: Float[Tensor, "batch seq joint"] = torch.arange(48.0).view(2, 3, 8)
     split = "... (heads hidden) -> ... heads hidden"
@@ -479,7 +501,7 @@ def the_order_in_the_parentheses_matters() -> None:
             "That is for (a b), where neighbours lie along b.": 9,
         },
         why=r"""
-            The last name, `a`, changes fastest: `a` goes up by one with each element, and `b` with
+            The last name, `a`, counts up first: `a` goes up by one with each element, and `b` with
             every third. `b = 1` begins at `3`, and `a = 2` is two elements further on.
         """)
 
@@ -489,30 +511,30 @@ def heads_share_a_small_matrix() -> None:
     """Splitting an axis into heads makes a matmul cheaper."""
     note(r"""
         In a Transformer, the row of elements of a token is often cut into equal pieces, *heads*,
-        that are multiplied separately. What does that save? Here a row of `8` elements is cut into
-        `2` heads of `4`. Each head is multiplied by the same `4 * 4` matrix `w`, and the results
-        are put side by side again.
+        that are multiplied separately. What does that save?
 
-        `rearrange` cuts and joins: in its pattern, `(heads hidden1)` is one axis of
-        `heads * hidden1` elements. `einsum` multiplies, and sums over `hidden1`, the name that its
-        result does not have:
+        By hand, with a row of `8` elements. One matrix for the whole row has `8 * 8 = 64` weights.
+        Each weight costs a multiplication and an addition, `128` FLOPs per token. Now cut the row
+        into `2` heads of `4`, and multiply each head by a `4 * 4` matrix `w`. A head has
+        `4 * 4 = 16` weights at `2` FLOPs, so both heads cost `2 * 16 * 2 = 64` FLOPs: half, because
+        no element of one head is multiplied for another head.
+
+        `unflatten` cuts the last axis, and `flatten` joins the heads again:
     """)
     x: Float[Tensor, "batch seq joint"] = whole_numbers(2, 3, 8)
-    w: Float[Tensor, "hidden1 hidden2"] = whole_numbers(4, 4)
-    split = "... (heads hidden1) -> ... heads hidden1"
-    heads = rearrange(x, split, heads=2)
-    mixed = einsum(heads, w, "... hidden1, hidden1 hidden2 -> ... hidden2")
-    joined = rearrange(mixed, "... heads hidden2 -> ... (heads hidden2)")  # @inspect joined.shape
+    w: Float[Tensor, "hidden out"] = whole_numbers(4, 4)
+    heads = x.unflatten(-1, (2, 4))  # 2 heads of 4  # @inspect heads.shape
+    joined = (heads @ w).flatten(-2)  # @inspect joined.shape
     assert tuple(heads.shape) == (2, 3, 2, 4), \
         "There are 2 heads of 4 elements for each token."
     assert joined.shape == x.shape, "After joining, the tensor has its old shape."  # @hide
+    split = "... (heads hidden) -> ... heads hidden"  # @hide
+    assert torch.equal(heads, rearrange(x, split, heads=2)), "rearrange cuts in the same way."  # @hide
 
     note(r"""
-        One matrix of `8 * 8` elements gives the same result. `block_diag` makes it: `w` is on its
-        diagonal, once for each head, and everything else is zero, because a head uses no element of
-        another head. But the large matmul multiplies by these zeros as well. At `2` FLOPs for each
-        weight, a token costs `2 * (4 * 4)` in each of `2` heads, together `64`, and
-        `2 * (8 * 8) = 128` with the large matrix:
+        One matrix for the whole row can give the same result, if it has zeros wherever the heads do
+        not meet: `w` is on its diagonal, once for each head. But a matmul multiplies by the zeros
+        as well:
     """)
     dense: Float[Tensor, "joint joint"] = block_diag(w, w)  # @inspect dense
     assert torch.equal(joined, x @ dense), \
@@ -520,7 +542,8 @@ def heads_share_a_small_matrix() -> None:
     split_cost = flops(lambda: heads @ w)  # @inspect split_cost as FLOP
     dense_cost = flops(lambda: x @ dense)  # @inspect dense_cost as FLOP
     assert dense_cost == 2 * split_cost, \
-        "The large matrix takes twice the FLOPs of two heads."
+        "The large matrix costs twice the FLOPs of two heads."
+    assert (split_cost, dense_cost) == (6 * 64, 6 * 128), "For each of 6 tokens that is 64 and 128 FLOPs."  # @hide
     question(r"""
         A row of `512` elements is cut into `8` heads of `64`. One matrix of `512 * 512` costs how
         many times the FLOPs of the heads?
@@ -530,9 +553,9 @@ def heads_share_a_small_matrix() -> None:
         wrong={
             "That compares with one head; there are eight.": 64,
         },
-        hint="How many multiplications does a row take with heads, and how many without?",
+        hint="How many multiplications does a row cost with heads, and how many without?",
         why=r"""
-            The heads take `8 * 64 * 64` multiplications per row. The large matrix takes
+            The heads cost `8 * 64 * 64` multiplications per row. The large matrix costs
             `512 * 512`, which is `8` times as many. All but one eighth of its elements are zeros.
         """)
 

@@ -1,10 +1,7 @@
 """Peak rates and MFU, on paper."""
-import math
-
 import torch
 import torch.nn.functional as F
 from hardware import CARDS
-from jaxtyping import Float
 from lecture_03.block import Transformer
 from lecture_03.counts import Config, forward_flops
 from processor import measure_core
@@ -39,33 +36,45 @@ def every_peak_belongs_to_a_format() -> None:
     """A GPU has a different peak for each number format."""
     note(r"""
         How many FLOPs can a GPU do in a second? That depends on the number format, because
-        different units of the chip do the work. Ordinary units compute in `float32`. *Tensor cores*
-        multiply small blocks of matrices. They are much faster, and the fewer bits of an element
-        they use, the faster they are. An element in `tf32` is a `float32` in memory; the tensor
-        cores round its fraction to `10` bits before they multiply. `dense_peak` looks up the peak
-        of a GPU for *dense* matrices, those without a fixed pattern of zeros. One TFLOP/s is
-        `10**12` FLOPs in a second:
+        different units of the chip do the work:
+
+        - Ordinary units compute with single elements, in `float32`.
+        - *Tensor cores* multiply small blocks of matrices in one step. They are much faster, and
+          the fewer bits of an element they use, the faster they are.
+
+        Tensor cores multiply `bfloat16`, for example. They also multiply `tf32`, which is a
+        `float32` in memory, of which they use only some of the bits.
+
+        `dense_peak` looks up the peaks that the datasheets print [@nvidia-a100; @nvidia-h100]. They
+        are for *dense* matrices, without a fixed pattern of zeros. One TFLOP/s is `10**12` FLOPs in
+        a second:
     """)
     formats = "float32", "tf32", "bfloat16"
-    a100 = [dense_peak("A100 SXM 80GB", f) / TERA for f in formats]
-    h100 = [dense_peak("H100 SXM", f) / TERA for f in formats]
+    a100 = [dense_peak("A100 SXM 80GB", f) / TERA for f in formats]  # @inspect a100
+    h100 = [dense_peak("H100 SXM", f) / TERA for f in formats]  # @inspect h100
     assert a100 == [19.5, 156.0, 312.0], \
         "The peaks of an A100 are 19.5, 156 and 312 TFLOP/s."
     assert h100 == [67.0, 494.5, 989.5], \
         "The peaks of an H100 are 67, 494.5 and 989.5 TFLOP/s."
     note(r"""
-        The datasheets print these numbers [@nvidia-a100; @nvidia-h100]. Where do they come from? A
-        GPU has many identical parts, its *multiprocessors*. The peak is their number, times the
-        FLOPs that each does in a tick of the clock, times the ticks in a second. An A100 has `108`
-        multiprocessors, and its clock ticks `1.41e9` times a second. A multiply-add is `2` FLOPs.
-        In a tick, a multiprocessor does `64` of them in `float32` [@nvidia-ampere], which is
-        `64 * 2 = 128` FLOPs. In `bfloat16`, each of its `4` tensor cores does `256`, which is
-        `4 * 256 * 2 = 2048` FLOPs in all [@nvidia-ampere].
+        Where do these numbers come from? A GPU consists of many identical parts, its
+        *multiprocessors*, which all work in time with a clock:
+
+        $$
+        \text{peak} = \text{multiprocessors} \times \text{FLOPs of each in a tick} \times
+        \text{ticks in a second}
+        $$
+
+        An A100 has `108` multiprocessors and `1.41e9` ticks in a second. In each tick, the ordinary
+        units of a multiprocessor do `64` multiply-adds, and a multiply-add is `2` FLOPs. Its `4`
+        tensor cores do `256` multiply-adds each in `bfloat16` [@nvidia-ampere]:
     """)
-    products = [108 * 128 * 1.41e9, 108 * 2048 * 1.41e9]  # float32, bfloat16
-    rebuilt = [round(rate / TERA, 1) for rate in products]  # @inspect rebuilt
+    ordinary = 108 * (64 * 2) * 1.41e9
+    tensor_cores = 108 * (4 * 256 * 2) * 1.41e9
+    rebuilt = [round(peak / TERA, 1) for peak in (ordinary, tensor_cores)]  # @inspect rebuilt
     assert rebuilt == [19.5, 311.9], \
-        "The products are 19.5 and 311.9 TFLOP/s: up to rounding, the peaks above."
+        "Up to rounding, these are the peaks in float32 and bfloat16."
+    assert tensor_cores == 16 * ordinary, "The tensor cores do sixteen times as much."  # @hide
     hopper = 132 * 256 * 1.98e9, 132 * 4096 * 1.83e9  # an H100 [@nvidia-hopper]  # @hide
     newer = [round(rate / TERA, 1) for rate in hopper]  # @hide
     assert newer == [66.9, 989.4], \
@@ -73,6 +82,10 @@ def every_peak_belongs_to_a_format() -> None:
     misbelief("The peak of an A100 is `312` TFLOP/s.", rf"""
         Only in `bfloat16` and `float16`, on the tensor cores. In ordinary `float32` the peak is
         {a100[0]} TFLOP/s, and in `tf32` it is {a100[1]:.0f}.
+    """)
+    note(r"""
+        So a program that does its matmuls in ordinary `float32` uses only a small part of what the
+        GPU can do.
     """)
     question(r"""
         An A100 works at its peak. In `bfloat16` it needs `1` s for a matmul. How long does it need
@@ -97,18 +110,21 @@ def sparsity_means_two_of_every_four() -> None:
         zeros follow a pattern: of every `4` neighbouring weights, `2` are zero. Then only the other
         two are stored, with their positions, and half of the multiplications are skipped
         [@mishra2021]. That is what a datasheet means by *sparsity*. The weights `0, 5, 0, 6` fit
-        the pattern; `0, 5, 7, 6` break it. To make weights fit, cut them into groups of `4`, and
-        set the two smallest of each group to zero:
+        the pattern; `0, 5, 7, 6` break it.
+
+        To make weights fit, cut them into groups of `4`, and set the two smallest of each group to
+        zero. Here are two groups. `topk` finds the positions of the smallest, and `scatter` writes
+        zeros there:
     """)
-    w: Float[Tensor, "group 4"] = torch.randn(2**16, 4)
+    w = torch.tensor([[1.0, 5.0, -2.0, 6.0], [7.0, 3.0, 4.0, -8.0]])
     smallest = w.abs().topk(2, largest=False).indices
-    pruned = w.scatter(1, smallest, 0.0)
-    zeros = (pruned == 0).sum(dim=1)  # @inspect zeros
-    assert zeros.min() == zeros.max() == 2, "Every group has two zeros."
+    pruned = w.scatter(1, smallest, 0.0)  # @inspect pruned
+    assert pruned.tolist() == [[0, 5, 0, 6], [7, 0, 0, -8]], \
+        "In every group the two smallest weights are zero."
     note(r"""
-        And does an ordinary matmul skip zeros? No. Otherwise an all-zero matrix would take almost
-        no time, less than a small matrix. `product_seconds` measures how long it takes to multiply
-        a matrix by itself, on one core of this processor. `small` is the time for a matrix of `64`
+        And does an ordinary matmul skip zeros? No. Otherwise a matrix of zeros would take almost no
+        time, less than a small matrix. `product_seconds` measures how long it takes to multiply a
+        matrix by itself, on one core of this processor. `small` is the time of a matrix of `64`
         rows and columns:
     """)
     x = torch.randn(512, 512)
@@ -187,34 +203,33 @@ def mfu_counts_what_the_model_needs() -> None:
     """MFU counts the FLOPs that the model needs, not those that the GPU does."""
     note(r"""
         How well does a training step use a GPU? *Model FLOPs utilization*, MFU, answers that with
-        one number:
+        one number, a share of the GPU's peak:
 
         $$
         \mathrm{MFU} = \frac{\mathrm{FLOPs\ that\ the\ model\ needs}}{\mathrm{seconds} \times
         \mathrm{peak}}
         $$
 
-        Why "that the model needs"? Because some FLOPs that a GPU does do not advance the training.
-        A training step needs `6` FLOPs per parameter and token, `2` in the forward pass and `2 + 2`
-        in the [backward pass](#a_gradient_is_two_more_products). To save memory, some steps do
-        [their forward pass twice](#checkpointing_trades_flops_for_memory). Then the GPU does `8`
-        FLOPs, but the model still needs only `6`.
+        By hand, count for one parameter and one token. The model needs $6$ FLOPs, $2$ in the
+        forward pass and $4$ in the [backward pass](#a_gradient_is_two_more_products). Suppose that
+        the GPU could do $16$ FLOPs at its peak in the time of the step. Then the MFU is
+        `6 / 16 = 0.375`.
 
-        Suppose such a step, with `10**9` parameters and `500_000` tokens, takes `8` s on an H100,
-        whose `bfloat16` peak is `989.5 * 10**12` FLOP/s. The model needs
-        `6 * 10**9 * 500_000 = 3e15` FLOPs. At its peak the GPU could do `8 * 989.5e12 = 7.9e15` in
-        that time. So the MFU is `3 / 7.9 = 0.38`. With `8` FLOPs instead of `6`, the share would be
-        a third higher, `4 / 7.9 = 0.51`. `utilization` divides FLOPs by seconds and by the peak:
+        But this GPU is busier than that. To save memory, the step does its
+        [forward pass twice](#checkpointing_trades_flops_for_memory), so the GPU does $8$ FLOPs. Its
+        *hardware* utilization is `8 / 16 = 0.5`. MFU counts only $6$, because the repeated $2$ do
+        not train the model any further.
+
+        Now such a step in real numbers, on an H100:
     """)
     params, tokens, seconds = 10**9, 500_000, 8.0
-    peak_rate = dense_peak("H100 SXM", "bfloat16")
-    needed, done = 6 * params * tokens, 8 * params * tokens
-    mfu = utilization(needed, seconds, peak_rate)  # @inspect mfu
-    hardware = utilization(done, seconds, peak_rate)  # @inspect hardware
-    assert mfu is not None, "The peak is known."  # @hide
-    assert hardware is not None, "The peak is known for both."  # @hide
+    peak_rate = dense_peak("H100 SXM", "bfloat16")  # FLOPs per second
+    needed = 6 * params * tokens
+    mfu = needed / (seconds * peak_rate)  # @inspect mfu as %
+    done = 8 * params * tokens  # with the repeated forward pass
+    hardware = done / (seconds * peak_rate)  # @inspect hardware as %
     assert 0.37 < mfu < 0.38, \
-        "MFU counts 6 FLOPs per parameter and token, and is 0.38."
+        "MFU counts 6 FLOPs per parameter and token, and is 38 %."
     assert 1.33 < hardware / mfu < 1.34, \
         "Counting the 8 FLOPs that the GPU does, the share would be a third higher."  # @hide
     misbelief("MFU is the actual FLOP/s divided by the peak.", rf"""
@@ -222,10 +237,8 @@ def mfu_counts_what_the_model_needs() -> None:
         [@palm]; here it is {mfu:.1%}.
     """)
     note("Now let the GPU also wait `2` s for other machines. The FLOPs stay the same, but the step takes `10` s instead of `8`:")
-    stalled = utilization(needed, seconds + 2.0, peak_rate)  # @inspect stalled
-    assert stalled is not None, "The peak is known here as well."  # @hide
-    assert 0.79 < stalled / mfu < 0.81, \
-        "With the waiting, MFU is 8 / 10 of what it was."  # @hide
+    stalled = needed / ((seconds + 2.0) * peak_rate)  # @inspect stalled as %
+    assert 0.30 < stalled < 0.31, "With the waiting, the MFU is 30 %."
     misbelief("MFU ignores communication and other overhead.", rf"""
         It does not: the clock keeps running while the GPU waits. Here MFU falls from {mfu:.1%} to
         {stalled:.1%}.
@@ -309,59 +322,55 @@ def rate_of(n: int) -> float:  # @stepover
 def the_peak_of_this_cpu_is_measured() -> None:
     """The peak of a CPU has to be measured with multiply-adds, because its clock changes."""
     note(r"""
-        How fast can this machine multiply at best? Datasheets of GPUs print a peak. Datasheets of
-        CPUs do not.
+        How many FLOPs can one core of this CPU do in a second? The datasheet of a GPU prints such a
+        peak. The datasheet of a CPU does not.
 
-        First by hand. A core of a modern CPU has two units for *fused multiply-adds*. In a tick of
-        the clock each unit takes `8` pairs of `float32` elements, multiplies each pair and adds a
-        third element. So `2` units with `8` elements each, and `2` FLOPs per element, make
-        `2 * 8 * 2 = 32` FLOPs in a tick. At three billion ticks per second that is
-        `3e9 * 32 = 96e9` FLOP/s for one core. (Units for `16` elements do twice as much.)
+        Could we compute it? Take a core with two units for *fused multiply-adds*. In each tick of
+        the clock, a unit takes `8` pairs of `float32` elements, multiplies each pair, and adds a
+        third element. That is $2$ FLOPs for each pair, so the core does `2 * 8 * 2 = 32` FLOPs in a
+        tick. With $3$ billion ticks in a second, its peak is `32 * 3e9 = 96e9` FLOP/s.
 
-        The difficulty is the number of ticks per second, because the clock changes: it rises when
-        the chip is cool, and falls when these units work. So neither the clock that the system
-        reports nor a clock that is measured with other arithmetic gives the peak. Measure the
-        multiply-adds themselves. `measure_core` times a loop of multiply-adds in which none waits
-        for another, so that both units are always busy. For comparison it also measures the clock,
-        with a loop in which each multiplication waits for the previous one. Peak divided by clock
-        is the number of FLOPs per tick:
+        But a CPU has no fixed number of ticks in a second. Its clock rises when the chip is cool,
+        and falls when the multiply-add units work hard. So the peak has to be measured with
+        multiply-adds, because only then the clock is the one at which multiply-adds run.
+
+        `measure_core` does that, with a loop that always keeps both units busy. Where it cannot be
+        measured, it returns `None`:
     """)
     core = measure_core()
     highest = core.peak if core else None  # @measure highest as FLOP/s
-    clock = core.clock if core else None  # @measure clock as Hz
-    per_tick = core.per_tick if core else None  # @measure per_tick as FLOP
+    clock = core.clock if core else None  # @measure clock as Hz  # @hide
+    per_tick = core.per_tick if core else None  # @measure per_tick as FLOP  # @hide
     part = per_tick / core.most_per_tick if core and per_tick else None  # @measure part as %  # @hide
     assert part is None or 1 / 8 < part < 1.05, \
         "In a tick, the core does between an eighth of what two units can do and all of it."  # @hide
     assert clock is None or 5e8 < clock < 1e10, \
         "The clock, where known, is between half a GHz and ten."  # @hide
-    here = "Here that could be measured." if core else (
+    here = "Here it could be measured." if core else (
         "This machine is not an x86-64 under Linux, or does not let programs make machine code. So its peak is *not available* here, "
         "and neither is a share of it."
     )  # @hide
     note(rf"""
-        {here} What share of that peak does PyTorch reach? `rate_of` returns the FLOP/s of a matmul
-        of two square matrices on the same core. `utilization` divides it by the peak, and returns
-        `None` where no peak is known:
+        {here} What share of the peak does PyTorch reach? `rate_of` returns the FLOP/s of a matmul
+        of two square matrices on the same core:
     """)
     rate = rate_of(512)  # @measure rate as FLOP/s
-    share = utilization(rate, 1.0, highest)  # @measure share as %
+    share = rate / highest if highest else None  # @measure share as %
     assert share is None or 1 / 8 < share < 1.1, \
         "A matmul of 512 rows and columns reaches between an eighth of the peak and all of it."
     question(r"""
-        A core has two units for fused multiply-adds on registers of `16` `float32` elements. When
-        they work, its clock falls from `3.1e9` to `2.4e9` ticks per second. A program measures the
-        clock with a loop of integer operations, and multiplies the clock by the FLOPs per tick. By
-        how much is this "peak" too high?
-    """, answer=3.1e9 * 2 * 16 * 2 / (2.4e9 * 2 * 16 * 2) - 1,
-        check=3.1 / 2.4 - 1, unit="%", within=0.02,
+        While its multiply-add units work, the clock of a core falls from `3e9` to `2e9` ticks in a
+        second. A program measures the clock while the core adds integers, and multiplies it by the
+        FLOPs in a tick. By how much is this "peak" too high?
+    """, answer=3e9 / 2e9 - 1,
+        check=1 / 2, unit="%", within=0.02,
         wrong={
-            "That is by how much the true peak is lower.": 1 - 2.4 / 3.1,
+            "That is by how much the true peak is lower.": 1 - 2 / 3,
         },
         hint="At which clock do the multiply-adds run, and at which was the loop measured?",
         why=r"""
-            The multiply-adds run at the lower clock: `2.4e9` times `64` FLOPs. The program uses
-            `3.1e9` times `64`, which is `3.1 / 2.4` times as much.
+            Multiply-adds run at `2e9` ticks in a second, and the program counts with `3e9`. That is
+            `3 / 2` of the true number, and the FLOPs in a tick are the same.
         """)
 
 
@@ -396,55 +405,59 @@ def time_of_a_step(config: Config) -> float:  # @stepover
 def mfu_rises_with_the_width_of_a_model() -> None:
     """The MFU of a training step rises with the model dimension, because matmuls take a larger share of the time."""
     note(r"""
-        What is the MFU of a training step on this machine? Take a small language model, the
-        *Transformer* that the next lecture builds, with two layers, at model dimensions of `128`,
-        `256` and `512`, and `256` tokens per step. `time_of_a_step` returns the shortest time of a
-        step on one core: forward pass, backward pass, and the update of the weights by AdamW. The
-        model needs the FLOPs of its forward pass, which `forward_flops` counts, and twice that
-        number for the backward pass. The peak was
+        Why do large models use a processor better than small ones? *MFU* is the share of the peak
+        that a training step reaches, and it counts only the FLOPs of matmuls. But a step also works
+        on single elements between the matmuls, for example to normalize them. That takes time, and
+        hardly counts.
+
+        By hand, make the *model dimension* $d$ twice as large, the number of elements of a token:
+
+        - From $d = 2$ to $d = 4$, a matrix grows from `2 * 2 = 4` to `4 * 4 = 16` weights. So the
+          matmuls do $4$ times as many FLOPs for a token.
+        - A token grows from $2$ to $4$ elements. So there is only twice as much work between the
+          matmuls.
+
+        So with a larger $d$ the MFU rises, because the matmuls take a larger share of the time.
+
+        Measure it. The model is the small *Transformer* that the next lecture builds, with two
+        layers, and a step trains it on `256` tokens. `step_model` describes the model for a given
+        $d$. The backward pass costs twice the FLOPs of the forward pass, which makes three forward
+        passes in all. `time_of_a_step` measures a step on one core, whose peak was
         [measured above](#the_peak_of_this_cpu_is_measured):
     """)
     core = measure_core()
-    models = {width: step_model(width) for width in (128, 256, 512)}
-    # 256 tokens, in sequences of 64
-    work = {w: 3 * forward_flops(model, 256, 64) for w, model in models.items()}  # @inspect work as FLOP
-    seconds = {w: time_of_a_step(model) for w, model in models.items()}  # @measure seconds as s
-    highest = core.peak if core else None
-    mfu = {w: utilization(work[w], seconds[w], highest) for w in models}
-    shown = {w: as_percent(share) for w, share in mfu.items()}  # @measure shown
-    rates = {w: work[w] / seconds[w] for w in models}  # @measure rates as FLOP/s
-    assert rates[128] < rates[512], \
+    core_peak = core.peak if core else None
+    work, seconds, mfu = {}, {}, {}
+    for d in (128, 256, 512):
+        model = step_model(d)
+        # 256 tokens, in sequences of 64
+        work[d] = 3 * forward_flops(model, 256, 64)  # @inspect work[d] as FLOP
+        seconds[d] = time_of_a_step(model)  # @measure seconds[d] as s
+        mfu[d] = utilization(work[d], seconds[d], core_peak)
+    shown = {d: as_percent(share) for d, share in mfu.items()}  # @measure shown
+    small_rate, large_rate = (work[d] / seconds[d] for d in (128, 512))  # @measure small_rate as FLOP/s, large_rate as FLOP/s  # @hide
+    assert small_rate < large_rate, \
         "The largest model does more FLOPs per second than the smallest."
     assert all(share is None or 0 < share <= 1 for share in mfu.values()), \
         "Each MFU is a share of the peak, between 0 and 1."  # @hide
-    assert (shown[512] == as_percent(None)) == (highest is None), \
+    assert (shown[512] == as_percent(None)) == (core_peak is None), \
         "An MFU is shown where the peak is known."  # @hide
-    note(r"""
-        Why does the MFU rise? Take a matrix of $d$ rows and $d$ columns, and double $d$. The matrix
-        has `4` times as many weights, so each token costs `4` times as many FLOPs. But the token
-        itself has only `2` times as many elements. The work between the matmuls is done element by
-        element. It is memory-bound, which means that it waits for memory, and MFU does not count
-        it. So with every doubling, matmuls take a larger share of the time, because their work
-        grows faster, and the MFU rises. In this model the FLOPs grow nearly fourfold (those of the
-        attention scores and of the last layer only twofold):
-    """)
-    growth = work[256] / work[128], work[512] / work[256]  # @inspect growth as times
+    growth = work[256] / work[128], work[512] / work[256]  # @hide
     assert [round(g, 1) for g in growth] == [3.8, 3.9], \
-        "With every doubling of the model dimension, a step takes nearly four times as many FLOPs."
+        "With every doubling of the model dimension, a step costs nearly four times as many FLOPs."  # @hide
+    note("So before you blame a low MFU on the code, look at the size of the model.")
     question(r"""
-        Two models do the same number of FLOPs per token: one has `8` layers of model dimension
-        `1024`, the other `32` layers of `512`. Nearly all of their FLOPs are in matrices of
-        $12 d^2$ weights per layer. How many times as many elements does a token have between the
-        matmuls in the second model as in the first? And which of the two models has the higher MFU?
-    """, answer=(32 * 512) / (8 * 1024),
-        check=math.prod([32 / 8, 512 / 1024]), unit="times",
+        Instead of the model dimension, you double the number of layers. How many times as many
+        FLOPs do the matmuls then do for each element between them?
+    """, answer=2 / 2,
+        check=1.0, unit="times",
         wrong={
-            "A layer of half the width has half the elements.": 4,
-            "There are four times as many layers.": 0.5,
+            "There are also twice as many elements between the matmuls.": 2,
+            "That is for the FLOPs when the model dimension doubles.": 4,
         },
-        hint="A token has a number of elements in proportion to d in each layer.",
+        hint="How many times as many matmuls are there, and how many times as many elements between them?",
         why=r"""
-            In each layer a token has elements in proportion to $d$: half as many, in `32 / 8` times
-            as many layers, so twice as many in all. The first model does the same arithmetic with
-            half of that work and a quarter of the calls, so it has the higher MFU.
+            Every layer is as before, and there are twice as many. So both the FLOPs of the matmuls
+            and the elements between them double, and their ratio stays. A deeper model does not
+            raise the MFU in this way; a wider one does.
         """)

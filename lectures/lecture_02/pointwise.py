@@ -2,7 +2,7 @@
 import math
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from litbook import aside, figure, misbelief, note, question
@@ -28,25 +28,30 @@ def elementwise_operations_make_a_new_tensor() -> None:
     """An elementwise operation allocates new memory, unless its name ends in an underscore."""
     note(r"""
         An *elementwise* operation, such as `x + 1`, computes each element of its result from the
-        element at the same position in its input. The result is a new tensor in new memory, even
-        when no value changes. Here the result needs another `2 * 3 * 4 = 24` bytes. (`same_storage`
-        says whether two tensors use the same memory.)
+        element at the same position in its input. Where is the result? In new memory, because the
+        program may still need `x` with its old values. That is so even if no value changes. For a
+        `2 * 3` matrix of `float32`, the result needs another `2 * 3 * 4 = 24` bytes:
     """)
     x = torch.ones(2, 3)  # @unnoticed: 2: any number of rows
     same_values = x * 1  # @inspect same_values
     assert same_values.shape == x.shape, "The result has the shape of x."  # @hide
     assert torch.equal(same_values, x), "The result has the values of x."  # @hide
+    assert same_values.nbytes == 24, "The result needs 24 bytes."  # @hide
     assert not same_storage(x, same_values), "The result is in new memory."
 
     note(r"""
-        To allocate no new memory, write into the existing memory. Operations whose name ends in an
-        underscore, such as `add_`, work *in place*: they overwrite their tensor and return it. A
-        view, a tensor over the same memory such as the row `x[0]`, then changes as well:
+        If the old values are no longer needed, write the result over them. Operations whose name
+        ends in an underscore, such as `add_`, work *in place*: they overwrite their tensor and
+        return it. Whatever uses the same memory changes as well, such as the row `x[0]`:
     """)
     row = x[0]  # @unnoticed: 0: all rows are alike
     returned = x.add_(1)  # @inspect returned, row
     assert returned is x, "add_ returns x itself."
     assert row.tolist() == [2, 2, 2], "The row has the new values."
+    note(r"""
+        So a training step updates its weights in place: a second copy of them would need the memory
+        of a second model.
+    """)
     doubled = x * 2  # @hide
     raised = doubled + 1  # @hide
     made = doubled, raised, raised.abs_()  # @hide
@@ -73,35 +78,41 @@ def attention_weights(x: Tensor, keep: Tensor) -> Tensor:
 def the_causal_mask_keeps_the_lower_triangle() -> None:
     """The causal mask keeps the lower triangle: each token and those before it."""
     note(r"""
-        A language model must not look ahead: each token may use only itself and earlier tokens. How
-        is that done? In *attention*, tokens look at each other. Each token has two rows of
-        elements, a *query* and a *key*. The dot product of the query of one token with the key of
-        another is a *score*: how much the first looks at the second. The scores are a matrix with a
-        row for each query and a column for each key. The softmax turns each row into weights that
-        add up to one [@vaswani2017].
+        A language model learns to predict each token from the tokens before it. In training it has
+        the whole sequence at once. What keeps it from looking ahead?
 
-        A *causal mask* sets the scores of later tokens to minus infinity before the softmax, so
-        that their weights are zero. Row `1` keeps columns `0` and `1`, and loses all columns to
-        their right. So the lower triangle of the matrix stays, with its diagonal. PyTorch calls it
-        `tril`, and the upper triangle `triu`.
+        Tokens look at each other in *attention*. It computes a matrix of *scores*. Each token has a
+        row, where it is the one that looks, the *query*. Each token also has a column, where it is
+        the one that is looked at, the *key*. The softmax turns each row of scores into weights that
+        add up to `1` [@vaswani2017].
 
-        `attention_weights` computes the weights with a mask, here for `4` tokens of `8` elements
-        each (the axis `channel`). The same rows of `x` serve as queries and as keys. Above the
-        diagonal there are `3 + 2 + 1 = 6` positions:
+        A *causal mask* sets the scores of later tokens to minus infinity before the softmax,
+        because then the softmax gives them a weight of exactly `0`. By hand, for a sequence of
+        three, where `1` is a score that is kept:
+
+        - the row of token `0` is `1 0 0`: it sees only itself;
+        - the row of token `1` is `1 1 0`: it sees token `0` and itself;
+        - the row of token `2` is `1 1 1`: it sees all three.
+
+        The scores that are kept form the lower triangle of the matrix, with the diagonal. PyTorch
+        calls this triangle `tril`, and the upper one `triu`. Here are random scores of `4` tokens,
+        masked with each of the two:
     """)
-    n = 4
-    x: Float[Tensor, "query channel"] = torch.randn(n, 8)
-    keep: Bool[Tensor, "query key"] = torch.ones(n, n, dtype=torch.bool)
-    causal = attention_weights(x, keep.tril())  # @inspect causal
-    leaking = attention_weights(x, keep.triu())  # @inspect leaking
-    future = keep.triu(diagonal=1)  # above the diagonal: later tokens
+    scores: Float[Tensor, "query key"] = torch.randn(4, 4)
+    lower = torch.ones(4, 4).tril() == 1  # true where a score is kept
+    upper = torch.ones(4, 4).triu() == 1
+    causal = scores.masked_fill(~lower, -torch.inf).softmax(dim=-1)  # @inspect causal
+    leaking = scores.masked_fill(~upper, -torch.inf).softmax(dim=-1)  # @inspect leaking
 
     above = torch.ones(3, 3).triu().tolist()  # @hide
     assert above == [[1, 1, 1], [0, 1, 1], [0, 0, 1]], "triu keeps the diagonal and what is above it."  # @hide
+    future = torch.ones(4, 4).triu(diagonal=1) == 1  # @hide
+    assert future.sum() == 3 + 2 + 1, "There are six weights above the diagonal."  # @hide
     assert causal[future].tolist() == [0, 0, 0, 0, 0, 0], \
         "With tril, no weight is on a later token."
+    assert torch.allclose(causal.sum(dim=-1), torch.ones(4)), "The weights of a query add up to 1."  # @hide
     assert leaking[future].count_nonzero() == 6, \
-        "With triu, all 6 positions of later tokens have weight."
+        "With triu, each later token has weight."
     assert leaking[-1].tolist() == [0, 0, 0, 1], \
         "With triu, the last token looks only at itself."
     misbelief("The causal attention mask is `triu`.", rf"""
@@ -116,21 +127,25 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
         the diagonal. Under triu they lie on or above it, and all those above are red: each query
         except the last puts weight on later keys.
     """)
+    note(r"""
+        The wrong triangle raises no error, because the shapes are the same. But the model then sees
+        the tokens that it should learn to predict.
+    """)
+    long = torch.ones(100, 100).tril() == 1  # @hide
     question(r"""
-        A sequence has `100` tokens, so there are `100 * 100` weights. How many of them does the
-        causal mask set to zero?
-    """, answer=(
-        attention_weights(torch.ones(100, 8), torch.ones(100, 100, dtype=torch.bool).tril()) == 0
-    ).sum().item(),
-        check=100 * 99 // 2,
+        A sequence has `100` tokens, numbered from `0`. How many weights in the row of token `40`
+        does the causal mask set to zero?
+    """, answer=(~long[40]).sum().item(),
+        check=99 - 40,
         wrong={
-            "The diagonal stays: a token looks at itself.": 5050,
-            "That is half of all weights; the diagonal stays.": 5000,
+            "A token sees itself as well.": 60,
+            "Those are the earlier tokens, which it sees.": 40,
+            "Those are the tokens that it sees.": 41,
         },
-        hint="How many positions of the matrix are above the diagonal?",
+        hint="Which tokens come after token `40`?",
         why=r"""
-            Without the diagonal there are `100 * 100 - 100 = 9900` positions. Half of these are
-            above the diagonal, and belong to later tokens.
+            Token `40` sees the tokens from `0` to `40`, which are `41`. The other `59` come later,
+            so their weights are zero.
         """)
 
 
@@ -140,21 +155,23 @@ def a_leak_shows_when_the_future_changes() -> None:
     note(r"""
         A wrong [causal mask](#the_causal_mask_keeps_the_lower_triangle) lets tokens look ahead. How
         do you notice that? The shapes are still right, and the loss even looks better, because the
-        model sees the answers. But there is a test: change the last token. No earlier token may
-        look at it, so only the last output may change. For each of `4` tokens, `moved` returns
-        whether its attention output changes under a given mask:
+        model sees the answers.
+
+        But there is a test: change the last token. Only its own output may change, because no
+        earlier token may look at it. Take `4` tokens, and the same tokens with another last one.
+        `attention_weights` computes the weights under a mask, and `moved` tells for each token
+        whether its output changes:
     """)
-    n = 4
-    x = torch.rand(n, 8)
-    changed = torch.cat([x[:-1], torch.rand(1, 8)])
-    keep = torch.ones(n, n, dtype=torch.bool)
+    x = torch.rand(4, 8)
+    changed = torch.cat([x[:3], torch.rand(1, 8)])  # another last token
+    ones = torch.ones(4, 4) == 1
 
     def moved(mask: Tensor) -> list[bool]:
         before = attention_weights(x, mask) @ x
         after = attention_weights(changed, mask) @ changed
-        return [not torch.allclose(before[i], after[i]) for i in range(n)]
+        return [not torch.allclose(before[i], after[i]) for i in range(4)]
 
-    causal, leaking = moved(keep.tril()), moved(keep.triu())
+    causal, leaking = moved(ones.tril()), moved(ones.triu())
     assert causal == [False, False, False, True], \
         "Under tril, only the output of the last token changes."
     assert leaking == [True, True, True, True], \

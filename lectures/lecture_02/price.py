@@ -22,8 +22,10 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
         $$
 
         The number of GPUs does not appear in the formula, because twice as many GPUs need half the
-        time, as long as the MFU stays the same. Take the run of `70` billion parameters on `15`
-        trillion tokens, at an MFU of `0.5`, on H100s, whose peak `dense_peak` looks up:
+        time, as long as the MFU stays the same.
+
+        Take a run with `70` billion parameters and `15` trillion tokens, on H100s, at an assumed
+        MFU of `0.5`. `dense_peak` looks up the peak:
     """)
     work, mfu = 6 * 70e9 * 15e12, 0.5
     rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
@@ -50,8 +52,8 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
     over = stated / hours  # @inspect over as times
     assert round(over, 1) == 2.0, "Meta states twice the estimated hours."
     note(r"""
-        Meta does not say what else is in its hours: perhaps work lost to failures, or a lower MFU.
-        So plan for more hours than the formula gives.
+        Meta does not say why: its MFU may have been lower, or its hours may include work that was
+        lost to failures. So plan for more hours than the formula gives.
     """)
     question(r"""
         A run trains `8` billion parameters on `1` trillion tokens at an MFU of `0.4`, on H100s with
@@ -71,10 +73,10 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
 def boards_draw_half_of_the_power() -> None:
     """The boards are rated at little more than half of the power of their machines."""
     note(r"""
-        How much energy does a training run take? A GPU sits on a *board*, and the board of an H100
-        may draw `700` watts [@nvidia-h100]. But the board sits in a machine. A DGX H100 is a
-        machine with eight boards, and is rated at up to `10.2` kilowatts [@nvidia-dgx-h100].
-        Processors, network and fans use the difference. For each GPU:
+        How much energy does a training run use? A GPU sits on a *board*, and the board of an H100
+        may draw `700` watts [@nvidia-h100]. But the boards are not all, because they sit in a
+        machine whose processors, network and fans draw power as well. A DGX H100 is a machine with
+        eight boards, and is rated at up to `10.2` kilowatts [@nvidia-dgx-h100]. For each GPU:
     """)
     board, machine = 700, 10200 / 8  # watts for each GPU
     share = board / machine  # @inspect share as %
@@ -83,10 +85,11 @@ def boards_draw_half_of_the_power() -> None:
     note(r"""
         The machine is in a building that has to be cooled. The *power usage effectiveness* of a
         building is the energy of the whole building, divided by the energy of its machines. Here
-        `1.1` and `1.6` are assumed, for an efficient building and an inefficient one. Take a run of
-        `70e9` parameters and `15e12` tokens at an assumed MFU of `0.5`, and multiply its
-        [GPU-hours](#a_run_is_paid_for_in_gpu_hours) by the watts for each GPU: of the board alone,
-        of the machine, and of the machine in either building:
+        `1.1` and `1.6` are assumed, for an efficient building and an inefficient one.
+
+        Take a run with `70e9` parameters and `15e12` tokens, at an assumed MFU of `0.5`. Its energy
+        is its [GPU-hours](#a_run_is_paid_for_in_gpu_hours) times the watts for each GPU: of the
+        board alone, of the machine, and of the machine in either building:
     """)
     rate, mfu = dense_peak("H100 SXM", "bfloat16"), 0.5
     hours = 6 * 70e9 * 15e12 / (rate * mfu * HOUR)  # @inspect hours
@@ -100,7 +103,7 @@ def boards_draw_half_of_the_power() -> None:
     assert round(per_token, 1) == 0.6, "Training on one token uses 0.6 joules."  # @hide
     again = per_token * 15e12 / 3.6e6  # @hide
     assert math.isclose(again, energy[0]), "All tokens together use what the boards use."  # @hide
-    note("The machines use no more than that, because the calculation assumes their maximum power. MFU and buildings are assumptions.")
+    note("For the assumed MFU, the machines use at most `4.5` million kilowatt-hours, because the calculation assumes their maximum power.")
     question(r"""
         A run takes `7.0` million GPU-hours, and each board draws `700` watts. How many
         kilowatt-hours do the boards alone use?

@@ -72,19 +72,21 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
     """Do not time the first calls: they include set-up."""
     note(r"""
         How long does an operation take? The obvious way is to call it a few times and take the
-        mean. But the first call is slow: the library chooses a *kernel*, the program that the
-        device will run, perhaps compiles it, and allocates memory. The mean then includes this
-        set-up. The remedy is a *warm-up*: call the operation until the times of several calls
-        agree, and only then measure. `time_call` does so, and reports the median, because a few
-        disturbed calls do not change it.
+        mean. But the first call is slow, because it includes set-up: the library chooses a
+        *kernel*, the program that the device will run, perhaps compiles it, and allocates memory.
 
-        By hand: take `5` calls, where the first does its own matmul and the work of `200` more.
-        That is the work of `5 + 200` matmuls in `5` calls, on average `205 / 5 = 41` for each call,
-        instead of one. `starts_slowly` returns such a call, and `mean_seconds` takes the mean of
-        `5` calls without a warm-up:
+        By hand: the first of `5` calls takes $11$ ms, and each of the other four takes $1$ ms. The
+        mean is `(11 + 4) / 5 = 3` ms instead of $1$ ms.
+
+        The fix is a *warm-up*: call the operation until several calls take the same time, and only
+        then measure. `time_call` does so. It reports the *median*, the middle one of the times in
+        order, because a few slow calls do not change it.
+
+        To see the difference, `starts_slowly` returns a matmul whose first call does `200` more
+        matmuls, in place of a set-up. `mean_seconds` takes the mean of `5` calls without a warm-up:
     """)
     x = torch.randn(16, 16)
-    setup = 200
+    setup = 200  # more matmuls in the first call
     cold = mean_seconds(starts_slowly(x, setup), runs=5)  # @measure cold as s
     steady = time_call(starts_slowly(x, setup), repeats=11)  # @measure steady
     assert 5 * steady.seconds < cold, \
@@ -93,18 +95,16 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
         Not all of them: the timer of CS336 takes the mean of `5` calls without a warm-up [@cs336].
         Before you quote a time, ask how it was measured.
     """)
+    times = [16, 1, 1, 1, 1]  # @hide
     question(r"""
-        The first call does the work of `200` more calls, and there is no warm-up. How many calls
-        are needed so that their mean is only a tenth too high?
-    """, answer=round(setup / (1.1 - 1)),
-        wrong={
-            "With 200 calls the mean is twice as high as it should be.": 200,
-        },
-        check=next(n for n in range(1, 9999) if (n + setup) / n <= 1.1),
-        hint="How many matmuls are done in $n$ calls, with the set-up?", unit="calls", within=0.05,
+        Without a warm-up, `5` calls take `16`, `1`, `1`, `1` and `1` ms. What is their mean, and
+        what is their median? Give two numbers.
+    """, answer=[mean(times), median(times)],
+        check=[20 / 5, 1],
+        hint="Add up the times for the mean. Which time is in the middle for the median?", unit="ms",
         why=r"""
-            In $n$ calls the work of $n + 200$ matmuls is done. The mean is a tenth too high if the
-            `200` are a tenth of $n$.
+            The mean is `20 / 5 = 4` ms, because a fifth of the slow call is in it. The median is
+            the third in order, `1` ms, however slow the first call is.
         """)
 
 
@@ -115,12 +115,13 @@ def one_slow_first_call_explains_a_low_mfu() -> None:
         For a matmul in `bfloat16` on an H100, a rate of `2.684e14` FLOP/s was published, little
         more than a quarter of the peak. It is the mean of `5` runs without a warm-up [@cs336]. Is
         the GPU really that slow? Perhaps only the first run was slow, because it includes
-        [set-up](#the_first_calls_are_not_the_ones_to_time). Suppose that the other four ran at
-        `0.75` of the peak. How long did the first run take? All five together took `5` times the
-        mean. Subtract the time of the other four:
+        [set-up](#the_first_calls_are_not_the_ones_to_time).
+
+        Suppose that the other four ran at `0.75` of the peak. How long did the first run take? All
+        five together took `5` times the mean. Subtract the time of the other four:
     """)
-    work = 2 * 16384 * 32768 * 8192
-    rate = dense_peak("H100 SXM", "bfloat16")
+    work = 2 * 16384 * 32768 * 8192  # FLOPs of one run
+    rate = dense_peak("H100 SXM", "bfloat16")  # FLOPs per second
     average = work / 2.684e14  # @inspect average as s
     steady = work / (0.75 * rate)  # @inspect steady as s
     first = 5 * average - 4 * steady  # @inspect first as s
@@ -134,8 +135,9 @@ def one_slow_first_call_explains_a_low_mfu() -> None:
         others explains the same number. Only a measurement after a warm-up can tell.
     """)
     note(r"""
-        What MFU is good, then? It is often said that an MFU of one half is good. A report on a very
-        large training run gives `0.38` to `0.43` [@llama3].
+        So a low published MFU says little if you do not know how it was measured. It is often said
+        that an MFU of one half is good. A report on a very large training run gives `0.38` to
+        `0.43` [@llama3].
     """)
     question(r"""
         The first run takes `10` times as long as each of the others, and these run at `0.75` of the
@@ -260,12 +262,13 @@ def formats_to_time(card: Card | None) -> list[str]:
 def five_formats_are_measured_here() -> None:
     """Each format is measured warm, and divided by its own dense peak."""
     note(r"""
-        What share of its peak does this GPU reach in a matmul, in each number format?
-        `time_product` times the [large matmul](#the_denominator_decides) of `16384 × 32768` by
-        `32768 × 8192` random numbers, after a second of rest and a warm-up, and takes the median of
-        many repeats. `time_for_longer` then times it for a second without a rest, because a GPU
-        that grows hot, or reaches its power limit, lowers its clock. Each rate is divided by the
-        dense peak of its own format.
+        What share of its peak does this GPU reach in a matmul, in each number format? Each rate is
+        divided by the peak of its own format, because each format has units of its own.
+
+        Every format is timed twice, with the [large matmul](#the_denominator_decides) of
+        `16384 × 32768` by `32768 × 8192` random elements. `time_product` times it after a second of
+        rest and a warm-up, and takes the median. `time_for_longer` times it for a second without a
+        rest, because a GPU that grows hot, or reaches its power limit, lowers its clock.
     """)
     shape = product_shape()  # @measure shape
     note(rf"""
@@ -385,10 +388,11 @@ def three_bad_measurements_are_repeated_here() -> None:
     note(r"""
         CS336 reports an MFU of `0.271` for a matmul in `bfloat16` on an H100 [@cs336]. It is the
         mean of the first five runs of a new program, without a warm-up, with a matrix of ones on
-        the left. How misleading is this way of measuring? `in_a_new_program` repeats it on this GPU
-        in a separate program, once with ones and once with random numbers. `time_product` measures
-        the same matmul after a warm-up. (A GPU that accepts only one program at a time cannot run
-        the first two.)
+        the left. How misleading is this way of measuring?
+
+        `in_a_new_program` repeats it on this GPU, once with ones and once with random elements.
+        `time_product` measures the same matmul after a warm-up. `ways` collects the times. (A GPU
+        that accepts only one program at a time cannot run the first two.)
     """)
     shape = product_shape()  # @measure shape
     good = time_product("bfloat16", shape)  # @measure good
@@ -403,9 +407,9 @@ def three_bad_measurements_are_repeated_here() -> None:
             "The first of the five runs is slower than their median."
     note(rf"""
         Here are two more ways to measure badly. `without_waiting` reads the clock before the GPU is
-        done, so it times only the launches. And a matmul of zeros is easier for the chip: fewer of
-        its transistors switch, so it draws less power and can keep a higher
-        clock.{shrunk(shape[0], PRODUCT[0])}
+        done, so it times only the launches. And a matmul of zeros can be faster than one of random
+        elements, because fewer transistors of the chip switch, so it draws less power and can keep
+        a higher clock.{shrunk(shape[0], PRODUCT[0])}
     """)
     call = product_call("bfloat16", shape)
     launched = without_waiting(call)  # @measure launched as s
@@ -462,16 +466,16 @@ def random_pair(n: int) -> tuple[Tensor, Tensor]:  # @stepover
 def larger_products_come_closer_to_the_peak() -> None:
     """Small matmuls stay far from the peak."""
     note(r"""
-        How large does a matmul have to be for a GPU to come close to its peak? A small matmul ends
-        before it has given work to all parts of the chip. Often it also ends before the program has
-        launched the next one, and then the GPU is idle.
+        How large does a matmul have to be for a GPU to come close to its peak? A small matmul stays
+        far from it for two reasons: it does not have enough work for all parts of the chip, and it
+        often ends before the program has launched the next one, so that the GPU is idle.
     """)
     largest = scaled(16384, lambda n: 20 * n * n)  # @measure largest
     note(rf"""
-        So square matmuls of growing size are timed in two ways. `time_call` launches them one by
-        one. `time_graph` records many of them as one *CUDA graph*, which the GPU then runs without
-        waiting for the program. Both cycle through many matrices, so that none of them is in the
-        cache.{shrunk(largest, 16384)}
+        To tell the two apart, square matmuls of growing size are timed in two ways. `time_call`
+        launches them one by one. `time_graph` records many of them as one *CUDA graph*, which the
+        GPU then runs without waiting for the program. Both cycle through many matrices, so that
+        none of them is in the cache.{shrunk(largest, 16384)}
     """)
     dtype = narrow_format()  # @measure dtype
     card = find(torch.cuda.get_device_name())
@@ -536,19 +540,21 @@ def reachable(clock: float | None) -> float | None:
 def a_lower_clock_lowers_the_peak() -> None:
     """At its power limit, a GPU lowers its clock, and with it the rate that it can reach."""
     note(r"""
-        Why does even a large matmul, on a warm GPU, stay below the peak? One reason is the clock. A
-        peak is stated for a certain clock: an H100 has `132` multiprocessors, each does `4096`
-        FLOPs in `bfloat16` in a tick, and at `1.83e9` ticks in a second that makes its peak of
-        `989.4` TFLOP/s [@nvidia-hopper]. But the power of a board is limited, on an H100 SXM to
-        `700` W [@nvidia-h100]. A large matmul may need more power than that. Then the GPU lowers
-        its clock until the power is within the limit.
+        Why does even a large matmul, on a warm GPU, stay below the peak? One reason is the clock: a
+        peak is stated for a certain clock. An H100 has `132` multiprocessors, and each does `4096`
+        FLOPs in `bfloat16` in a tick. At `1.83e9` ticks in a second that makes `989.4` TFLOP/s
+        [@nvidia-hopper].
+
+        But the power of a board is limited, on an H100 SXM to `700` W [@nvidia-h100]. A large
+        matmul may need more than that, because it keeps all units busy. Then the GPU lowers its
+        clock until the power is within the limit.
     """)
     largest = scaled(16384, lambda n: 20 * n * n)  # @measure largest
     note(rf"""
-        So square matmuls of growing width are repeated for a second each, and the driver reports
-        clock and power meanwhile. `for_a_second` returns the time, the clock and the power.
-        `reachable` multiplies the number of multiprocessors by the FLOPs in a tick and by the clock
-        that was measured.{shrunk(largest, 16384)}
+        Square matmuls of growing width are repeated for a second each, and the driver reports clock
+        and power meanwhile. `for_a_second` returns the time, the clock and the power. `reachable`
+        multiplies the number of multiprocessors by the FLOPs in a tick and by the clock that was
+        measured.{shrunk(largest, 16384)}
     """)
     sizes = [2**p for p in range(10, 15) if 2**p <= largest]  # @measure sizes
     rates, readings = [], []
@@ -627,13 +633,13 @@ def the_roof_is_measured_here() -> None:
     """A copy shows the bandwidth, and no operation is faster than the roofline allows."""
     note(r"""
         A [roofline](#the_roofline_tells_waiting_from_working) says how fast an operation can be at
-        most: it is limited by the GPU's peak, or by the bytes that its memory delivers in a second,
-        the *bandwidth*. Do measured operations stay below it?
+        most. No operation does more FLOPs in a second than the GPU's peak, and none gets more bytes
+        in a second than the *bandwidth* of its memory. Do measured operations stay below both?
     """)
     count = scaled(256 * MiB, lambda n: 14 * n)  # @measure count
     note(rf"""
-        First measure the bandwidth, with a large copy. A copy computes nothing; it reads and writes
-        each byte once.{shrunk(count, 256 * MiB)}
+        First measure the bandwidth, with a large copy, because a copy computes nothing: it only
+        reads and writes each byte once.{shrunk(count, 256 * MiB)}
     """)
     card, dtype = find(torch.cuda.get_device_name()), narrow_format()
     x = torch.randn(count, device="cuda").to(dtype)

@@ -32,43 +32,50 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
     """A tensor is a line of memory and a record of how to read it."""
     note(r"""
         Take a column out of a matrix, and no element is copied. How then does the column find its
-        elements? A tensor has two parts. Its elements are flattened into one line of memory; this
-        is the *storage*. A record, the *metadata*, says how to read them: the dtype; the shape;
-        where to begin, the *offset*; and for each axis a *stride*, the number of elements from one
-        index to the next.
+        elements?
 
-        A new matrix lies in memory row by row, which is called *row-major*. In a matrix of `2` rows
-        and `3` columns, the next row is `3` elements further on, and the next column is `1` element
-        further on. So the strides are `(3, 1)`, and element $(i, j)$ lies at
+        A tensor has two parts. The *storage* is one line of memory that contains the elements. The
+        *metadata* is a short record of how to read this line:
+
+        - the *dtype* is the format of an element, and the *shape* is the length of each axis;
+        - the *offset* is the position of the first element in the storage;
+        - the *stride* of an axis is the step in the storage from one index to the next.
+
+        By hand: a new matrix of `2` rows and `3` columns is stored row by row, which is called
+        *row-major*. If its rows are `1 2 3` and `4 5 6`, the storage is `1 2 3 4 5 6`. The next
+        column is `1` step away, and the next row is `3` steps away. So the strides are `(3, 1)`,
+        and element $(i, j)$ is at position
 
         $$
         \text{offset} + i \cdot 3 + j \cdot 1
         $$
 
-        With the offset `0`, element `(1, 2)` lies at `0 + 1 * 3 + 2 * 1 = 5`: it is the last of the
-        six elements.
-
-        The middle column begins at element `1`, and its next element is one row further on. So the
-        column has the offset `1` and the stride `3`:
+        The middle column is `2` and `5`. It needs no copy, because its elements already lie in the
+        storage at a fixed step: the first is at position `1`, and the next is `3` steps away. So
+        the column is a second record for the same storage, with the offset `1` and the stride `3`:
     """)
     x: Float[Tensor, "row col"] = torch.arange(1.0, 7.0).view(2, 3)  # @inspect x
-    middle = x[:, 1]  # @inspect middle
+    column = x[:, 1]  # of all rows, the element with index 1  # @inspect column
     whole = x.storage_offset(), x.stride()  # @inspect whole
-    part = middle.storage_offset(), middle.stride()  # @inspect part
+    part = column.storage_offset(), column.stride()  # @inspect part
     assert whole == (0, (3, 1)), \
-        "The matrix begins at 0; the next row is 3 elements on, the next column 1."
+        "The matrix has the offset 0 and the strides 3 and 1."
     assert part == (1, (3,)), \
-        "The column begins at 1, and its next element is 3 elements on."
-    assert same_storage(x, middle), \
+        "The column has the offset 1 and the stride 3."
+    assert same_storage(x, column), \
         "The matrix and its column use the same storage."
 
     misbelief("A tensor is just a pointer to memory.", r"""
         A pointer says where the elements are, but not how to read them. The matrix and its column
         share one storage, and differ in offset, shape and strides.
     """)
-    later = middle.data_ptr() - x.data_ptr()  # @hide
+    later = column.data_ptr() - x.data_ptr()  # @hide
     assert later == 1 * x.element_size(), \
         "The column begins one element later in memory."  # @hide
+    note(r"""
+        So a column of a huge matrix costs only another short record. But writing to the column
+        changes the matrix.
+    """)
     piece = torch.zeros(4, 5)[1:, 2]  # @hide
     question(r"""
         `m` is a new matrix of `4` rows and `5` columns. `m[1:, 2]` is its column `2`, from row `1`
@@ -76,12 +83,12 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
     """, answer=(piece.storage_offset(), *piece.stride()),
         check=(torch.arange(20).view(4, 5)[1, 2].item(), torch.arange(20).view(4, 5)[1:, 2].diff()[0].item()),
         hint=r"""
-            Number the elements of `m` in the order of memory. Where does the slice begin, and how
+            Number the elements of `m` in the order of memory. Where does the column begin, and how
             far away is its next element?
         """,
         why=r"""
-            The strides of `m` are `(5, 1)`. The view begins at element `(1, 2)`, which lies at
-            `1 * 5 + 2 * 1 = 7`. Its next element is one row further on, `5` elements.
+            The strides of `m` are `(5, 1)`. The view begins at element `(1, 2)`, which is at
+            position `1 * 5 + 2 * 1 = 7`. Its next element is one row further on, `5` steps.
         """)
 
 
@@ -89,45 +96,43 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
 def strides_turn_an_index_into_an_address() -> None:
     """The address of an element is the offset plus each index times its stride."""
     note(r"""
-        Where in memory is the element `x[1, 2]` of a matrix? A new matrix is in memory row by row.
-        Its [*strides*](#a_tensor_is_memory_and_a_way_to_read_it) are the distances, in elements, to
-        the next row and to the next column: with `4` columns, `4` and `1`. So `x[1, 2]` is
-        `1 * 4 + 2 * 1 = 6` elements after the first. The value of each element of this matrix is
-        its address, and `line` has the elements in the order of memory:
+        Where in memory is the element `x[1, 2]` of a matrix? Memory is one line, and a new matrix
+        lies in it row by row. The [*strides*](#a_tensor_is_memory_and_a_way_to_read_it) of the
+        matrix are the steps to the next row and to the next column. With `4` columns they are `4`
+        and `1`. So `x[1, 2]` is `1 * 4 + 2 * 1 = 6` elements after the first.
+
+        In this matrix the value of each element is its own address. `line` is the matrix as it lies
+        in memory:
     """)
     x: Any = torch.arange(16.0).view(4, 4)  # @inspect x
     line = x.flatten()
     assert x.stride() == (4, 1), \
         "The next row is 4 elements on, the next column 1."
     assert line[x.stride(0)].item() == 4.0, "The second row begins 4 elements further on."  # @hide
-    place = 1 * x.stride(0) + 2 * x.stride(1)  # @inspect place
-    assert place == 6, "By its strides, x[1, 2] lies at address 6."
-    assert line[place] == x[1, 2], "At address 6 is the element x[1, 2]."
+    address = 1 * x.stride(0) + 2 * x.stride(1)  # @inspect address
+    assert address == 6, "By its strides, x[1, 2] is at address 6."
+    assert line[address] == x[1, 2], "At address 6 is the element x[1, 2]."
 
     note(r"""
-        A view that begins elsewhere also has an *offset*, the address of its first element. `block`
-        is a view of the lower right part of `x`. It begins at address `6`, and has the strides of
-        `x`. So its element `[1, 1]` is at `6 + 1 * 4 + 1 * 1 = 11`:
+        A part of a matrix is a view of the same memory, and has the strides of the matrix. But it
+        begins elsewhere, at an *offset*. `block` is the part of `x` from row `1` and column `2` on,
+        so it begins at address `6`. The address of `block[1, 1]` is `6 + 1 * 4 + 1 * 1 = 11`:
     """)
     block = x[1:, 2:]  # @inspect block, block.storage_offset(), block.stride()
-    start, strides = block.storage_offset(), block.stride()
+    offset, strides = block.storage_offset(), block.stride()
     steps = 1 * strides[0] + 1 * strides[1]
-    assert (start, strides) == (6, (4, 1)), \
+    assert (offset, strides) == (6, (4, 1)), \
         "The block has the offset 6 and the strides of x."
-    assert line[start + steps] == block[1, 1], \
-        "With the offset, the address leads to block[1, 1]."
+    assert line[offset + steps] == block[1, 1], \
+        "The offset plus the steps is the address of block[1, 1]."
     assert line[steps] not in block, "Without the offset, it leads outside the block."  # @hide
-    note(r"""
-        The storage itself has no dtype: `x.untyped_storage()` has one entry for each *byte*. An
-        element has `4` bytes, so entry `6` belongs to element `1`:
-    """)
-    raw, size = x.untyped_storage(), x.element_size()
-    assert len(raw) == 16 * size, "The storage has 16 times 4 entries."
-    assert divmod(6, size) == (1, 2), \
-        "Entry 6 is in element 1, two bytes after its first."
+    raw, size = x.untyped_storage(), x.element_size()  # @hide
+    assert len(raw) == 16 * size, "The storage has 16 times 4 entries."  # @hide
+    assert divmod(6, size) == (1, 2), "Entry 6 is in element 1, two bytes after its first."  # @hide
     misbelief("`x.storage()[6]` is how to read element `6` of a tensor's memory.", r"""
-        It works, with a warning, but will be removed [@pytorch_storage]. `x.untyped_storage()[6]`
-        is something else, a byte of element `1`. To read element `6`, use `x.flatten()[6]`.
+        It works, with a warning, but will be removed [@pytorch_storage]. Use `x.flatten()[6]`. The
+        newer `x.untyped_storage()[6]` is byte `6`, which belongs to element `1`, because an element
+        has `4` bytes.
     """)
     question(r"""
         A new tensor of shape `(3, 4, 5)` is laid out in the same way: the last index changes
@@ -145,12 +150,13 @@ def strides_turn_an_index_into_an_address() -> None:
 def numbers_and_slices_share_lists_and_masks_copy() -> None:
     """Indexing with numbers and slices makes a view, and so does `view()`; picking with a list or a mask makes a copy."""
     note(r"""
-        If you change a matrix, does a part that you took from it earlier change as well? It does if
-        the part is a *view*, a tensor over the same memory. A row and a column are views, because a
-        fixed step in memory leads from one of their elements to the next, and that is all a view
-        needs. A part that is picked with a list or a mask is a *copy*, because its elements may be
-        anywhere. `x.view(3, 2)` is a view as well: it cuts the elements into rows of two instead of
-        three, in the same order. `same_storage` says whether two tensors use the same memory:
+        You take a part of a matrix, and later change the matrix. Does the part change as well? It
+        does if the part is a *view*, a tensor over the same memory.
+
+        A row or a column is a view, because a fixed step in memory leads from one of its elements
+        to the next, and a view can only take fixed steps. `x.view(3, 2)` is a view as well: it cuts
+        the same line of elements into rows of two. `same_storage` says whether two tensors use the
+        same memory:
     """)
     x = torch.arange(1.0, 7.0).view(2, 3)  # @inspect x
     row, column, y = x[0], x[:, 1], x.view(3, 2)  # @inspect row, column, y
@@ -161,7 +167,12 @@ def numbers_and_slices_share_lists_and_masks_copy() -> None:
         "The elements stay in order, in rows of two."
     gapless = row.is_contiguous(), column.is_contiguous()  # @hide
     assert gapless == (True, False), "The elements of the row lie side by side, those of the column do not."  # @hide
-    listed, masked = x[[0]], x[x > 0]
+    note(r"""
+        A part that is picked with a list of indices, or with a mask of true and false, is a *copy*,
+        because its elements may be anywhere in memory, with no fixed step between them:
+    """)
+    listed = x[[0]]  # a list: row 0
+    masked = x[x > 0]  # a mask: the elements for which x > 0 is true
     assert not same_storage(x, listed), "A part picked with a list is a copy."
     assert not same_storage(x, masked), "A part picked with a mask is a copy."
 
@@ -170,7 +181,7 @@ def numbers_and_slices_share_lists_and_masks_copy() -> None:
     seen = row[1].item(), column[0].item(), y[0, 1].item()
     assert seen == (100, 100, 100), \
         "All three views have the new value."
-    assert listed.tolist() == [[1, 2, 3]], "The first copy has the old value."
+    assert listed.tolist() == [[1, 2, 3]], "The copy has the old value."
     assert masked.tolist() == [1, 2, 3, 4, 5, 6], "The second copy has the old value."  # @hide
     misbelief("`x.view(3, 2)` takes a `3x2` matrix and shows it as `2x3`.",
               "It is the other way round. `3, 2` is the shape of the result; `x` itself is `2x3`.")
@@ -195,31 +206,33 @@ def numbers_and_slices_share_lists_and_masks_copy() -> None:
 def a_transpose_swaps_strides() -> None:
     """A transpose swaps two strides and moves no element."""
     note(r"""
-        What does it cost to transpose a large matrix? Next to nothing, because no element moves. A
-        matrix has two *strides*: the number of elements in memory from one row to the next, and
-        from one column to the next. The transpose reads the same memory with these two swapped,
-        here `(1, 3)` instead of `(3, 1)`:
+        What does it cost to transpose a large matrix? Next to nothing, because no element moves.
+
+        A matrix is one line of memory with two *strides*: the number of elements from one row to
+        the next, and from one column to the next. Here the rows are `1 2 3` and `4 5 6`, stored as
+        `1 2 3 4 5 6`, so the strides are `(3, 1)`. In the transpose, rows and columns change
+        places. So the transpose is the same memory with the strides swapped, `(1, 3)`:
     """)
     x: Float[Tensor, "row col"] = torch.arange(1.0, 7.0).view(2, 3)  # @inspect x, x.stride()
     y: Float[Tensor, "col row"] = x.transpose(1, 0)  # @inspect y, y.stride()
-    assert x.stride() == (3, 1), \
-        "In the matrix, the next row is 3 elements on, the next column 1."
-    assert y.stride() == (1, 3), \
-        "In the transpose the two are swapped: 1 along its first axis, col, and 3 along its second, row."
+    assert x.stride() == (3, 1), "The strides of the matrix are 3 and 1."
+    assert y.stride() == (1, 3), "In the transpose the strides are swapped."
     assert same_storage(x, y), "Matrix and transpose use the same storage."
 
-    note("Both read the same elements. So writing into row `0` and column `1` of the matrix changes row `1` and column `0` of its transpose:")
-    x[0][1] = 100  # @inspect x, y
-    assert y[1][0] == 100, \
+    note("Both read the same elements. So writing to row `0`, column `1` of the matrix changes row `1`, column `0` of its transpose:")
+    x[0, 1] = 100  # @inspect x, y
+    assert y[1, 0] == 100, \
         "The transpose has the new value, at the swapped position."
 
     note(r"""
-        Reading the transpose row by row jumps back and forth in memory: it reads the cells
-        `0, 3, 1, 4, 2, 5`. A tensor is *contiguous* if reading it row by row follows the order of
-        memory; the transpose is *non-contiguous*:
+        What costs something is to read the transpose row by row, because its neighbours are not
+        neighbours in memory: they are at positions `0, 3, 1, 4, 2, 5`. A tensor is *contiguous* if
+        reading it row by row follows the order of memory. The transpose is *non-contiguous*:
     """)
     assert x.is_contiguous() is True, "The matrix is contiguous."
     assert y.is_contiguous() is False, "The transpose is not contiguous."
+    refused = message_of(lambda: y.view(6))  # @hide
+    assert "view size is not compatible" in refused, "A view of the transpose as one row is refused."  # @hide
     strip = torch.arange(12.0)  # @hide
 
     def read(  # @hide
@@ -241,6 +254,10 @@ def a_transpose_swaps_strides() -> None:
     matrix = read(**begin)["elements"]  # @hide
     assert matrix == [[0, 1, 2], [3, 4, 5]], \
         "The picture begins with a matrix of 2 rows and 3 columns."  # @hide
+    note(r"""
+        So `y.view(6)`, which never copies, raises an error. `y.contiguous()` first copies the
+        elements into the order in which they are read, and only this copy costs time and memory.
+    """)
     explore(read, over=ranges, at=begin, module="pictures/strides.js",
         still=plot_strides(matrix, len(strip)),
         do=r"""
@@ -280,11 +297,11 @@ def some_shapes_cannot_be_a_view() -> None:
     note(r"""
         `view` reads the memory of a tensor in another shape, and copies nothing. When does that
         fail? A view has one [stride](#a_tensor_is_memory_and_a_way_to_read_it) for each axis: a
-        fixed number of elements in memory from one index to the next. If the new shape would need
-        steps of different lengths along one axis, there is no such view.
+        fixed step in memory from one index to the next. If the new shape needs steps of different
+        lengths along one axis, there is no such view.
 
-        The transpose of a matrix of `2` rows and `3` columns is an example. Read row by row, its
-        elements are at these addresses:
+        The transpose of a matrix of `2` rows and `3` columns is an example. These are the addresses
+        of its elements, read row by row:
     """)
     x = torch.arange(1.0, 7.0).view(2, 3)
     y = x.t()  # @inspect y
@@ -292,10 +309,13 @@ def some_shapes_cannot_be_a_view() -> None:
     assert addresses.diff().tolist() == [3, -2, 3, -2, 3], \
         "From one element to the next, the address goes forward 3 and back 2."
     note(r"""
-        A first row of three elements would be at `0`, `3` and `1`: a step of `3`, then one of `-2`.
-        So PyTorch refuses `y.view(2, 3)`. A copy helps: `contiguous()` copies the elements in the
-        order in which they are read. The copy is *contiguous*, so `view` works. `reshape()` decides
-        by itself: it returns a view where one exists, and a copy where none does:
+        A row of three elements would be at `0`, `3` and `1`: a step of `3`, then a step of `-2`. So
+        PyTorch refuses `y.view(2, 3)`. Two methods help:
+
+        - `contiguous()` copies the elements in the order in which they are read. After that, `view`
+          works.
+        - `reshape()` decides by itself: it returns a view where one exists, and a copy where none
+          does.
     """)
     error = message_of(lambda: y.view(2, 3))  # @hide
     assert error == (
@@ -321,31 +341,33 @@ def some_shapes_cannot_be_a_view() -> None:
     misbelief("`contiguous()` makes a copy, so afterwards the tensors no longer share memory.",
         "If the tensor is contiguous already, `contiguous()` returns the tensor itself, and writing to the result changes the original.")
     note(r"""
-        Does `view` need contiguous memory, then? No: only *merging* two neighbouring axes can fail,
-        because the new axis has a single stride. They merge if the inner axis ends exactly where
-        the next step of the outer axis begins: the outer stride has to equal the size of the inner
-        axis times its stride. `block` has the shape `(2, 3, 2)` and the strides `(12, 4, 1)`. Its
-        first two axes merge, because `3 * 4 = 12`. Its last two do not, because `4` is not `2 * 1`:
+        Does `view` need contiguous memory, then? No: it needs a fixed step along each new axis.
+        `block` consists of `6` rows of `2` elements. The rows begin at the addresses `0`, `4`, `8`,
+        `12`, `16` and `20`: a fixed step of `4`, so `6` rows are one axis of a view. But the
+        elements are at `0`, `1`, `4`, `5`, …, with steps of `1` and `3`, so rows of `6` elements
+        are refused:
     """)
     whole = torch.arange(24.0).view(2, 3, 4)
-    block = whole[:, :, :2]  # @inspect block.stride()
+    block = whole[:, :, :2]  # the first 2 of each 4  # @inspect block.stride()
     top, left = whole[0, :2], whole[0, :, :2]  # @hide
     gapless = [part.is_contiguous() for part in (whole, left, top)]  # @hide
     assert gapless == [True, False, True], "The matrix and its upper rows are contiguous, the left halves are not."  # @hide
     assert block.is_contiguous() is False, "The block is not contiguous."
     merged = block.view(6, 2)  # @inspect merged.stride()
     assert same_storage(block, merged), \
-        "Merging the first two axes makes a view."
+        "As 6 rows of 2 elements, it is a view all the same."
+    starts = merged[:, 0].tolist(), block[0].flatten()[:4].tolist()  # @hide
+    assert starts == ([0, 4, 8, 12, 16, 20], [0, 1, 4, 5]), "The rows begin 4 elements apart; the elements have gaps."  # @hide
     refused = message_of(lambda: block.view(2, 6))  # @inspect refused
     assert "view size is not compatible" in refused, \
-        "Merging the last two axes is refused."
+        "As 2 rows of 6 elements, it is refused."
     longer = block.view(2, 3, 1, 2)  # @hide
     assert same_storage(block, longer), "Adding an axis copies nothing."  # @hide
     misbelief("A non-contiguous tensor cannot be viewed any further.", r"""
         It can: `block` is not contiguous, and `block.view(6, 2)` is a view of it.
     """)
     misbelief("`view()` only works on contiguous memory.",
-              "Contiguous memory is sufficient, but not necessary: `view()` fails only where axes have to be merged and cannot be.")
+              "Contiguous memory is sufficient, but not necessary: `view()` fails only where a new axis has no fixed step.")
     flat = block.reshape(6, 2)  # @hide
     assert flat.is_contiguous() is False, "The result is not contiguous."  # @hide
     misbelief("Use `contiguous()` or `reshape()` to make a tensor contiguous.", r"""
@@ -354,12 +376,14 @@ def some_shapes_cannot_be_a_view() -> None:
     """)
     question(r"""
         `torch.zeros(4, 6, 8)[:, :3]` has the shape `(4, 3, 8)` and the strides `(48, 8, 1)`. `view`
-        can merge one pair of neighbouring axes. Which shape does that give?
+        can merge one pair of neighbouring axes into one axis. Which shape does that give?
     """, answer=tuple(torch.zeros(4, 6, 8)[:, :3].view(4, -1).shape),
         check=(4, 3 * 8),
+        hint="Along which pair of axes are the addresses of the elements or rows a fixed step apart?",
         why=r"""
-            The last two merge: the stride `8` is `8 * 1`. The first two do not: `48` is not
-            `3 * 8`.
+            The last two merge: the `8` elements of a row end where the next row begins, `8`
+            elements on. The first two do not: `3` rows are `24` elements long, and the next block
+            begins `48` on.
         """)
 
 
@@ -367,33 +391,33 @@ def some_shapes_cannot_be_a_view() -> None:
 def a_small_view_keeps_everything_alive() -> None:
     """Saving a row to a file saves the whole matrix, unless the row is cloned."""
     note(r"""
-        What is in the file if one row of a matrix is saved? A row is a *view*: it uses the memory
-        of the whole matrix and [keeps it](#a_view_can_hold_more_or_less_than_it_reports). Here the
-        matrix has `1024` rows of `1024` elements of `4` bytes, which makes `4` MiB, and a row has
-        `4` KiB:
+        You save one row of a matrix to a file. How large is the file? As large as the whole matrix,
+        because a row is a *view*: it shares the matrix's memory, and
+        [keeps it alive](#a_view_can_hold_more_or_less_than_it_reports). Here the matrix has `1024`
+        rows of `1024` elements of `4` bytes. That is `4` MiB, and a row is `4` KiB:
     """)
     base = torch.zeros(1024, 1024)
     row = base[0]  # @inspect row.nbytes as B
     del base  # @unnoticed: left out: the storage is as large while the matrix has a name
     held = row.untyped_storage().nbytes()  # @inspect held as B
-    assert row.nbytes == 4 * KiB, "The row shows 4 KiB."
+    assert row.nbytes == 4 * KiB, "The row reports 4 KiB."
     assert held == 4 * MiB, "The row keeps 4 MiB in memory."
 
     note(r"""
         `torch.save` writes the whole storage of a tensor, so that tensors that share memory share
-        it again after loading. So the file has `4` MiB as well. A clone has memory of its own, only
-        as much as the row needs. Save both; `tell` gives the length of the file:
+        it again after loading. A *clone* is a copy with its own memory, just large enough for the
+        row. Save both; `tell` returns the size of the file:
     """)
     whole, alone = io.BytesIO(), io.BytesIO()
     torch.save(row, whole)
     torch.save(row.clone(), alone)
     with_base, row_only = whole.tell(), alone.tell()  # @inspect with_base as B, row_only as B
-    assert with_base // MiB == 4, "The file with the row has 4 MiB."
+    assert with_base // MiB == 4, "The file with the row is 4 MiB."
     assert row.nbytes < row_only < 2 * row.nbytes, \
-        "The file with the clone has less than twice the 4 KiB of the row."
+        "The file with the clone is less than twice the 4 KiB of the row."
     misbelief("Views are free.", r"""
-        Making a view costs nothing. But a view keeps the whole memory of the tensor that it was
-        taken from: the row of `4` KiB keeps `4` MiB, in memory and in a file.
+        Making a view costs nothing. But a view keeps the whole memory of its tensor alive: the row
+        of `4` KiB keeps `4` MiB, in memory and in a file.
     """)
     question(r"""
         In each of `100` steps a loop computes a new `float32` tensor of shape `(256, 1024)`, called
