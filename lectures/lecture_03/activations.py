@@ -96,14 +96,15 @@ def the_block_of_today_keeps_other_tensors() -> None:
         $$
 
         This holds for *fused* attention, a single program that computes all of attention and keeps
-        no softmax weights. Compare the formula with a run of a small block with $d = 64$,
-        $d_{kv} = 16$, $h = 160$ and `8` heads. `kept_by` adds up what autograd keeps per token, in
-        sequences of `32` tokens:
+        no softmax weights. The formula leaves out one value of `4` bytes for each norm and each
+        head, because they are so few. Compare it with what autograd keeps per token in a small
+        block. `SMALL` holds its sizes, $d = 64$, $d_{kv} = 16$, $h = 160$ and `8` heads; a sequence
+        has `32` tokens:
     """)
     formula = 12 * 64 + 4 * 16 + 8 * 160  # @inspect formula as B
     kept = kept_by(SMALL, 32, "fused")  # @inspect kept as B
     assert kept == formula + 4 * (2 + 8), \
-        "Autograd also keeps 4 bytes for each of the 2 norms and 8 heads, and nothing else."
+        "Autograd keeps what the formula says, and 4 bytes for each of 2 norms and 8 heads."
     assert kept == activation_bytes(SMALL, SMALL.context) == 2152, \
         "The list gives 2152 bytes for a token of the small block."  # @hide
     wide = Config(1, 96, 6, 3, 200, 100, 64)  # @hide
@@ -216,8 +217,8 @@ def written_attention_keeps_a_weight_per_pair() -> None:
         $10 \cdot 2 = 20$ bytes unfused. In a sequence of $20$ tokens it keeps $20 \cdot 2 = 40$.
         Fused, it keeps $4$ bytes in both.
 
-        Measure it with a small block of `8` heads. `kept_by` returns the bytes per token that the
-        whole block keeps; `"written"` means unfused:
+        Measure it with a small block of `8` heads (`SMALL`). `kept_by` returns the bytes per token
+        that the whole block keeps; `"written"` means unfused:
     """)
     lengths = [16, 32, 64, 128]  # tokens in the sequence
     fused = [kept_by(SMALL, n, "fused") for n in lengths]  # @inspect fused as B
@@ -283,9 +284,9 @@ def checkpointing_keeps_the_input_alone() -> None:
         checkpointing* [@chen2016], also called recomputation, a block keeps only its input. When
         the backward pass reaches the block, the block runs again from this input.
 
-        Try it with a small block and an input `x` of `64` tokens of `64` elements, `2` bytes each.
-        PyTorch's `checkpoint` runs a block in this way, and `saved_bytes` adds up what autograd
-        then keeps, apart from the weights:
+        Try it with a small `block` and an input `x` of `64` tokens of `64` elements, `2` bytes
+        each. PyTorch's `checkpoint` runs a block in this way, and `saved_bytes` adds up what
+        autograd then keeps, apart from the weights:
     """)
     small = Block(SMALL).bfloat16()  # @hide
     x = torch.randn(2, 32, 64, dtype=torch.bfloat16, requires_grad=True)  # @hide
@@ -472,8 +473,8 @@ def checkpointing_lets_a_large_model_fit() -> None:
     """)
     question(r"""
         The state of a model needs `320` GB and is sharded, in data parallelism. With checkpointing,
-        the activations of a GPU's sequence need `8` GB. Each GPU has `40` GB available. How many
-        GPUs are enough?
+        the activations of a GPU's sequence need `8` GB. Each GPU has `40` GB available. What is the
+        smallest number of GPUs that is enough?
     """, answer=320 / (40 - 8), check=next(n for n in range(1, 99) if 320 / n + 8 <= 40), unit="GPUs", within=0.01, wrong={
             "Each GPU also holds its activations.": 320 / 40,
             "Sharding does not divide activations.": (320 + 8) / 40,

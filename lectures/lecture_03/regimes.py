@@ -156,16 +156,19 @@ def every_operation_has_an_intensity() -> None:
         `2` bytes. For each token it costs `2` FLOPs, a multiplication and an addition. By hand, and
         counting only the bytes of the weights:
 
-        - With $1$ token, a weight does $2$ FLOPs on its $2$ bytes: $1$ FLOP per byte.
-        - With $10$ tokens, it does $20$ FLOPs on the same $2$ bytes: $10$ FLOPs per byte.
+        - With $1$ token, each weight costs $2$ FLOPs for its $2$ bytes: $1$ FLOP per byte.
+        - With $10$ tokens, each weight costs $20$ FLOPs for the same $2$ bytes: $10$ FLOPs per
+          byte.
 
-        So the intensity is about the number of tokens, because each weight is read once and used
-        for every token. It is a little lower, because the tokens are also read and the results are
-        written. With $m$ tokens of $k$ elements, and a matrix of $k$ rows and $n$ columns, the
-        intensity is
+        So as long as nearly all bytes are weights, the intensity is about the number of tokens,
+        because each weight is read once and used for every token. With many tokens it is lower,
+        because the tokens are also read and the results are written. For $m$ tokens of $k$
+        elements, and a matrix of $k$ rows and $n$ columns, it is
 
         $$
-        \frac{2mkn}{2(mk + kn + mn)} = \frac{mkn}{mk + kn + mn}.
+        \frac{\text{FLOPs}}{\text{bytes}} =
+        \frac{2mkn}{2(\underbrace{mk}_{\text{tokens}} + \underbrace{kn}_{\text{weights}}
+        + \underbrace{mn}_{\text{results}})}.
         $$
 
         Take a matrix of Llama-3-8B with $k = 4096$ and $n = 14336$:
@@ -173,7 +176,7 @@ def every_operation_has_an_intensity() -> None:
 
     def intensity(m: int) -> float:
         k, n = 4096, 14336
-        return m * k * n / (m * k + k * n + m * n)
+        return 2 * m * k * n / (2 * (m * k + k * n + m * n))
 
     one, many = intensity(1), intensity(2048)  # @inspect round(one) as FLOP/B, round(many) as FLOP/B
     assert one < ridge, \
@@ -193,9 +196,9 @@ def every_operation_has_an_intensity() -> None:
     assert [round(x) for x in (many, one)] == [1247, 1], \
         "To a whole number, the intensities are 1247 and 1."  # @hide
     note(rf"""
-        With `1` token the arithmetic units of the H100 are idle nearly all the time: {one:.0f} FLOP
-        per byte where {ridge:.0f} would be needed. So a model that generates for one user at a time
-        wastes them. Processing more tokens at a time fixes that.
+        A model that generates for one user processes `1` token at a time: {one:.0f} FLOP per byte,
+        where the H100 could do {ridge:.0f}. So its arithmetic units are idle nearly all the time.
+        Processing the tokens of many users together fixes that.
     """)
     question(r"""
         A GPU can do `300` FLOPs while one byte arrives. The weights of a matrix are now stored in
@@ -344,13 +347,13 @@ def a_block_moves_more_than_it_multiplies() -> None:
         "With 128 tokens, a tenth of the bytes are moved between the matmuls."  # @hide
     question(r"""
         A block reads `400` MB of weights. With `100` tokens, the operations between its matmuls
-        move `40` MB, a tenth of that. What fraction of the bytes of the weights do these operations
-        move with `1000` tokens, if nothing in them grows faster than the number of tokens?
-    """, answer=10 * 40 / 400, check=40 * 1000 / 100 / 400, within=0.01, wrong={
-            "The weights are read once, for any number of tokens.": 0.1,
+        move `40` MB. Suppose that these bytes grow in proportion to the number of tokens. With how
+        many tokens are they as many as the bytes of the weights?
+    """, answer=100 * 400 / 40, check=next(n for n in range(1, 9999) if 40 * n / 100 >= 400), unit="tokens", within=0.01, wrong={
+            "The weights are read once, for any number of tokens.": 100,
         }, hint="Which of the two grows with the number of tokens?", why=r"""
-            The weights are read once for any number of tokens. The bytes in between are `10` times
-            as many, `400` MB.
+            The weights are read once for any number of tokens. With `10` times as many tokens, the
+            operations in between move `10 * 40 = 400` MB.
         """)
 
 
@@ -415,9 +418,10 @@ def fusion_saves_the_bytes_between_operations() -> None:
     assert counted == (5.0, 3.0), \
         "The two operations need 5 passes, and 3 if they are fused."
     note(rf"""
-        Both do the same FLOPs. But an elementwise operation does only a few FLOPs per byte, so it
-        is memory-bound: its time is the time to move its bytes. With `3` passes instead of `5` it
-        is up to `5 / 3` times as fast, {separate / fused:.2f} times. A longer chain gains more:
+        Both do the same FLOPs. But an elementwise operation does far fewer FLOPs per byte than a
+        GPU can do while a byte arrives, so it is memory-bound: its time is the time to move its
+        bytes. With `3` passes instead of `5` it is up to `5 / 3` times as fast,
+        {separate / fused:.2f} times. A longer chain gains more:
     """)
 
     def ten_additions(x: Tensor) -> Tensor:
@@ -613,7 +617,8 @@ def operations_run_in_turn() -> None:
         \frac{{\text{{bytes}}}}{{\text{{bandwidth}}}}\right)\right)
         $$
 
-        A run takes a little longer than this bound. The code follows the eight operations, in µs:
+        A run takes a little longer than this bound. The code goes through the eight operations and
+        returns, in µs, when the last one is done:
     """)
 
     def total_time(launch: int, run: int) -> int:
@@ -689,22 +694,23 @@ def a_block_waits_for_three_things() -> None:
         the `launches`, and the GPU's time in compute-bound (`arithmetic`) and in memory-bound
         operations (`memory`):
     """)
-    lengths = [1, 8, 64, 512, 4096]  # @unnoticed: 8, 64, 512: points of the curves
-    times = [waits(tokens) for tokens in lengths]
-    busy = [t.arithmetic + t.memory for t in times]
-    launches = [t.launches for t in times]
-    launch_bound = [a > b for a, b in zip(launches, busy)]  # @inspect launch_bound
-    assert launch_bound == [True, True, True, False, False], \
+    by_tokens = {tokens: waits(tokens) for tokens in (1, 8, 64, 512, 4096)}
+    launch_bound = [
+        tokens for tokens, t in by_tokens.items()
+        if t.launches > t.arithmetic + t.memory
+    ]  # @inspect launch_bound
+    assert launch_bound == [1, 8, 64], \
         "With 64 tokens or fewer, launching takes longer than the GPU's work."
-    assert busy == [t.gpu for t in times], \
-        "The GPU's work is what it does in both kinds of operations."  # @hide
+    compute_bound = [
+        tokens for tokens, t in by_tokens.items()
+        if t.arithmetic > t.memory
+    ]  # @inspect compute_bound
+    assert compute_bound == [512], \
+        "Only with 512 tokens, the GPU spends most of its time in compute-bound operations."
+    lengths, times = [*by_tokens], [*by_tokens.values()]  # @hide
     arithmetic = [t.arithmetic / t.gpu for t in times]  # @hide
     assert arithmetic[:3] == [0.0] * 3, \
         "With 64 tokens or fewer, no operation is compute-bound."  # @hide
-    assert times[3].arithmetic > times[3].memory, \
-        "With 512 tokens, the GPU spends most of its time in compute-bound operations."
-    assert times[4].memory > times[4].arithmetic, \
-        "With 4096 tokens, it spends most of its time in memory-bound operations."
     assert 0.69 < arithmetic[3] < 0.71, \
         "With 512 tokens, 70 % of the GPU's time is spent in compute-bound operations."  # @hide
     assert 0.36 < arithmetic[4] < 0.38, \
@@ -735,8 +741,8 @@ def a_block_waits_for_three_things() -> None:
         - With `4096` tokens it is mostly memory-bound, because the number of scores grows with the
           square of the number of tokens, and they all have to be moved.
 
-        So the fix depends on the number of tokens: fewer launches, a faster GPU or a lower
-        precision, and fused attention, which moves no scores.
+        So the fix depends on the number of tokens: with few tokens, fewer launches; with more, a
+        faster GPU; with very many, fused attention, which does not move the scores.
     """)
     done = block_operations(512)  # @hide
     work_alone = sum(op.flops for op in done) / PEAK  # @hide
@@ -784,7 +790,8 @@ def one_change_tells_what_a_block_waits_for() -> None:
         computes the time of the launches and of the GPU's work; both go on at the same time:
     """)
     half = replace(LLAMA_3_8B, width=2048, heads=16, kv_heads=4, hidden=7168)  # @hide
-    usual, narrow = waits(64), waits(64, half)  # the block, at half width
+    # The usual block, and one of half the width:
+    usual, narrow = waits(64), waits(64, half)
     launching = [round(w.launches / MICRO) for w in (usual, narrow)]  # @inspect launching as µs
     working = [round(w.gpu / MICRO) for w in (usual, narrow)]  # @inspect working as µs
     assert launching == [180, 180], \
