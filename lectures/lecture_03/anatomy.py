@@ -111,7 +111,7 @@ def a_block_is_seven_matrices() -> None:
         - The two norms have $2 \cdot 2 = 4$ gains.
 
         The feed-forward part has most of the weights, because each of its matrices has one side of
-        length $h$, and $h$ is several times $d$.
+        length $h$, which is several times $d$, and the matrices of attention have no such side.
 
         Does the formula find all parameters? Compare it with PyTorch's own list of the parameters
         of a small block:
@@ -326,8 +326,8 @@ def heads_of_queries_share_keys() -> None:
     """Grouped-query attention keeps fewer keys and values, but compares the same pairs of tokens."""
     note(r"""
         A model that generates a sequence stores the *keys* and *values* of all tokens so far,
-        because later tokens attend to them. How can it store fewer, and does attention then also
-        compute less?
+        because later tokens attend to them. How can it store fewer? And does it then also compare
+        fewer pairs of tokens?
 
         Attention works in *heads*. In its plain form, each token has a query, a key and a value in
         each head. In *grouped-query attention* [@gqa], several query heads use the same key and the
@@ -337,15 +337,17 @@ def heads_of_queries_share_keys() -> None:
         - If all `4` query heads share one key and one value, only these `2` vectors are stored.
 
         Heads that have a key and a value are called *KV heads*. Now `8` query heads share `2` KV
-        heads, in one sequence of `6` tokens, where each query, key and value has `16` elements:
+        heads, in `1` sequence of `6` tokens. Each query, key and value has `16` elements. `key_8`
+        and `value_8` are those without sharing, with `8` KV heads:
     """)
-    query = torch.randn(1, 6, 8, 16)  # 8 query heads
-    key, value = torch.randn(2, 1, 6, 2, 16)  # 2 KV heads
-    plain_key, plain_value = torch.randn(2, 1, 6, 8, 16)  # 8 KV heads
+    # Sequences, tokens, heads, elements:
+    query = torch.randn(1, 6, 8, 16)
+    key, value = torch.randn(1, 6, 2, 16), torch.randn(1, 6, 2, 16)
+    key_8, value_8 = torch.randn(1, 6, 8, 16), torch.randn(1, 6, 8, 16)
 
     stored = key.nbytes + value.nbytes  # @inspect stored as B
-    plain = plain_key.nbytes + plain_value.nbytes  # @inspect plain as B
-    assert plain == 4 * stored, \
+    stored_8 = key_8.nbytes + value_8.nbytes  # @inspect stored_8 as B
+    assert stored_8 == 4 * stored, \
         "With 8 KV heads, keys and values need 4 times as many bytes as with 2."
     b, t, heads, kv_heads, c = 2, 6, 8, 2, 16  # @hide
     queries: Float[Tensor, "b t heads c"] = torch.randn(b, t, heads, c).double()  # @hide
@@ -364,15 +366,15 @@ def heads_of_queries_share_keys() -> None:
     assert caches[1] / caches[0] == 4.0, \
         "In a model with 8 query heads, 2 KV heads are a quarter of the bytes to keep."  # @hide
     note(r"""
-        Does attention also compute less? No, because each query head still compares the query of
-        every token with the key of every token. In each of `8` heads that is `6 * 6` pairs of a
-        query and a key, whether a key is shared or not. `written_attention` computes attention, and
-        `flops` counts its FLOPs:
+        Does attention also compare fewer pairs? No, because each query head still compares the
+        query of every token with the key of every token. In each of `8` heads that is `6 * 6` pairs
+        of a query and a key, whether a key is shared or not. `written_attention` compares queries
+        with keys and adds up values, and `flops` counts the FLOPs:
     """)
     grouped = flops(lambda: written_attention(query, key, value))  # @inspect grouped as FLOP
-    separate = flops(lambda: written_attention(query, plain_key, plain_value))  # @inspect separate as FLOP
+    separate = flops(lambda: written_attention(query, key_8, value_8))  # @inspect separate as FLOP
     assert grouped == separate, \
-        "Attention costs the same FLOPs with sharing and without."
+        "Comparing and adding up cost the same FLOPs with sharing and without."
     assert grouped == 8 * (6 * 6) * (2 * 2 * 16), \
         "Each pair costs 2 FLOPs for each element, of the key and of the value."  # @hide
     misbelief("Grouped-query attention makes attention cheaper to compute.", r"""
@@ -521,14 +523,15 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         `2 * 3 = 6` weights. Each weight is multiplied by one element, and the product is added to
         one output. So the matrix costs `2` FLOPs per weight and token.
 
-        Attention costs extra, because it also multiplies tokens with each other: each query with
-        the key of each token, and each result with a value. There are no weights in these two
-        matmuls. For `3` tokens, there are `3 * 3 = 9` pairs of a query and a key. In each of the
-        two matmuls, a pair costs `2` FLOPs per element, again a multiplication and an addition.
+        Attention costs extra, because it also multiplies tokens by each other: each query by the
+        key of each token, and then each result of the softmax by a value. No weight matrix takes
+        part in these two matmuls. `3` tokens have `3 * 3 = 9` pairs of a query and a key. In each
+        of the two matmuls, a pair costs `2` FLOPs per element, again a multiplication and an
+        addition.
 
-        Let PyTorch count this for a block of Llama-3-8B. All its query heads together have `4096`
-        elements. `run_block` runs the block for a sequence of `2048` tokens. PyTorch calls the
-        matmuls with weights `mm` and those of attention `bmm`:
+        Let PyTorch count this for a block of Llama-3-8B. In all heads together, the query of a
+        token has `4096` elements. `run_block` runs the block for a sequence of `2048` tokens.
+        PyTorch calls the matmuls with weights `mm` and those of attention `bmm`:
     """)
     with torch.device("meta"):  # @hide
         block = Block(LLAMA_3_8B, "written")
@@ -625,8 +628,9 @@ def a_counter_may_overlook_attention() -> None:
         "With unfused attention, the counter agrees with the formula for a forward pass."  # @hide
     note(r"""
         With unfused attention, the counter sees both kinds of matmuls. Now the fused model. Is its
-        kernel for a CPU on the counter's list?
+        kernel on the counter's list, `flop_registry`?
     """)
+    # The fused kernel on a CPU:
     kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
     listed = kernel in flop_registry  # @inspect listed
     seen = flops(lambda: fused(tokens))  # @inspect seen as FLOP
@@ -682,11 +686,12 @@ def published_counts_follow_from_eight_numbers() -> None:
     assert total == parameter_count(LLAMA_3_8B), \
         "The formula is that of `parameter_count`."  # @hide
     note(r"""
-        That is the published number, to the last digit [@keras-hub], because a Transformer has no
-        other parameters. `parameter_count` does the same for any model. It knows two variants that
-        other models need: biases, and a *tied* embedding, where one table serves as both. Compare
-        it with three more published sizes [@llama-2-7b; @mistral-7b; @qwen25-05b]:
+        That is the published number, to the last digit [@keras-hub], because a Transformer of this
+        kind has no other parameters. `parameter_count` does the same for any model. It knows two
+        variants that other models need: biases, and a *tied* embedding, where one table serves as
+        both. Compare it with three more published sizes [@llama-2-7b; @mistral-7b; @qwen25-05b]:
     """)
+    # Sizes from config.json, and the published number of parameters:
     published = {
         "Llama-2-7B": (LLAMA_2_7B, 6_738_415_616),
         "Mistral-7B": (MISTRAL_7B, 7_241_732_096),
