@@ -207,7 +207,8 @@ def rmsnorm_forgets_the_scale() -> None:
     spread = learned(x).norm(dim=-1)  # @hide
     assert spread.max() > 1.02 * spread.min(), \
         "With gains that differ, the lengths of the tokens differ."  # @hide
-    assert torch.allclose(learned(100 * x), learned(x)), \
+    loud = 100 * x  # @unnoticed: 100, doubled, factor 100 left out: any factor  # @hide
+    assert torch.allclose(learned(loud), learned(x)), \
         "With any gains, tokens a hundred times as large give the same result."  # @hide
     block, turn = Block(SMALL).double(), turns(SMALL.head, 5).double()  # @hide
     middle = x + block.attention(block.before_attention(x), turn)  # @hide
@@ -479,8 +480,8 @@ def a_gate_costs_a_third_matrix() -> None:
     h = math.ceil(8 / 3 * d / 256) * 256  # @inspect h
     assert h == LLAMA_2_7B.hidden == 11008, \
         "The intermediate size of Llama-2-7B is 11,008."
-    wider = 1.3 * 8 / 3 * d  # @hide
-    assert math.ceil(wider / 1024) * 1024 == LLAMA_3_8B.hidden == 14336, \
+    wider, multiple = 1.3 * 8 / 3 * d, 1024  # @hide
+    assert math.ceil(wider / multiple) * multiple == LLAMA_3_8B.hidden == 14336, \
         "1.3 times eight thirds, rounded up to a multiple of 1024, is the intermediate size of Llama-3-8B."  # @hide
     two_plain = 2 * d * 4 * d  # @hide
     ratio = 3 * d * h / two_plain  # @hide

@@ -877,8 +877,8 @@ def eager_compiled_and_in_a_graph() -> None:
           moves fewer bytes.
 
         When does each of the two help? First a prediction for a block of Llama-3-8B on an H100. The
-        program launches while the GPU works, so in eager mode the block takes the longer of the two
-        times. In a graph only the GPU's work is left:
+        program launches while the GPU works, so in eager mode the block takes whichever of both
+        takes longer. In a graph only the GPU's work is left:
 
         | tokens | launching, µs | the GPU's work, µs | eager, µs | in a graph, µs |
         |---|---|---|---|---|
