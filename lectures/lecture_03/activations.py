@@ -64,10 +64,10 @@ def the_block_of_today_keeps_other_tensors() -> None:
         How many bytes per token does a block of Llama-3-8B keep for the backward pass, and which of
         its parts keeps most?
 
-        An operation keeps what its gradient needs. In a product $w \cdot x$, the gradient of $w$
-        contains $x$, and the gradient of $x$ contains $w$. So a matmul and a multiplication keep
-        what they multiply. (Weights are in memory anyway and are not counted.) A nonlinearity also
-        keeps its input.
+        For each operation, autograd keeps what the gradient needs. In a product $w \cdot x$, the
+        gradient of $w$ contains $x$, and the gradient of $x$ contains $w$. So for a matmul and for
+        a multiplication, it keeps what they multiply. (Weights are in memory anyway and are not
+        counted.) For a nonlinearity, it keeps the input.
 
         Begin with the feed-forward part. A token has $d$ elements; the matrices *gate* and *up*
         turn them into $h$ elements each, and *down* turns $h$ elements back into $d$. Four tensors
@@ -285,8 +285,9 @@ def checkpointing_keeps_the_input_alone() -> None:
         the backward pass reaches the block, the block runs again from this input.
 
         Try it with a small `block` and an input `x` of `64` tokens of `64` elements, `2` bytes
-        each. PyTorch's `checkpoint` runs a block in this way, and `saved_bytes` adds up what
-        autograd then keeps, apart from the weights:
+        each. PyTorch's `checkpoint` runs a block in this way; `use_reentrant=False` is the setting
+        that PyTorch recommends. `saved_bytes` adds up what autograd then keeps, apart from the
+        weights:
     """)
     small = Block(SMALL).bfloat16()  # @hide
     x = torch.randn(2, 32, 64, dtype=torch.bfloat16, requires_grad=True)  # @hide
@@ -308,10 +309,10 @@ def checkpointing_keeps_the_input_alone() -> None:
     assert round(exact / input_bytes, 1) == usual_bytes / input_bytes == 20.5, \
         "A block of Llama-3-8B that is not checkpointed keeps 20.5 times the bytes of its input."  # @hide
     note(rf"""
-        (`use_reentrant=False` is the setting that PyTorch recommends.) In Llama-3-8B, the input of
-        a block has `4096` elements of `2` bytes per token: {input_bytes:,} bytes. Without
-        checkpointing the block [keeps](#the_block_of_today_keeps_other_tensors) {usual_bytes:,}
-        bytes per token, {usual_bytes / input_bytes} times as many.
+        In Llama-3-8B, the input of a block has `4096` elements of `2` bytes per token:
+        {input_bytes:,} bytes. Without checkpointing the block
+        [keeps](#the_block_of_today_keeps_other_tensors) {usual_bytes:,} bytes per token,
+        {usual_bytes / input_bytes} times as many.
 
         The price is time. Say that the forward pass of a block costs $1$. Its backward pass costs
         $2$, because each matmul has two gradients, of its weights and of its input. So a step costs

@@ -95,8 +95,8 @@ def a_block_is_seven_matrices() -> None:
 
         Here $d_{kv}$ is $d$ [or less](#heads_of_queries_share_keys), and $h$, the *intermediate
         size*, is several times $d$. Before each part there is a *norm*, which multiplies each of
-        the $d$ elements by a learned factor, its *gain*. In total, a block has this many
-        parameters:
+        the $d$ elements by a learned factor; these factors are its *gains*. In total, a block has
+        this many parameters:
 
         [@eq:block]: $$
         \underbrace{2d^2 + 2\,d\,d_{kv}}_{\text{attention}} +

@@ -296,8 +296,8 @@ def a_block_moves_more_than_it_multiplies() -> None:
         two matrices and write one, so they move the same bytes.
 
         Now a block of Llama-3-8B that processes a sequence of `2048` tokens, with unfused
-        attention. `operations` lists everything that the block runs. `share_of` adds up the FLOPs
-        or the bytes for three kinds of operation, and divides by the total:
+        attention. `share_of` adds up the FLOPs of all its operations (`op.flops`), or the bytes
+        that they move (`op.moved`), for three kinds of operation, and divides by the total:
     """)
     operations = block_operations(2048)  # @hide
     kernels = sum(op.moved > 0 for op in operations)  # @hide
@@ -792,8 +792,8 @@ def one_change_tells_what_a_block_waits_for() -> None:
     half = replace(LLAMA_3_8B, width=2048, heads=16, kv_heads=4, hidden=7168)  # @hide
     # The usual block, and one of half the width:
     usual, narrow = waits(64), waits(64, half)
-    launching = [round(w.launches / MICRO) for w in (usual, narrow)]  # @inspect launching as µs
-    working = [round(w.gpu / MICRO) for w in (usual, narrow)]  # @inspect working as µs
+    launching = [round(w.launches * 1e6) for w in (usual, narrow)]  # @inspect launching as µs
+    working = [round(w.gpu * 1e6) for w in (usual, narrow)]  # @inspect working as µs
     assert launching == [180, 180], \
         "At half the width, the launches take 180 µs as before."
     assert working == [141, 38], \
@@ -877,8 +877,8 @@ def eager_compiled_and_in_a_graph() -> None:
           moves fewer bytes.
 
         When does each of the two help? First a prediction for a block of Llama-3-8B on an H100. The
-        program launches while the GPU works, so in eager mode the block takes whichever of both
-        takes longer. In a graph only the GPU's work is left:
+        program launches while the GPU works, so in eager mode the slower of the two determines the
+        time. In a graph only the GPU's work is left:
 
         | tokens | launching, µs | the GPU's work, µs | eager, µs | in a graph, µs |
         |---|---|---|---|---|
