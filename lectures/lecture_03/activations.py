@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from units import GB, TERA
 from plots import stacks
 
-from litbook import aside, explore, figure, misbelief, note, question
+from litbook import aside, explore, figure, note, question
 
 from .block import Block, How, RMSNorm, Transformer, turns
 from .counts import Config, activation_bytes, attention_flops, block_weights, forward_flops, parameter_count
@@ -48,57 +48,65 @@ def kept_per_token(
     return saved_bytes_of(lambda: block(x, *given), known) / (batch * context)
 
 
+def kept_by(config: Config, context: int, how: How) -> float:
+    """Bytes per token that a block keeps for the backward pass, counted in a run; `context`: tokens per sequence.
+
+    Its norms keep what a GPU's kernel keeps, their input and one value per token. On a CPU, PyTorch runs a norm as several
+    operations and keeps more.
+    """
+    block = with_lean_norms(Block(config, how))
+    return kept_per_token(block, config.width, 2, context, config.head)
+
+
 def the_block_of_today_keeps_other_tensors() -> None:
     """In Llama-3-8B, two thirds of a block's activations belong to its feed-forward part."""
     note(r"""
-        How many bytes per token does a block of Llama-3 keep for the backward pass? A token has $d$
-        elements, $d_{kv}$ elements in all its keys together, and $h$ elements inside the
-        feed-forward part. There are $a$ heads. Each element has `2` bytes in `bfloat16`. Attention
-        is *fused*: a single kernel computes it and does not keep the softmax weights. In a product
-        $w \cdot x$ the gradient of $w$ contains $x$, so a matmul keeps what it multiplies: a weight
-        matrix keeps its input, and attention keeps the queries, keys and values. A nonlinearity
-        keeps its input. The nonlinearity of this block is SiLU: $\text{SiLU}(z)$ is $z$ times the
-        sigmoid of $z$. From the block's input to its output, these tensors are kept:
+        How many bytes per token does a block of Llama-3-8B keep for the backward pass, and which of
+        its parts keeps most?
+
+        For each operation, autograd keeps what the gradient needs. In a product $w \cdot x$, the
+        gradient of $w$ contains $x$, and the gradient of $x$ contains $w$. So for a matmul and for
+        a multiplication, it keeps what they multiply. (Weights are in memory anyway and are not
+        counted.) For a nonlinearity, it keeps the input.
+
+        Begin with the feed-forward part. A token has $d$ elements; the matrices *gate* and *up*
+        turn them into $h$ elements each, and *down* turns $h$ elements back into $d$. Four tensors
+        of $h$ elements are kept, because each is the input of an operation:
+
+        - the result of gate, for the nonlinearity, which is called SiLU;
+        - SiLU's result and the result of up, for their multiplication;
+        - the product, for down.
+
+        In `bfloat16` an element has `2` bytes, so these are $4 \cdot 2h = 8h$ bytes per token. The
+        other tensors have only $d$ elements, or $d_{kv}$, the elements in all keys of a token:
 
         | kept for each token | bytes |
         |---|---|
-        | inputs of both norms | $4d$ |
+        | inputs of the two norms | $4d$ |
         | input of the query, key and value matrices | $2d$ |
-        | queries, keys and values | $2d + 4d_{kv}$ |
+        | queries, keys and values, for attention | $2d + 4d_{kv}$ |
         | input of attention's output matrix | $2d$ |
-        | input of the gate and up matrices | $2d$ |
-        | in the feed-forward part: the result of gate, its SiLU, the result of up, and the product of the last two: four tensors of $2h$ bytes | $8h$ |
-        | a `float32` of `4` bytes for each of the two norms (its root mean square) and for each head (from which attention recomputes its softmax weights) | $8 + 4a$ |
+        | input of gate and up | $2d$ |
+        | the four tensors above | $8h$ |
 
-        The terms with $d$ are $4$ (both norms) $+\,2$ (into query, key and value) $+\,2$ (queries)
-        $+\,2$ (into output) $+\,2$ (into gate and up), together $12d$. Without the last row, which
-        is small, the rows add up to
+        Together:
 
         [@eq:activations]: $$
         \text{bytes a token keeps in a layer} \approx 12\,d + 4\,d_{kv} + 8\,h
         $$
 
-        Compare the whole list with what autograd keeps, for a small block with the sizes in `SMALL`
-        that processes `2` sequences of `32` tokens. `kept_per_token` adds up the bytes that
-        autograd keeps per token. `with_lean_norms` gives the block norms that keep only what a
-        kernel on a GPU keeps, the input and one value per token; on a CPU, PyTorch runs a norm as
-        several operations and keeps more:
+        This holds for *fused* attention, a single program that computes all of attention and keeps
+        no softmax weights. The formula leaves out one value of `4` bytes for each norm and each
+        head, because they are so few. Compare it with what autograd keeps per token in a small
+        block. `SMALL` holds its sizes, $d = 64$, $d_{kv} = 16$, $h = 160$ and `8` heads; a sequence
+        has `32` tokens:
     """)
-    d, kv, h, a = SMALL.width, SMALL.kv_width, SMALL.hidden, SMALL.heads  # @inspect d, kv, h, a
-    rounded = 12 * d + 4 * kv + 8 * h  # @inspect rounded as B
-    listed = rounded + 8 + 4 * a  # @inspect listed as B
-    block = with_lean_norms(Block(SMALL, "fused"))
-    # Model dimension, sequences, tokens per sequence, head dimension:
-    kept = kept_per_token(block, d, 2, 32, SMALL.head)  # @inspect kept as B  # @unnoticed: 2, 32: bytes per token are the same in any batch
-    assert kept == listed, \
-        "Autograd keeps exactly the bytes in the list."
-    assert listed == activation_bytes(SMALL, SMALL.context) == 2152, \
+    formula = 12 * 64 + 4 * 16 + 8 * 160  # @inspect formula as B
+    kept = kept_by(SMALL, 32, "fused")  # @inspect kept as B
+    assert kept == formula + 4 * (2 + 8), \
+        "Autograd keeps what the formula says, and 4 bytes for each of 2 norms and 8 heads."
+    assert kept == activation_bytes(SMALL, SMALL.context) == 2152, \
         "The list gives 2152 bytes for a token of the small block."  # @hide
-
-    def kept_by(config: Config, context: int, how: How) -> float:  # @hide
-        block = with_lean_norms(Block(config, how))
-        return kept_per_token(block, config.width, 2, context, config.head)
-
     wide = Config(1, 96, 6, 3, 200, 100, 64)  # @hide
     cases = (SMALL, 32), (SMALL, 64), (wide, 16)  # @hide
     fused = [kept_by(c, s, "fused") for c, s in cases]  # @hide
@@ -113,20 +121,15 @@ def the_block_of_today_keeps_other_tensors() -> None:
         "Unfused, with the softmax weights added, the list gives 2632, 3144 and 3144."  # @hide
     assert written == exact, \
         "For three sizes, unfused, the list is right to the byte."  # @hide
-    note("Now the formula for a layer of Llama-3-8B, which has $d = 4096$, $d_{kv} = 1024$ and $h = 14336$:")
-    layer = 12 * 4096 + 4 * 1024 + 8 * 14336  # @inspect layer as B
+    note("Now a layer of Llama-3-8B, which has $d = 4096$, $d_{kv} = 1024$ and $h = 14336$:")
     inside = 8 * 14336  # @inspect inside as B
+    layer = 12 * 4096 + 4 * 1024 + inside  # @inspect layer as B
     share = inside / layer  # @inspect share as %
-    assert 0.68 < share < 0.69, \
-        "In Llama-3-8B, 68 % of the bytes are kept inside the feed-forward part."  # @hide
+    assert round(share, 2) == 0.68, \
+        "In Llama-3-8B, 68 % of the bytes are kept inside the feed-forward part."
     exact_layer = activation_bytes(LLAMA_3_8B, 8192)  # @hide
     assert exact_layer - layer == 2 * 4 + 4 * 32, \
         "The formula leaves out the few elements of norms and heads."  # @hide
-    note(rf"""
-        So each layer keeps {layer / 1e3:.0f} kB per token, {share:.0%} of it inside the
-        feed-forward part, because four tensors of the large size $h$ are kept there. Each of the
-        four is the input of an operation.
-    """)
     by_part = {
         name: {
             "12d": 12 * c.width, "keys and values": 4 * c.kv_width, "inside the feed-forward part": 8 * c.hidden,
@@ -142,15 +145,19 @@ def the_block_of_today_keeps_other_tensors() -> None:
             Two stacked bars. In both the part inside the feed-forward part is the longest; keys and
             values are a quarter as long in Llama-3-8B as in Llama-2-7B.
         """)
+    note(r"""
+        So whoever wants to keep fewer activations gains most in the feed-forward part, because $h$
+        is so much larger than $d$.
+    """)
     question(r"""
-        Llama-3-8B has `32` layers, $d = 4096$, $d_{kv} = 1024$ and $h = 14336$. How many bytes per
-        token are kept in all layers together, by the approximate formula?
-    """, answer=32 * (12 * 4096 + 4 * 1024 + 8 * 14336),
-        check=32 * (activation_bytes(LLAMA_3_8B, 8192) - 2 * 4 - 4 * 32), unit="B", within=0.02, wrong={
-            "That is one layer.": 12 * 4096 + 4 * 1024 + 8 * 14336,
-            "Each element has two bytes; the formula includes that already.": 2 * 32 * (12 * 4096 + 4 * 1024 + 8 * 14336),
-        }, hint="First one layer, then all of them.",
-        why="One layer keeps $12d + 4d_{kv} + 8h$ bytes. All layers are alike, so multiply by `32`.")
+        Somebody writes a kernel for the feed-forward part that keeps only the results of gate and
+        up. In the backward pass it computes SiLU and the product once more from these two. How many
+        bytes per token does that save in a layer of Llama-3-8B, where $h$ is `14336`?
+    """, answer=2 * 2 * 14336, check=layer - (12 * 4096 + 4 * 1024 + 4 * 14336), unit="B", wrong={
+            "Each element has two bytes.": 2 * 14336,
+            "Two of the four tensors are still kept.": 4 * 2 * 14336,
+        }, hint="How many of the four tensors are no longer kept?",
+        why="SiLU's result and the product are no longer kept: two tensors of `14336` elements of `2` bytes.")
 
 
 class LeanNorm(torch.autograd.Function):
@@ -202,29 +209,26 @@ def written_attention_keeps_a_weight_per_pair() -> None:
 
         - *Unfused* attention runs as separate operations and keeps the weights: `2` bytes each in
           `bfloat16`.
-        - *Fused* attention runs as a single program, a kernel. It keeps only one `float32`, `4`
-          bytes, for each head and token. From this, and from the queries and keys, which are kept
+        - *Fused* attention runs as a single program, a kernel. It keeps only one value of `4` bytes
+          for each head and token. From this value, and from the queries and keys, which are kept
           anyway, it recomputes the weights in the backward pass [@dao2022].
 
-        With `8` heads and `16` tokens that is $8 \cdot 16 \cdot 2 = 256$ bytes per token unfused,
-        and $8 \cdot 4 = 32$ fused: `224` more. Measure it with a small block of `8` heads that
-        processes sequences of `16` to `128` tokens. `kept` returns the bytes that the whole block
-        keeps per token:
+        By hand, take one head. In a sequence of $10$ tokens, a token has $10$ weights and keeps
+        $10 \cdot 2 = 20$ bytes unfused. In a sequence of $20$ tokens it keeps $20 \cdot 2 = 40$.
+        Fused, it keeps $4$ bytes in both.
+
+        Measure it with a small block of `8` heads (`SMALL`). `kept_by` returns the bytes per token
+        that the whole block keeps; `"written"` means unfused:
     """)
-    lengths = [16, 32, 64, 128]
-
-    def kept(length: int, how: How) -> float:
-        block = with_lean_norms(Block(SMALL, how))
-        return kept_per_token(block, SMALL.width, 1, length, SMALL.head)
-
-    fused = [kept(n, "fused") for n in lengths]  # @inspect fused as B
-    unfused = [kept(n, "written") for n in lengths]  # @inspect unfused as B
+    lengths = [16, 32, 64, 128]  # tokens in the sequence
+    fused = [kept_by(SMALL, n, "fused") for n in lengths]  # @inspect fused as B
+    unfused = [kept_by(SMALL, n, "written") for n in lengths]  # @inspect unfused as B
     assert max(fused) == min(fused), \
         "Fused, the bytes per token are the same in a long sequence and in a short one."
     more = [u - f for u, f in zip(unfused, fused)]  # @inspect more as B
     assert more == [224, 480, 992, 2016], \
         "Unfused, the block keeps 224, 480, 992 and 2016 bytes per token more."  # @hide
-    assert more == [2 * 8 * n - 4 * 8 for n in lengths], \
+    assert more == [8 * 2 * n - 8 * 4 for n in lengths], \
         "Unfused, each of 8 heads keeps 2 bytes for each of n tokens, instead of 4 bytes."
     tokens, heads = 8192, LLAMA_3_8B.heads  # @hide
     token = activation_bytes(LLAMA_3_8B, tokens)  # @hide
@@ -235,14 +239,13 @@ def written_attention_keeps_a_weight_per_pair() -> None:
     assert LLAMA_3_8B.context == tokens, \
         "Llama-3-8B has a context of 8192 tokens."  # @hide
     note(rf"""
-        So with unfused attention, twice the sequence length means twice as many weights for *each*
-        token, because each token has a weight for every token of the sequence. With fused attention
-        the bytes per token are the same at any length.
+        So unfused, twice the sequence length means twice as many weights for *each* token, because
+        each token has a weight for every token of the sequence.
 
         Llama-3-8B has `32` heads and a context of `8192` tokens [@llama3]. Fused, a layer
         [keeps](#the_block_of_today_keeps_other_tensors) {token / 1e3:.0f} kB per token. Unfused, it
-        keeps another `2 * 32 * 8192` bytes, {2 * heads * tokens / 1e3:.0f} kB. For all tokens of
-        one sequence, a layer keeps {out / 1e9:.1f} GB unfused, and {layer / 1e9:.1f} GB fused.
+        keeps another `2 * 32 * 8192` bytes, {2 * heads * tokens / 1e3:.0f} kB. So long sequences
+        are trained with fused attention.
     """)
     more_lengths = [2**n for n in range(9, 18)]  # @hide
     lines = {
@@ -261,17 +264,13 @@ def written_attention_keeps_a_weight_per_pair() -> None:
             upwards and rises more than fortyfold; the curve of fused attention is flat.
         """)
     question(r"""
-        Llama-3-8B has `32` heads, and with fused attention a layer keeps `168072` bytes per token.
-        The sequence has `131072` tokens. How many times as many bytes per token does the layer keep
-        with unfused attention? (Ignore the `float32` of a fused kernel: it is too small to matter.)
-    """, answer=(32 * 2 * 131072 + 168072) / 168072,
-        check=(lines["unfused"][-1] + 4 * 32) / lines["fused"][-1],
-        unit="times", within=0.01, wrong={
-            "Those are the weights alone; the rest is also kept.": 32 * 2 * 131072 / 168072,
-            "A weight has two bytes.": 1 + 32 * 131072 / 168072,
-        }, hint="How many bytes are the softmax weights of one token?", why=r"""
-            Each of `32` heads keeps `2` bytes for each of the `131072` tokens, `8388608` bytes. Add
-            the `168072` bytes that are kept in any case, and divide the sum by `168072`.
+        With unfused attention, a layer keeps the softmax weights of a sequence of `1000` tokens.
+        The sequence becomes `3` times as long. How many times as many bytes do the softmax weights
+        of the whole sequence need then?
+    """, answer=3**2, check=(2 * 8 * 3000 * 3000) / (2 * 8 * 1000 * 1000), unit="times", wrong={
+            "That is for each token, and there are also three times as many tokens.": 3,
+        }, hint="How many tokens are there, and how many weights does each have?", why=r"""
+            Each token has `3` times as many weights, and there are `3` times as many tokens.
         """)
 
 
@@ -279,26 +278,30 @@ def checkpointing_keeps_the_input_alone() -> None:
     """A checkpointed block keeps only its input, and is recomputed in the backward pass."""
     note(r"""
         *Activations*, the results of the forward pass that the backward pass needs, use a lot of
-        memory. In *activation checkpointing* [@chen2016], also called recomputation, a block keeps
-        only its input. When the backward pass reaches the block, the block runs again from this
-        input, and so recomputes its activations.
+        memory. Do they all have to be kept?
 
-        PyTorch's `checkpoint` does this; `use_reentrant=False` selects the variant that PyTorch
-        recommends. `partial` binds the arguments, so that the call can be made later. Try it with a
-        small block that processes `2` sequences of `32` tokens of `64` elements. `given` lists what
-        is in memory in any case, the parameters and the angles. `saved_bytes_of` adds up what
-        autograd keeps in addition to these:
+        No, because they can be computed once more from the block's input. In *activation
+        checkpointing* [@chen2016], also called recomputation, a block keeps only its input. When
+        the backward pass reaches the block, the block runs again from this input.
+
+        Try it with a small `block` and an input `x` of `64` tokens of `64` elements, `2` bytes
+        each. PyTorch's `checkpoint` runs a block in this way; `use_reentrant=False` is the setting
+        that PyTorch recommends. `saved_bytes` adds up what autograd then keeps, apart from the
+        weights:
     """)
-    block = Block(SMALL).bfloat16()
-    x = torch.randn(2, 32, 64, dtype=torch.bfloat16, requires_grad=True)
-    turn = turns(SMALL.head, 32, like=x)  # angles of the positions
-    given = [*block.parameters(), turn]
-    checkpointed = partial(checkpoint, block, x, turn, use_reentrant=False)
-    kept = saved_bytes_of(checkpointed, given)  # @inspect kept as B
-    assert kept == x.nbytes == 2 * 64 * (2 * 32), \
-        "Autograd keeps 2 bytes for each element of the block's input, and nothing else."
-    expected, = torch.autograd.grad(block(x, turn).sum(), x)  # @hide
-    gradient, = torch.autograd.grad(checkpointed().sum(), x)  # @hide
+    small = Block(SMALL).bfloat16()  # @hide
+    x = torch.randn(2, 32, 64, dtype=torch.bfloat16, requires_grad=True)  # @hide
+    turn = turns(SMALL.head, 32, like=x)  # @hide
+    block = partial(small, turn=turn)  # @hide
+    saved_bytes = partial(saved_bytes_of, given=[*small.parameters(), turn])  # @hide
+
+    kept = saved_bytes(
+        lambda: checkpoint(block, x, use_reentrant=False)
+    )  # @inspect kept as B
+    assert kept == 64 * 64 * 2, \
+        "Autograd keeps the bytes of the block's input, and nothing else."
+    expected, = torch.autograd.grad(block(x).sum(), x)  # @hide
+    gradient, = torch.autograd.grad(checkpoint(block, x, use_reentrant=False).sum(), x)  # @hide
     assert torch.equal(gradient, expected), \
         "The gradient is the same, bit for bit."  # @hide
     usual_bytes, input_bytes = 12 * 4096 + 4 * 1024 + 8 * 14336, 2 * 4096  # @hide
@@ -306,38 +309,43 @@ def checkpointing_keeps_the_input_alone() -> None:
     assert round(exact / input_bytes, 1) == usual_bytes / input_bytes == 20.5, \
         "A block of Llama-3-8B that is not checkpointed keeps 20.5 times the bytes of its input."  # @hide
     note(rf"""
-        In Llama-3-8B, the input of a block has `4096` elements of `2` bytes per token. Without
-        checkpointing the block keeps the inputs of all its matmuls and nonlinearities,
-        [about `12 * 4096 + 4 * 1024 + 8 * 14336` bytes](#the_block_of_today_keeps_other_tensors).
-        That is {usual_bytes:,} bytes instead of {input_bytes:,}, or {usual_bytes / input_bytes}
-        times as many.
+        In Llama-3-8B, the input of a block has `4096` elements of `2` bytes per token:
+        {input_bytes:,} bytes. Without checkpointing the block
+        [keeps](#the_block_of_today_keeps_other_tensors) {usual_bytes:,} bytes per token,
+        {usual_bytes / input_bytes} times as many.
 
-        The price is time: in the backward pass, most of the forward pass runs a second time.
-        `large` is a block of Llama-3-8B on the device `meta`, where a tensor has a shape but no
-        data, and `tokens` is one sequence of `4096` tokens. `.sum()` stands for a loss, and `flops`
-        counts the FLOPs:
+        The price is time. Say that the forward pass of a block costs $1$. Its backward pass costs
+        $2$, because each matmul has two gradients, of its weights and of its input. So a step costs
+        $1 + 2 = 3$. With checkpointing it costs at most $1 + 1 + 2 = 4$, a third more.
+
+        Count the FLOPs of a block of Llama-3-8B, `large`, for `4096` tokens. `.sum()` stands for a
+        loss:
     """)
-    with torch.device("meta"):
-        large = Block(LLAMA_3_8B, "written")  # @unnoticed: 'written': on `meta` a fused call is counted by its matmuls
+    with torch.device("meta"):  # @hide
+        large = partial(Block(LLAMA_3_8B, "written"), turn=turns(LLAMA_3_8B.head, 4096))  # @unnoticed: 'written': on `meta` a fused call is counted by its matmuls
         tokens = torch.empty(1, 4096, 4096)
-        angles = turns(LLAMA_3_8B.head, 4096)
-    forward = flops(lambda: large(tokens, angles))  # @inspect forward as FLOP
-    usual = flops(lambda: large(tokens, angles).sum().backward())  # @inspect usual as FLOP
-    assert usual == 3 * forward, \
-        "A step without checkpointing costs three times the FLOPs of a forward pass."
-    run = partial(checkpoint, large, tokens, angles, use_reentrant=False)
-    longer = flops(lambda: run().sum().backward())  # @inspect longer as FLOP
+
+    def usual_step() -> None:
+        large(tokens).sum().backward()
+
+    def checkpointed_step() -> None:
+        y = checkpoint(large, tokens, use_reentrant=False)
+        y.sum().backward()
+
+    usual = flops(usual_step)  # @inspect usual as FLOP
+    longer = flops(checkpointed_step)  # @inspect longer as FLOP
     more = longer / usual - 1  # @inspect more as %
-    assert 0.25 < more < 0.26, \
-        "With checkpointing, a step costs 26 % more FLOPs."
+    assert round(more, 2) == 0.26, \
+        "With checkpointing, a step of a block costs 26 % more FLOPs."
+    forward = flops(lambda: large(tokens))  # @hide
+    assert usual == 3 * forward, \
+        "A step without checkpointing costs three times the FLOPs of a forward pass."  # @hide
     down = 2 * 4096 * 4096 * 14336  # @hide
     assert longer - usual == forward - down, \
         "What runs again is the forward pass without its last matmul."  # @hide
-    misbelief("Checkpointing every block costs a third more.", rf"""
-        A step costs {more:.0%} more FLOPs here. A whole forward pass would be a third of a step,
-        because the backward pass costs twice as much as the forward pass. But PyTorch stops before
-        the block's last matmul, `down`, because the backward pass needs the input of this matmul
-        and not its result.
+    note(rf"""
+        It is {more:.0%} and not a third, because PyTorch stops before the block's last matmul: the
+        backward pass needs the input of this matmul, but not its result.
     """)
     step = {"forward pass": forward, "backward pass": usual - forward}  # @hide
     both = {"usual": step, "checkpointed": {**step, "forward once more": longer - usual}}  # @hide
@@ -349,66 +357,67 @@ def checkpointing_keeps_the_input_alone() -> None:
         checkpointed step has a third part, a little shorter than the forward pass.
     """)
     question(r"""
-        Llama-3-8B has `32` blocks and a model dimension of `4096`. Every block is checkpointed, and
-        an element has `2` bytes. How many bytes do the inputs of all blocks need for one sequence
-        of `8192` tokens?
-    """, answer=32 * 2 * 4096 * 8192, check=2 * 2**30, unit="B", wrong={
-            "An element of bfloat16 has two bytes.": 32 * 4096 * 8192,
-            "Each of the 32 blocks keeps its input.": 2 * 4096 * 8192,
-        }, hint="How many elements does the input of one block have?",
-        why="The input of a block has `8192 * 4096` elements of `2` bytes, and each of the `32` blocks keeps its own.")
+        Checkpointing can also be used for only some of the blocks. Of `32` equal blocks, `16` are
+        checkpointed. The input of a block needs `1` GB, and all activations of a block need `20`
+        GB, its input included. How many GB does the model keep at the end of the forward pass?
+    """, answer=16 * 1 + 16 * 20, check=32 * 20 - 16 * (20 - 1), unit="GB", wrong={
+            "A checkpointed block still keeps its input.": 16 * 20,
+            "That is with checkpointing in every block.": 32,
+        }, hint="What does each of the two kinds of blocks keep?",
+        why="The `16` checkpointed blocks keep `1` GB each, and the other `16` blocks keep `20` GB each.")
 
 
 def checkpointing_lets_a_large_model_fit() -> None:
     """In data parallelism, sharding divides a model's state, and checkpointing shrinks its activations."""
     note(r"""
-        Llama-3-70B has `80` blocks and a model dimension of `8192`. Can it be trained on GPUs of
-        `80` GB, with one sequence of `8192` tokens on each? This is *data parallelism*: each GPU
-        trains on its own sequences. Two things need most of a GPU's memory:
+        Llama-3-70B is trained on GPUs of `80` GB, with one sequence of `8192` tokens on each GPU.
+        This is *data parallelism*: each GPU trains on its own sequences. How many GPUs are enough
+        for the model to fit? Two things need most of a GPU's memory:
 
         - The *state* of the model: parameters, gradients and the optimizer's running averages, `16`
           bytes per parameter. *Sharding* gives each GPU a slice of the state, so with more GPUs
-          each holds less.
-        - The *activations* of the GPU's sequence. In data parallelism more GPUs do not make these
-          smaller, because the other GPUs train on other sequences. Checkpointing does: a GPU then
-          keeps the inputs of all blocks, and the activations of only the block that is being
-          recomputed.
+          each slice is smaller.
+        - The *activations* of the GPU's sequence: what the backward pass needs of the forward pass.
+          More GPUs do not make them smaller, because the other GPUs train on other sequences.
+          Checkpointing does. A block then keeps only its input, and recomputes its activations when
+          the backward pass reaches it. So all inputs are in memory, and the activations of one
+          block at a time.
 
-        By hand, take two blocks whose inputs need `1` GB each and whose activations need `10` GB
-        each. Without checkpointing a GPU keeps `10 + 10` GB. With checkpointing it keeps both
-        inputs and one block's activations: `1 + 1 + 10` GB.
+        By hand, take two blocks. The input of each needs `1` GB, and its activations need `10` GB.
+        Without checkpointing a GPU keeps `10 + 10` GB. With checkpointing it keeps both inputs and
+        the activations of one block: `1 + 1 + 10` GB.
 
-        Now the real size. A tenth of a GPU's memory is kept free for buffers and temporary results,
-        so `72` of `80` GB are available. `activation_bytes` gives the bytes that a block keeps per
-        token, [about `12 * 8192 + 4 * 1024 + 8 * 28672`](#the_block_of_today_keeps_other_tensors).
-        The input of a block has `8192` elements of `2` bytes per token:
+        Now Llama-3-70B, with its `80` blocks. The input of a block has `8192` elements of `2` bytes
+        per token. `activation_bytes` gives the bytes that a block
+        [keeps](#the_block_of_today_keeps_other_tensors) per token:
     """)
-    config, tokens = LLAMA_3_70B, 8192
-    of_a_block = tokens * activation_bytes(config, tokens) / GB  # @inspect round(of_a_block, 1) as GB
-    inputs = config.layers * tokens * config.width * 2 / GB  # @inspect round(inputs, 1) as GB
-    assert inputs == 80 * 8192 * 8192 * 2 / GB, \
-        "80 blocks have inputs of 8192 tokens of 8192 elements of 2 bytes."  # @hide
-    activations = config.layers * of_a_block
-    checkpointed = inputs + of_a_block
-    assert round(activations, 1) == 217.6, \
-        "Without checkpointing, the activations of one sequence need 217.6 GB."
-    assert round(checkpointed, 1) == 13.5, \
+    tokens = 8192
+    input_gb = tokens * 8192 * 2 / GB  # @inspect round(input_gb, 2) as GB
+    block_gb = tokens * activation_bytes(LLAMA_3_70B, tokens) / GB  # @inspect round(block_gb, 2) as GB
+    usual_gb = 80 * block_gb  # @inspect round(usual_gb, 1) as GB
+    checkpointed_gb = 80 * input_gb + block_gb  # @inspect round(checkpointed_gb, 1) as GB
+    assert round(usual_gb) == 218, \
+        "Without checkpointing, the activations of one sequence need 218 GB."
+    assert round(checkpointed_gb, 1) == 13.5, \
         "With checkpointing, they need 13.5 GB."
+    assert (LLAMA_3_70B.layers, LLAMA_3_70B.width) == (80, 8192), \
+        "Llama-3-70B has 80 blocks and a model dimension of 8192."  # @hide
     note(rf"""
-        Without checkpointing, the activations of one sequence need {activations:.1f} GB; with
-        checkpointing, {checkpointed:.1f} GB. Add each GPU's slice of `state`, the `16` bytes of
-        each of {parameter_count(config) / 1e9:.1f} billion parameters:
+        So without checkpointing, no number of GPUs is enough: each would hold {usual_gb:.0f} GB of
+        activations. With checkpointing, add the GPU's slice of the state. A tenth of the `80` GB is
+        kept free for temporary results, so `72` GB are available:
     """)
-    state = 16 * parameter_count(config) / GB  # @inspect round(state) as GB
-    needs = {gpus: state / gpus + checkpointed for gpus in (8, 16, 32, 64)}
-    needed = {gpus: round(need) for gpus, need in needs.items()}  # @inspect needed as GB
-    enough = [gpus for gpus, need in needs.items() if need < 72]
+    parameters = parameter_count(LLAMA_3_70B)  # @inspect parameters
+    state_gb = 16 * parameters / GB  # @inspect round(state_gb) as GB
+    needs = {n: state_gb / n + checkpointed_gb for n in (8, 16, 32, 64)}
+    rounded = {n: round(need) for n, need in needs.items()}  # @inspect rounded as GB
+    enough = [n for n, need in needs.items() if need < 72]
     assert enough == [32, 64], \
-        "Of 8, 16, 32 and 64 GPUs, 32 and 64 are enough to fit state and activations into 72 GB each."
+        "Of 8, 16, 32 and 64 GPUs, 32 and 64 are enough."
     planned = room(CARDS["H100 SXM"].memory, RESERVE, 0)  # @hide
     assert planned == 72 * GB, \
         "Nine tenths of the memory of an H100 are 72 GB."  # @hide
-    without = state / 1024, activations  # @hide
+    without = state_gb / 1024, usual_gb  # @hide
     assert round(without[0], 1) == 1.1, \
         "With 1024 GPUs, a slice of the state is 1.1 GB."  # @hide
     inputs_alone = "inputs of blocks"  # @hide
@@ -459,22 +468,19 @@ def checkpointing_lets_a_large_model_fit() -> None:
             It does not fit. A frame, the memory of one H100, and a bar that runs far out of it: a
             sliver of state, activations, and the softmax of the logits.
         """)  # @hide
-    note(rf"""
-        So in data parallelism without checkpointing, no number of GPUs is enough, because each
-        holds {activations:.0f} GB of activations, regardless of their number. With checkpointing
-        each holds {checkpointed:.1f} GB of activations, and {enough[0]} is the smallest of the
-        numbers tried that is enough: a slice of the state is then {state / enough[0]:.0f} GB.
+    note(r"""
+        So the two are fixed in different ways. If the state is too large, use more GPUs. If the
+        activations are too large, use checkpointing or shorter sequences.
     """)
     question(r"""
-        A model has `2e9` parameters, and its state has `16` bytes for each. The state is sharded
-        over `8` GPUs, in data parallelism. The activations of a sequence are `50` GB, and `3` GB
-        with checkpointing. How many GB does a GPU hold with checkpointing?
-    """, answer=16 * 2e9 / 8 / GB + 3, check=2 * 2 + 3, unit="GB", within=0.01, wrong={
-            "Sharding does not divide activations.": 16 * 2e9 / 8 / GB + 3 / 8,
-            "With sharding, a GPU holds an eighth of the state.": 16 * 2e9 / GB + 3,
-            "That is without checkpointing.": 16 * 2e9 / 8 / GB + 50,
-        }, hint="First the slice of the state.",
-        why="The state is `32` GB, and `8` GPUs hold `4` GB of it each. Each GPU also holds its `3` GB of activations.")
+        The state of a model needs `320` GB and is sharded, in data parallelism. With checkpointing,
+        the activations of a GPU's sequence need `8` GB. Each GPU has `40` GB available. What is the
+        smallest number of GPUs that is enough?
+    """, answer=320 / (40 - 8), check=next(n for n in range(1, 99) if 320 / n + 8 <= 40), unit="GPUs", within=0.01, wrong={
+            "Each GPU also holds its activations.": 320 / 40,
+            "Sharding does not divide activations.": (320 + 8) / 40,
+        }, hint="How many GB of a GPU are left for its slice of the state?",
+        why="The activations leave `40 - 8 = 32` GB for the slice of the state, and `10` slices of `32` GB are `320` GB.")
 
 
 @aside
@@ -483,17 +489,18 @@ def logits_weigh_as_much_as_layers() -> None:
     note(r"""
         How much memory does the loss of a language model need? After the last block, the model
         gives each token of a sequence a score for each token of its vocabulary; these scores are
-        the *logits*. In training, the loss computes their softmax in `float32`, `4` bytes per
-        score, and keeps it, because the backward pass computes the gradients of the scores from it.
-        So for each token of the sequence, the loss should keep `4` bytes for each token of the
-        vocabulary.
+        the *logits*. The loss computes their softmax and keeps it, because the backward pass
+        computes the gradients of the scores from it. In `float32` that is `4` bytes per score.
+
+        By hand, a sequence of `3` tokens and a vocabulary of $10$ have `3 * 10` scores, so the loss
+        keeps `3 * 10 * 4 = 120` bytes.
 
         Test this on a small model, once with a vocabulary of `100` tokens and once with `1100`.
-        `kept` builds the model, and adds up the bytes that autograd keeps for each token of the
-        sequence:
+        `kept` adds up the bytes that autograd keeps for each token of the sequence, in the model
+        and in the loss. The difference is what `1000` more scores need:
     """)
 
-    def kept(vocabulary: int) -> float:
+    def kept(vocabulary: int) -> float:  # @hide
         config = Config(1, 64, 8, 2, 160, vocabulary, 32)
         model = Transformer(config).bfloat16()
         tokens = torch.randint(0, vocabulary, (2, 32))
@@ -509,26 +516,27 @@ def logits_weigh_as_much_as_layers() -> None:
     assert per_score == 4.0, \
         "For each token of the sequence, the loss keeps 4 bytes for each token of the vocabulary."
     note(r"""
-        Is that much? The vocabulary of Llama-3-8B has `128256` tokens. Compare the bytes per token
-        that its loss keeps with those that one layer keeps, which `activation_bytes` returns:
+        The vocabulary of Llama-3-8B has `128256` tokens. Compare its loss with one layer:
+        `activation_bytes` returns the bytes per token that a layer keeps:
     """)
-    vocabulary, layer = 128256, activation_bytes(LLAMA_3_8B, 8192)  # @inspect layer as B
-    assert vocabulary == LLAMA_3_8B.vocabulary, \
+    loss = 4 * 128256  # @inspect loss as B
+    layer = activation_bytes(LLAMA_3_8B, 8192)  # @inspect layer as B
+    assert LLAMA_3_8B.vocabulary == 128256, \
         "This is the vocabulary of Llama-3-8B."  # @hide
-    loss = 4 * vocabulary  # @inspect loss as B
     layers = loss / layer  # @inspect round(layers, 1) as layers
-    assert 3 < layers < 3.1, \
+    assert round(layers) == 3, \
         "In Llama-3-8B, the loss keeps as much as three layers."
-    held = 8192 * loss
+    held = 8192 * loss  # @hide
     note(rf"""
-        So the loss of Llama-3-8B keeps as much as {layers:.0f} of its layers, because a token has
-        `128256` scores and only `4096` elements of its own. For a sequence of `8192` tokens, the
-        loss keeps `8192 * 128256 * 4` bytes, which is {held / 1e9:.1f} GB.
+        So the loss keeps as much as {layers:.0f} layers, because a token has `128256` scores and
+        only `4096` elements of its own. For a sequence of `8192` tokens that is `8192 * 128256 * 4`
+        bytes, {held / 1e9:.1f} GB. A memory estimate that counts only layers overlooks it.
     """)
     question(r"""
-        Llama-2 has a vocabulary of `32000` tokens. How many GB does the softmax for a sequence of
-        `8192` tokens need in `float32`, `4` bytes per score?
-    """, answer=8192 * 32000 * 4 / GB, check=held / 128256 * 32000 / GB, unit="GB", within=0.03, wrong={
-            "A score in float32 has four bytes.": 8192 * 32000 / GB,
-        }, hint="How many scores does the sequence have?",
-        why="Each of `8192` tokens has a score for each of `32000` tokens of the vocabulary, of `4` bytes.")
+        A model is checkpointed: each layer keeps only its input, `2` bytes for each of `4000`
+        elements per token. The loss still keeps `4` bytes for each of `128000` scores per token.
+        The loss keeps as much as the inputs of how many layers?
+    """, answer=4 * 128000 / (2 * 4000), check=64, unit="layers", within=0.01, wrong={
+            "A score has 4 bytes, and an element of the input has 2.": 32,
+        }, hint="How many bytes per token are the scores, and how many is one input?",
+        why="The scores of a token are `512000` bytes, and one input is `8000`.")

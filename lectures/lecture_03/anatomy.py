@@ -77,24 +77,26 @@ def a_block_of_today() -> None:
 def a_block_is_seven_matrices() -> None:
     """A block is seven matrices, and most of its weights are in the feed-forward part."""
     note(r"""
-        A *block* of a Transformer has two parts: attention and the feed-forward part. How many
-        parameters does a block have, and which part has most of them? A token comes in as a vector
-        of $d$ elements, and each matrix turns one vector into another. A matrix that turns $r$
-        elements into $c$ elements has $r \cdot c$ weights.
+        How many parameters does a block of a Transformer have, and where are most of them?
 
-        - *Attention* lets a token take in information from other tokens. It has four matrices. The
-          query, key and value matrices turn a token into what it looks for, what it is found by,
-          and what it passes on. The output matrix turns the result back into a vector of $d$
-          elements. The query and output matrices turn $d$ elements into $d$. The key and value
-          matrices turn $d$ elements into $d_{kv}$, which is $d$
-          [or less](#heads_of_queries_share_keys).
-        - The *feed-forward part* has three matrices. Gate and up each turn $d$ elements into $h$.
-          The two results are multiplied, element by element, so that the gate decides how much of
-          up's result passes. Down turns the $h$ products back into $d$ elements. The *intermediate
-          size* $h$, or inner width, is larger than $d$.
-        - A *norm* precedes each of the two parts. It has $d$ *gains*, which are learned factors.
+        A *block* has two parts. In *attention*, a token takes in information from other tokens. The
+        *feed-forward part* processes each token by itself. Both parts consist of matrices. A matrix
+        that turns $2$ elements into $3$ has $2 \cdot 3 = 6$ weights, one for each pair of an input
+        and an output.
 
-        In total, a block has this many parameters:
+        A token comes in as a vector of $d$ elements. Seven matrices process it:
+
+        | matrices | each turns | weights of all |
+        |---|---|---|
+        | attention: query and output | $d$ elements into $d$ | $2d^2$ |
+        | attention: key and value | $d$ elements into $d_{kv}$ | $2\,d\,d_{kv}$ |
+        | feed-forward: gate and up | $d$ elements into $h$ | $2\,d\,h$ |
+        | feed-forward: down | $h$ elements into $d$ | $d\,h$ |
+
+        Here $d_{kv}$ is $d$ [or less](#heads_of_queries_share_keys), and $h$, the *intermediate
+        size*, is several times $d$. Before each part there is a *norm*, which multiplies each of
+        the $d$ elements by a learned factor; these factors are its *gains*. In total, a block has
+        this many parameters:
 
         [@eq:block]: $$
         \underbrace{2d^2 + 2\,d\,d_{kv}}_{\text{attention}} +
@@ -102,57 +104,63 @@ def a_block_is_seven_matrices() -> None:
         + \underbrace{2d}_{\text{gains}}
         $$
 
-        Check the formula on a small block with $d = 64$, $d_{kv} = 16$ and $h = 160$. `SMALL` holds
-        these sizes, `Block` builds the block, and PyTorch lists its parameters by name; `out` is
-        the output matrix. `weights` is the formula without its last term. If the formula is right,
-        the remaining parameters are the $2d$ gains:
+        By hand, take $d = 2$, $d_{kv} = 1$ and $h = 6$:
+
+        - Attention has $2 \cdot 2 \cdot 2 + 2 \cdot 2 \cdot 1 = 12$ weights.
+        - The feed-forward part has $3 \cdot 2 \cdot 6 = 36$ weights.
+        - The two norms have $2 \cdot 2 = 4$ gains.
+
+        The feed-forward part has most of the weights, because each of its matrices has one side of
+        length $h$, which is several times $d$, and the matrices of attention have no such side.
+
+        Does the formula find all parameters? Compare it with PyTorch's own list of the parameters
+        of a small block:
     """)
+    # A block with d = 64, d_kv = 16 and h = 160:
     block = Block(SMALL)
     by_name = {name: p.numel() for name, p in block.named_parameters()}  # @inspect by_name
     assert len(by_name) == 9, \
         "The block has seven matrices and two vectors of gains."  # @hide
-    d, kv, h = SMALL.width, SMALL.kv_width, SMALL.hidden  # @inspect d, kv, h
-    weights = 2 * d * d + 2 * d * kv + 3 * d * h  # @inspect weights
-    gains = sum(by_name.values()) - weights  # @inspect gains
-    assert gains == 2 * d, \
-        "The remaining parameters that PyTorch lists are 2 * 64 gains."
-    assert weights == block_weights(SMALL) == 40960, \
+    attention = 2 * 64 * 64 + 2 * 64 * 16  # @inspect attention
+    feed_forward = 3 * 64 * 160  # @inspect feed_forward
+    gains = 2 * 64  # @inspect gains
+    assert sum(by_name.values()) == attention + feed_forward + gains, \
+        "PyTorch lists the number of parameters that the formula gives."
+    assert attention + feed_forward == block_weights(SMALL) == 40960, \
         "The seven matrices have 40,960 weights."  # @hide
-    share = 3 * d * h / weights  # @inspect share as %
+    share = feed_forward / (attention + feed_forward)  # @hide
     assert share == 0.75, \
-        "75 % of the block's weights are in the feed-forward part."
-    note(rf"""
-        Attention has `2 * 64 * 64 + 2 * 64 * 16` weights, which is {2 * d * d + 2 * d * kv:,}. The
-        feed-forward part has `3 * 64 * 160`, which is {3 * d * h:,}, or {share:.0%} of all
-        {weights:,} weights.
-    """)
+        "75 % of the block's weights are in the feed-forward part."  # @hide
     figure(plot_block(matrices(SMALL)), caption=r"""
         The seven matrices of this block, drawn to the same scale. The area of a matrix is its
-        number of weights.
+        number of weights; `out` is the output matrix.
     """, alt=r"""
         Seven rectangles. Query and out are squares, key and value a quarter as wide. Gate, up and
         down are two and a half times as long as the squares.
     """)
-    of_eight = 3 * 14336 / (3 * 14336 + 2 * 4096 + 2 * 1024)  # @hide
-    assert of_eight == 3 * LLAMA_3_8B.width * LLAMA_3_8B.hidden / block_weights(LLAMA_3_8B), \
-        "With d of 4096, d_kv of 1024 and h of 14336, this is the feed-forward part's share in Llama-3-8B."  # @hide
-    note(rf"""
-        In Llama-3-8B, $d$ is `4096`, $d_{{kv}}$ is `1024` and $h$ is `14336`. So the feed-forward
-        part has `3 * 14336` of `3 * 14336 + 2 * 4096 + 2 * 1024`, or {of_eight:.0%} of a block's
-        weights.
+    note("The same for a block of Llama-3-8B, with $d = 4096$, $d_{kv} = 1024$ and $h = 14336$:")
+    attention_8b = 2 * 4096 * 4096 + 2 * 4096 * 1024  # @inspect attention_8b
+    feed_forward_8b = 3 * 4096 * 14336  # @inspect feed_forward_8b
+    share_8b = feed_forward_8b / (attention_8b + feed_forward_8b)  # @inspect share_8b as %
+    assert attention_8b + feed_forward_8b == block_weights(LLAMA_3_8B), \
+        "These are all weights of a block of Llama-3-8B."  # @hide
+    assert round(share_8b, 2) == 0.81, \
+        "81 % of the weights of a block of Llama-3-8B are in the feed-forward part."
+    note(r"""
+        So if a block has to become much smaller, it is the feed-forward part that has to shrink.
     """)
     question(r"""
-        In another block $d$ is `128`, $d_{kv}$ is `128` as well, and $h$ is `640`. How many weights
-        do its seven matrices have?
-    """, answer=4 * 128 * 128 + 3 * 128 * 640, check=block_weights(Config(1, 128, 8, 8, 640, 100, 32)), unit="weights",
+        In a block, attention has `4` million weights and the feed-forward part has `12` million.
+        Someone doubles $h$ and leaves $d$ and $d_{kv}$ as they are. How many million weights do the
+        seven matrices have then?
+    """, answer=4 + 2 * 12, check=block_weights(Config(1, 1000, 10, 10, 8000, 100, 32)) / 10**6, unit="million",
         wrong={
-            "The feed-forward part has three matrices, not two.": 4 * 128 * 128 + 2 * 128 * 640,
-            "Attention has four matrices: do not forget the output.": 3 * 128 * 128 + 3 * 128 * 640,
-            "The four matrices of attention are missing.": 3 * 128 * 640,
+            "No matrix of attention has a side of length h, so attention stays as it is.": 2 * 4 + 2 * 12,
+            "All three matrices of the feed-forward part have a side of length h.": 4 + 12 + 4,
         }, why=r"""
-            Attention has four matrices of `128 * 128`, since $d_{kv}$ is as large as $d$. The
-            feed-forward part has three matrices of `128 * 640`.
-        """, hint="Use the formula without its last term.")
+            Each of the three matrices of the feed-forward part has a side of length $h$, so they
+            have twice as many weights, `24` million. No matrix of attention has such a side.
+        """, hint="Which of the matrices have a side of length $h$?")
 
 
 @aside
@@ -161,42 +169,47 @@ def rmsnorm_forgets_the_scale() -> None:
     note(r"""
         Why does a Transformer have norms? A token is a vector that runs through all blocks of the
         model. Each block adds its results to this vector, so its elements grow from block to block.
-        A *norm* brings the elements back to one scale before a matrix is applied.
+        A *norm* brings them back to one scale before the next matrix is applied.
 
-        RMSNorm divides each element of a token by the *root mean square* of all its elements:
-        square the elements, take the mean of the squares, and then the square root of the mean.
-        Then it multiplies each element by a learned factor, its gain [@rmsnorm]. Take a token of
-        two elements, `1` and `7`. The squares $1$ and $49$ have the mean $25$, whose root is $5$.
-        With gains of one, the norm returns `1/5` and `7/5`.
+        RMSNorm divides each element of a token by the *root mean square* of all its elements
+        [@rmsnorm]. Take a token of two elements, `1` and `7`:
 
-        The code below compares PyTorch's norm with this rule, for random tokens of `64` elements. A
-        new norm has gains of one. (`eps`, a tiny number that prevents a division by zero, is left
-        out here.)
+        - The squares of the elements are $1$ and $49$.
+        - The mean of the squares is $25$.
+        - The root of the mean is $5$, so the norm returns `1/5` and `7/5`.
+
+        Now multiply the token by `10`. The squares are $100$ and $4900$, their mean is $2500$, and
+        the root of the mean is $50$. So the norm returns `10/50` and `70/50`, the same as before.
+        The scale disappears because the factor `10` is in both the element and the root mean
+        square, and cancels.
+
+        PyTorch agrees. Its norm also adds `eps`, a tiny number that prevents a division by zero;
+        here `eps` is zero:
     """)
-    norm = RMSNorm(64, eps=0).double()  # @unnoticed: .double(): any format
-    x: Float[Tensor, "b t d"] = torch.randn(2, 5, 64).double()
-    root = x.square().mean(dim=-1, keepdim=True).sqrt()
-    y: Float[Tensor, "b t d"] = norm(x)  # @hide
-    assert torch.allclose(norm(x), x / root), \
-        "With gains of one, the norm divides each token by its root mean square."
+    norm = RMSNorm(2, eps=0)
+    small = norm(torch.tensor([1.0, 7.0])).tolist()
+    large = norm(torch.tensor([10.0, 70.0])).tolist()  # @unnoticed: 10.0, 70.0: any multiple of the token
+    rounded = [[round(x, 3) for x in token] for token in (small, large)]  # @inspect rounded
+    assert rounded == [[1 / 5, 7 / 5], [1 / 5, 7 / 5]], \
+        "For both tokens, the norm returns 1/5 and 7/5."
+    x: Float[Tensor, "b t d"] = torch.randn(2, 5, 64).double()  # @hide
+    wide = RMSNorm(64, eps=0).double()  # @hide
+    root = x.square().mean(dim=-1, keepdim=True).sqrt()  # @hide
+    y: Float[Tensor, "b t d"] = wide(x)  # @hide
+    assert torch.allclose(y, x / root), \
+        "With gains of one, the norm divides each token by its root mean square."  # @hide
     lengths = y.norm(dim=-1)  # @hide
     eight = torch.full_like(lengths, 8)  # @hide
     assert torch.allclose(lengths, eight), \
         "The squares of 64 elements with mean square 1 add up to 64: each token has length 8."  # @hide
-    note(r"""
-        What happens if the token of `1` and `7` is multiplied by $100$? The root mean square of
-        $100$ and $700$ is $500$, so the norm returns $100/500$ and $700/500$: the same `1/5` and
-        `7/5` as before. The factor appears in both the element and the root mean square, so it
-        cancels. This holds for any gains. Test it with `learned`, a norm with random gains:
-    """)
-    learned = RMSNorm(64, eps=0).double()  # @unnoticed: .double(): any format
-    nn.init.uniform_(learned.gain, 0.5, 1.5)  # @unnoticed: 0.5, 1.5: any gains that differ
+    learned = RMSNorm(64, eps=0).double()  # @hide
+    nn.init.uniform_(learned.gain, 0.5, 1.5)  # @hide
     spread = learned(x).norm(dim=-1)  # @hide
     assert spread.max() > 1.02 * spread.min(), \
         "With gains that differ, the lengths of the tokens differ."  # @hide
-    loud = 100 * x  # @unnoticed: 100, doubled, factor 100 left out: any factor
+    loud = 100 * x  # @unnoticed: 100, doubled, factor 100 left out: any factor  # @hide
     assert torch.allclose(learned(loud), learned(x)), \
-        "Tokens a hundred times as large give the same result."
+        "With any gains, tokens a hundred times as large give the same result."  # @hide
     block, turn = Block(SMALL).double(), turns(SMALL.head, 5).double()  # @hide
     middle = x + block.attention(block.before_attention(x), turn)  # @hide
     after = middle + block.feed_forward(block.before_feed_forward(middle))  # @hide
@@ -205,16 +218,17 @@ def rmsnorm_forgets_the_scale() -> None:
     centered = x - x.mean(dim=-1, keepdim=True)  # @hide
     layer_norm = partial(F.layer_norm, normalized_shape=(64,), eps=0)  # @hide
     layered = layer_norm(centered)  # @hide
-    assert torch.allclose(norm(centered), layered), \
+    assert torch.allclose(wide(centered), layered), \
         "RMSNorm and LayerNorm agree where a token's mean is zero."  # @hide
-    assert not torch.allclose(norm(x), layer_norm(x)), \
+    assert not torch.allclose(wide(x), layer_norm(x)), \
         "RMSNorm and LayerNorm differ where it is not."  # @hide
     two = [sum(p.numel() for p in n.parameters()) for n in (RMSNorm(64), nn.LayerNorm(64))]  # @hide
     assert two == [64, 2 * 64], \
         "RMSNorm has a gain for each element, and LayerNorm a gain and a bias."  # @hide
     note(r"""
-        So, except for the tiny `eps`, the matrix after a norm receives the ratios between a token's
-        elements, but never their scale.
+        At the end, the norm multiplies each element by a learned factor, its *gain*. In a new norm
+        all gains are one. The gains are the same for every token, so they do not bring the scale
+        back: the next matrix receives the ratios between a token's elements, but never their scale.
     """)
     four = RMSNorm(4, eps=0)  # @hide
     question(r"""
@@ -233,49 +247,53 @@ def rmsnorm_forgets_the_scale() -> None:
 def rotary_embedding_tells_distances() -> None:
     """Rotary embedding makes a score depend on how far apart two tokens are, not on their positions."""
     note(r"""
-        In attention, each token has a *query* and a *key*, vectors of $c$ elements. The *score*
-        says how much one token attends to another. It is the dot product of the first token's query
-        and the second token's key: multiply the two element by element, and add up. Nothing in this
-        product says how far apart the tokens are. How can attention take their distance into
-        account?
+        In attention, each token has a *query* and a *key*. The *score* says how much one token
+        attends to another: it is the dot product of the first token's query and the second token's
+        key. Nothing in this product says how far apart the tokens are. How can attention take their
+        distance into account?
 
-        *Rotary embedding* rotates queries and keys before they are multiplied [@rope]. It groups
-        the $c$ elements in pairs, and treats each pair as an arrow in a plane. At position $t$ of
-        the sequence, the first arrow is rotated by $t$ radians. Each further arrow is rotated by
-        less: arrow $i$ by the angle
+        *Rotary embedding* rotates queries and keys before they are multiplied [@rope]. Take a query
+        and a key of two elements each, and think of them as two arrows in a plane. At position `p`
+        of the sequence, an arrow is rotated by `p` radians.
 
-        $$
-        t \cdot 10000^{-2i/c}, \qquad i = 0, 1, \dots, c/2 - 1.
-        $$
+        - The query is at position `5`, so it is rotated by `5`. The key is at position `2`, so it
+          is rotated by `2`. The angle between the two arrows changes by `5 - 2 = 3`.
+        - At positions `35` and `32`, the angle changes by `35 - 32 = 3`, the same.
 
-        Why does the score then depend on the distance alone? The dot product of two arrows depends
-        only on their lengths and on the angle between them. Suppose the query is at position `5`
-        and the key at position `2`. The first arrow of the query is rotated by `5` radians and the
-        first arrow of the key by `2`, so the angle between the two changes by `5 - 2 = 3`. At
-        positions `35` and `32` the angle changes by `35 - 32`, which is `3` again.
+        So the score depends only on how far apart the tokens are, because the dot product of two
+        arrows depends only on their lengths, which a rotation does not change, and on the angle
+        between them.
 
-        Try it with a random query and a random key of $c = 16$ elements. `turns` computes the
-        cosines and sines of all angles for `40` positions; `turn[:, [p]]` holds those of position
-        `p`. `rotate` rotates the pairs of a row by these angles, and `score` computes the dot
-        product:
+        Try it with a random query and a random key:
     """)
-    turn = turns(16, tokens=40).double()  # @unnoticed: 40, .double(): as many as are asked for, in any format
-    q, k = torch.randn(2, 1, 1, 1, 16).double()  # @unnoticed: 1, 16, .double(): any rows
+    query, key = torch.randn(2, 2).double()  # @unnoticed: .double(): any format
+
+    def rotated(arrow: Tensor, position: int) -> Tensor:
+        x, y = arrow
+        cos, sin = math.cos(position), math.sin(position)
+        return torch.stack([x * cos - y * sin, x * sin + y * cos])
 
     def score(query_position: int, key_position: int) -> float:
+        return float(
+            rotated(query, query_position) @ rotated(key, key_position)
+        )
+
+    early, late = score(5, 2), score(35, 32)  # @inspect round(early, 6), round(late, 6)
+    assert math.isclose(early, late), \
+        "At positions 5 and 2 the score is the same as at 35 and 32."
+    closer = score(5, 3)  # @inspect round(closer, 6)
+    assert not math.isclose(early, closer), \
+        "At positions 5 and 3, the score differs from that at positions 5 and 2."
+    turn = turns(16, tokens=40).double()  # @hide
+    q, k = torch.randn(2, 1, 1, 1, 16).double()  # @hide
+
+    def whole_score(query_position: int, key_position: int) -> float:  # @hide
         turned_query = rotate(q, turn[:, [query_position]])
         turned_key = rotate(k, turn[:, [key_position]])
         return float((turned_query * turned_key).sum())
 
-    early, late = score(5, 2), score(35, 32)  # @inspect early, late
-    # The angles are float32, so not all digits agree.
-    assert math.isclose(early, late, abs_tol=1e-4), \
-        "At positions 5 and 2 the score is the same as at 35 and 32."
-    closer = score(5, 3)  # @inspect closer
-    assert math.isclose(closer, score(35, 33), abs_tol=1e-4), \
-        "Two tokens apart, the score is also the same at both positions."  # @hide
-    assert not math.isclose(early, closer), \
-        "At positions 5 and 3, the score differs from that at positions 5 and 2."
+    assert math.isclose(whole_score(5, 2), whole_score(35, 32), abs_tol=1e-4), \
+        "With 16 elements, the score is also the same at both positions."  # @hide
     turned = rotate(q, turn[:, [39]])  # @hide
     assert torch.allclose(turned.norm(), q.norm()), \
         "A rotated query is as long as before."  # @hide
@@ -292,13 +310,14 @@ def rotary_embedding_tells_distances() -> None:
     assert not torch.allclose(here, layer(x, still)), \
         "Without rotation, attention gives a different result."  # @hide
     note(r"""
-        So the score depends on how far apart the tokens are, not on their positions, because moving
-        both tokens by the same distance rotates both arrows by the same additional angle.
+        A real query has more than two elements. They are grouped in pairs, and each pair is one
+        arrow. The first arrow is rotated by `p` radians, and each further arrow by less. The score
+        is the sum over all pairs, so it also depends on the distance alone.
     """)
     question(r"""
         A query at position `12` and a key at position `5` have some score. Now the same query is at
         position `39`. At what position does the same key have the same score?
-    """, answer=39 - (12 - 5), check=next(p for p in range(40) if math.isclose(score(39, p), score(12, 5), abs_tol=1e-4)),
+    """, answer=39 - (12 - 5), check=next(p for p in range(40) if math.isclose(score(39, p), score(12, 5))),
         wrong={"The key does not stay where it is: the distance has to.": 5},
         hint="How far apart are they at first?",
         why="The score depends on the distance alone. It was `12 - 5 = 7` tokens, so the key has to be `7` tokens before the query.")
@@ -307,30 +326,31 @@ def rotary_embedding_tells_distances() -> None:
 def heads_of_queries_share_keys() -> None:
     """Grouped-query attention keeps fewer keys and values, but compares the same pairs of tokens."""
     note(r"""
-        A model that generates a sequence keeps the *keys* and *values* of all tokens so far,
-        because later tokens attend to them. How can it keep fewer?
+        A model that generates a sequence stores the *keys* and *values* of all tokens so far,
+        because later tokens attend to them. How can it store fewer? And does it then also compare
+        fewer pairs of tokens?
 
-        Attention works in *heads*. In its plain form, each head has its own query, key and value
-        for every token. But a query can be multiplied by any key of the same length: nothing in the
-        computation requires that both come from the same head. So in *grouped-query attention*
-        [@gqa], several query heads use the same keys and values. If $4$ query heads share one key
-        and one value, only a quarter of the keys and values has to be kept. The remaining key and
-        value heads are called *KV heads*.
+        Attention works in *heads*. In its plain form, each token has a query, a key and a value in
+        each head. In *grouped-query attention* [@gqa], several query heads use the same key and the
+        same value. By hand, take one token and `4` query heads:
 
-        Here `8` query heads share `2` KV heads. There are `2` sequences of `6` tokens, and a head
-        has `16` elements for each token. `few` has the shape of the keys, which is also the shape
-        of the values, and `many` has the shape without sharing. All tensors are on the device
-        `meta`, where they have no data:
+        - Without sharing, `4` keys and `4` values are stored for the token.
+        - If all `4` query heads share one key and one value, only these `2` vectors are stored.
+
+        Heads that have a key and a value are called *KV heads*. Now `8` query heads share `2` KV
+        heads, in `1` sequence of `6` tokens. Each query, key and value has `16` elements. `key_8`
+        and `value_8` are those without sharing, with `8` KV heads:
     """)
-    b, t, heads, kv_heads, c = 2, 6, 8, 2, 16  # @unnoticed: 2 -> 3, 2 -> 4: any batch, and any heads that share
-    with torch.device("meta"):
-        q = torch.empty(b, t, heads, c)
-        few = torch.empty(b, t, kv_heads, c)
-        many = torch.empty(b, t, heads, c)
-    kept = few.nbytes + few.nbytes  # @inspect kept as B
-    without = many.nbytes + many.nbytes  # @inspect without as B
-    assert without == 4 * kept, \
-        "Without sharing, keys and values need 4 times as many bytes."
+    # Sequences, tokens, heads, elements:
+    query = torch.randn(1, 6, 8, 16)
+    key, value = torch.randn(1, 6, 2, 16), torch.randn(1, 6, 2, 16)
+    key_8, value_8 = torch.randn(1, 6, 8, 16), torch.randn(1, 6, 8, 16)
+
+    stored = key.nbytes + value.nbytes  # @inspect stored as B
+    stored_8 = key_8.nbytes + value_8.nbytes  # @inspect stored_8 as B
+    assert stored_8 == 4 * stored, \
+        "With 8 KV heads, keys and values need 4 times as many bytes as with 2."
+    b, t, heads, kv_heads, c = 2, 6, 8, 2, 16  # @hide
     queries: Float[Tensor, "b t heads c"] = torch.randn(b, t, heads, c).double()  # @hide
     k: Float[Tensor, "b t kv_heads c"] = torch.randn(b, t, kv_heads, c).double()  # @hide
     v: Float[Tensor, "b t kv_heads c"] = torch.randn(b, t, kv_heads, c).double()  # @hide
@@ -343,29 +363,24 @@ def heads_of_queries_share_keys() -> None:
     assert torch.allclose(shared, fused_attention(queries, k, v)), \
         "A fused kernel also gives the same result."  # @hide
     alone = replace(SMALL, kv_heads=8)  # every head has keys of its own  # @hide
-    caches = [Cache(c, 1, q).memory.nbytes for c in (SMALL, alone)]  # @hide
+    caches = [Cache(config, 1, queries).memory.nbytes for config in (SMALL, alone)]  # @hide
     assert caches[1] / caches[0] == 4.0, \
         "In a model with 8 query heads, 2 KV heads are a quarter of the bytes to keep."  # @hide
-    note(rf"""
-        `few` has `2 * 6 * 2 * 16` elements of `4` bytes, {few.nbytes:,} bytes. Keys and values
-        together need twice that, {kept:,}. Without sharing they need `4` times as many bytes,
-        because the keys and values of `8` heads have to be kept instead of those of `2`.
-
-        Do scores and weighted sums also cost less? No. Each query head has `t * t` pairs of a query
-        and a key, with and without sharing, because every query head still attends to every token.
-        A pair costs `2 * c` FLOPs for its *score*, a multiplication and an addition for each of `c`
-        elements, and `2 * c` for its contribution to the *weighted sum* of the values. So `b`
-        sequences have `b * heads * t * t` pairs, and each pair costs `2 * 2 * c` FLOPs. Here that
-        is `2 * 8 * 6 * 6` times `2 * 2 * 16`. `written_attention` computes attention, and `flops`
-        is PyTorch's counter:
+    note(r"""
+        Does attention also compare fewer pairs? No, because each query head still compares the
+        query of every token with the key of every token. In each of `8` heads that is `6 * 6` pairs
+        of a query and a key, whether a key is shared or not. `written_attention` compares queries
+        with keys and adds up values, and `flops` counts the FLOPs:
     """)
-    grouped = flops(lambda: written_attention(q, few, few))  # @inspect grouped as FLOP
-    separate = flops(lambda: written_attention(q, many, many))  # @inspect separate as FLOP
-    assert grouped == separate == 2 * 2 * b * t * t * heads * c, \
-        "Scores and weighted sums cost the same FLOPs with sharing and without."
+    grouped = flops(lambda: written_attention(query, key, value))  # @inspect grouped as FLOP
+    separate = flops(lambda: written_attention(query, key_8, value_8))  # @inspect separate as FLOP
+    assert grouped == separate, \
+        "Comparing and adding up cost the same FLOPs with sharing and without."
+    assert grouped == 8 * (6 * 6) * (2 * 2 * 16), \
+        "Each pair costs 2 FLOPs for each element, of the key and of the value."  # @hide
     misbelief("Grouped-query attention makes attention cheaper to compute.", r"""
-        Scores and weighted sums cost the same FLOPs as before, because every query head still
-        attends to every token.
+        Comparing queries with keys and adding up values costs the same FLOPs as before, because
+        every query head still attends to every token.
     """)
 
     note("Llama-3-8B has `32` query heads and `8` KV heads. Try other numbers of KV heads:")
@@ -382,8 +397,7 @@ def heads_of_queries_share_keys() -> None:
         }
 
     thirty_two, eight = (shared_by(g, 14336, 8192) for g in (32, 8))  # @hide
-    part = eight["cache"] / thirty_two["cache"]  # @hide
-    assert part == 0.25, \
+    assert thirty_two["cache"] == 4 * eight["cache"], \
         "With 8 KV heads instead of 32, a quarter is kept."  # @hide
     assert eight["attention"] == thirty_two["attention"], \
         "With 8 KV heads instead of 32, attention costs the same FLOPs."  # @hide
@@ -406,28 +420,26 @@ def heads_of_queries_share_keys() -> None:
             and so does most of the block: only the key and value matrices shrink.
         """, caption=r"""
             The seven matrices of a block of Llama-3-8B, drawn to the same scale: the area of a
-            matrix is its number of weights. The KV cache holds the keys and values of all tokens of
-            a sequence.
+            matrix is its number of weights. Gate, up and down belong to the feed-forward part, and
+            inner width is their longer side. The KV cache holds the keys and values of all tokens
+            of a sequence, and context is the number of these tokens.
         """, alt=r"""
             Seven rectangles. With a KV head for each query head, the four of attention are squares
             of one size. Gate, up and down are three and a half times as long as they are high.
         """)  # @hide
-    note(rf"""
-        So with `8` KV heads instead of `32`, Llama-3-8B keeps {part:.0%} of the keys and values,
-        but scores and weighted sums cost the same FLOPs.
+    note(r"""
+        So with `8` KV heads instead of `32`, Llama-3-8B stores a quarter of the keys and values. In
+        the same memory, a server can store them for `4` times as many tokens.
     """)
-    with torch.device("meta"):  # @hide
-        layer = Attention(LLAMA_3_8B, "fused")  # @hide
-    assert layer.key.weight.numel() == 4096 * 8 * 128, \
-        "The matrix that makes the keys of Llama-3-8B has 4096 * 8 * 128 weights."  # @hide
+    fewer, before = (shared_by(g, 14336, 8192) for g in (4, 8))  # @hide
     question(r"""
-        Llama-3-8B has `32` query heads and `8` KV heads, and every head has `128` elements. How
-        many elements does it keep for each token in one layer, keys and values together?
-    """, answer=2 * 8 * 128, check=layer.key.out_features + layer.value.out_features, unit="elements", wrong={
-            "Only KV heads are kept, and there are 8 of them.": 2 * 32 * 128,
-            "Keys and values are both kept.": 8 * 128,
-        }, why="Each of the `8` KV heads has a key and a value of `128` elements. Without sharing, it would be `4` times as many.",
-        hint="How many keys does a token have, and how many elements does a key have?")
+        A model has `32` query heads and `8` KV heads. Its next version has `32` query heads and `4`
+        KV heads. By what factor do the bytes of the stored keys and values change, and by what
+        factor the FLOPs of comparing queries with keys? Write two numbers with a comma between
+        them.
+    """, answer=[4 / 8, 1], check=[fewer["cache"] / before["cache"], fewer["attention"] / before["attention"]],
+        within=0.01, hint="Which heads store something, and which heads compare?",
+        why="Only KV heads have keys and values to store, and half of them are left. All `32` query heads still compare every token with every token.")
 
 
 @aside
@@ -439,37 +451,37 @@ def a_gate_costs_a_third_matrix() -> None:
         *down* turned these back into $d$. Llama has a third matrix, the *gate*. It decides, element
         by element, how much of up's result passes. This is *SwiGLU* [@swiglu]:
 
-        - up and gate each turn the $d$ elements of a token into $h$;
-        - each element from the gate is multiplied by its sigmoid, which is between zero and one;
-          this operation is called *SiLU*;
-        - the $h$ results are multiplied by the $h$ elements of up, one by one;
-        - down turns the $h$ products into $d$ elements.
+        - Up and gate each turn the $d$ elements of a token into $h$.
+        - Each element from the gate is multiplied by its sigmoid, which is between zero and one.
+          This operation is called *SiLU*.
+        - The $h$ results are multiplied by the $h$ elements of up, one by one.
+        - Down turns the $h$ products into $d$ elements.
 
-        In code, for `3` sequences of `5` tokens with $d = 64$ and $h = 160$:
+        In code, for a token with $d = 64$ and $h = 160$:
     """)
-    part, x = SwiGLU(SMALL).double(), torch.randn(3, 5, 64).double()  # @unnoticed: 3, 5: any batch
-    gate, up = part.gate(x), part.up(x)
+    feed_forward = SwiGLU(SMALL).double()  # @unnoticed: .double(): any format
+    token = torch.randn(64).double()  # @unnoticed: .double(): any format
+    gate, up = feed_forward.gate(token), feed_forward.up(token)
     passed = gate * gate.sigmoid() * up  # @inspect passed.shape
-    assert torch.allclose(part(x), part.down(passed)), \
+    assert torch.allclose(feed_forward(token), feed_forward.down(passed)), \
         "SwiGLU computes these four steps."
     note(r"""
-        Three matrices have more weights than two of the same size. To keep the block from growing,
-        the intermediate size $h$ is made smaller than $4d$. Two matrices between $d$ and $4d$ have
-        $2 \cdot d \cdot 4d = 8d^2$ weights, and three between $d$ and $h$ have $3dh$. These are
-        equal if $h = \tfrac{8}{3}d$. Llama-2-7B has $d = 4096$. Its $h$ is eight thirds of $d$,
-        rounded up to a multiple of `256` [@llama-code]:
+        A third matrix adds weights. To keep their number, all three are made narrower: $h$ is less
+        than $4d$. By hand, with $d = 3$:
+
+        - Two matrices between $3$ and $12$ elements have $2 \cdot 3 \cdot 12 = 72$ weights.
+        - Three matrices between $3$ and $8$ elements have $3 \cdot 3 \cdot 8 = 72$ weights.
+
+        So $h$ has to be $8/3$ of $d$ instead of $4$ times $d$, because three matrices have the same
+        number of weights as two if each is a third narrower. Llama-2-7B has $d = 4096$. Its $h$ is
+        eight thirds of that, rounded up to a multiple of `256` [@llama-code]:
     """)
     d = 4096
-    exact = 8 * d / 3  # @inspect round(exact)
-
-    def rounded_up(size: float, multiple: int) -> int:
-        return math.ceil(size / multiple) * multiple
-
-    h = rounded_up(exact, 256)  # @inspect h
+    h = math.ceil(8 / 3 * d / 256) * 256  # @inspect h
     assert h == LLAMA_2_7B.hidden == 11008, \
         "The intermediate size of Llama-2-7B is 11,008."
-    wider = 1.3 * exact  # @hide
-    assert rounded_up(wider, 1024) == LLAMA_3_8B.hidden == 14336, \
+    wider, multiple = 1.3 * 8 / 3 * d, 1024  # @hide
+    assert math.ceil(wider / multiple) * multiple == LLAMA_3_8B.hidden == 14336, \
         "1.3 times eight thirds, rounded up to a multiple of 1024, is the intermediate size of Llama-3-8B."  # @hide
     two_plain = 2 * d * 4 * d  # @hide
     ratio = 3 * d * h / two_plain  # @hide
@@ -478,11 +490,6 @@ def a_gate_costs_a_third_matrix() -> None:
     wide = 3 * d * LLAMA_3_8B.hidden / two_plain  # @hide
     assert wide == 1.3125, \
         "The three matrices of Llama-3-8B have almost a third more weights than two plain ones."  # @hide
-    note(rf"""
-        So the third matrix adds hardly any weights to Llama-2-7B: its three matrices have
-        {ratio:.3f} times the weights of two with $4d$, because each of the three is a third
-        narrower. The small excess comes from rounding up.
-    """)
     narrow = {"gate": (d, h), "up": (d, h), "down, turned": (d, h)}  # @hide
     plain = {"up, 4d wide": (d, 4 * d), "down, 4d wide, turned": (d, 4 * d)}  # @hide
     areas = [sum(high * wide for high, wide in row.values()) for row in (plain, narrow)]  # @hide
@@ -495,118 +502,120 @@ def a_gate_costs_a_third_matrix() -> None:
         Two rows of rectangles of the same height. Two long ones above; below three, each two thirds
         as long.
     """)
-    question("Llama-2-13B has a model dimension of `5120`. Its intermediate size follows the same rule as in Llama-2-7B: eight thirds of the model dimension, rounded up to a multiple of `256`. What is its intermediate size?",
-             answer=rounded_up(8 * 5120 / 3, 256), check=54 * 256, wrong={
-                 "That is rounded down: round up to the next multiple.": 53 * 256,
-                 "That is four times the model dimension, as with two matrices.": 4 * 5120,
-             }, hint="How often does `256` go into eight thirds of `5120`?",
-             why="Eight thirds of `5120` are `13653` and a third. `53 * 256` is `13568`, which is less, so the next multiple is `54 * 256`.")
+    note(rf"""
+        So the gate costs Llama-2-7B hardly any weights: its three matrices have {ratio:.3f} times
+        the weights of two plain ones. The small excess comes from rounding up.
+    """)
+    question(r"""
+        A model has two matrices between $d = 300$ elements and $4d = 1200$. They are replaced by
+        the three matrices of SwiGLU, and the number of weights stays the same. What is $h$?
+    """, answer=8 * 300 / 3, check=2 * 300 * 1200 / (3 * 300), wrong={
+            "With that size, the third matrix adds half of the weights.": 1200,
+        }, hint="Each of three matrices has two thirds of the weights that each of two had.",
+        why="Two matrices have `2 * 300 * 1200` weights, and three have `3 * 300 * h`. They are equal if $h$ is two thirds of `1200`.")
 
 
 def each_matrix_costs_two_flops_per_weight() -> None:
     """Each matrix costs two FLOPs per weight and token; attention's matmuls cost extra."""
     note(r"""
-        How many FLOPs does a Transformer block cost per token? Take a token of `2` elements and a
-        matrix that turns them into `3`. Each of the `2 * 3` weights is multiplied by one element,
-        and the product is added to an output. So a matrix costs `2` FLOPs per weight and token.
+        How many FLOPs does a Transformer block cost for a sequence of tokens?
 
-        Test this on a block of Llama-3-8B that processes `2048` tokens. `Block` builds it on the
-        device `meta`, where a tensor has a shape but no data. With `"written"`, attention runs as
-        plain matmuls that a counter can see. PyTorch's `FlopCounterMode` does not know our rule: it
-        looks at the shapes of every matmul that runs. `by_counter` holds its count for each part of
-        the block, and `matrices` gives the rows and columns of the seven matrices:
+        Take one token of `2` elements and a matrix that turns them into `3`. The matrix has
+        `2 * 3 = 6` weights. Each weight is multiplied by one element, and the product is added to
+        one output. So the matrix costs `2` FLOPs per weight and token.
+
+        Attention costs extra, because it also multiplies tokens by each other: each query by the
+        key of each token, and then each result of the softmax by a value. No weight matrix takes
+        part in these two matmuls. `3` tokens have `3 * 3 = 9` pairs of a query and a key. In each
+        of the two matmuls, a pair costs `2` FLOPs per element, again a multiplication and an
+        addition.
+
+        Let PyTorch count this for a block of Llama-3-8B. In all heads together, the query of a
+        token has `4096` elements. `run_block` runs the block for a sequence of `2048` tokens.
+        PyTorch calls the matmuls with weights `mm` and those of attention `bmm`:
     """)
-    tokens = 2048
-    with torch.device("meta"):
+    with torch.device("meta"):  # @hide
         block = Block(LLAMA_3_8B, "written")
-        x = torch.empty(1, tokens, LLAMA_3_8B.width)
-        # Rotary position angles are an input of the block:
-        turn = turns(LLAMA_3_8B.head, tokens)
-    with FlopCounterMode(display=False) as counter:
-        block(x, turn)
-    # Keys are full names of parts, such as Block.feed_forward.gate:
-    counts = counter.get_flop_counts()
-    by_counter = {
-        name.split(".")[-1]: sum(counts[name].values()) for name in counts
-    }
-
-    total = counter.get_total_flops()
-    shapes = matrices(LLAMA_3_8B)  # @inspect shapes
-    by_formula = {name: 2 * tokens * r * c for name, (r, c) in shapes.items()}
+        x = torch.empty(1, 2048, LLAMA_3_8B.width)
+        run_block = partial(block, x, turns(LLAMA_3_8B.head, 2048))
+    counted = flops_by_operation(run_block)  # @inspect counted as FLOP
+    weights = block_weights(LLAMA_3_8B)  # @inspect weights
+    matrices_flops = 2 * weights * 2048  # @inspect matrices_flops as FLOP
+    assert counted["aten.mm"] == matrices_flops, \
+        "The matrices cost 2 FLOPs per weight and token."
+    pairs = 2048 * 2048
+    attention_extra = 2 * (2 * pairs * 4096)  # @inspect attention_extra as FLOP
+    assert counted["aten.bmm"] == attention_extra, \
+        "Each of attention's two matmuls costs 2 FLOPs per pair and element."
+    with FlopCounterMode(display=False) as counter:  # @hide
+        run_block()
+    counts = counter.get_flop_counts()  # @hide
+    by_counter = {name.split(".")[-1]: sum(counts[name].values()) for name in counts}  # @hide
+    shapes = matrices(LLAMA_3_8B)  # @hide
+    by_formula = {name: 2 * 2048 * r * c for name, (r, c) in shapes.items()}  # @hide
     assert [by_counter[name] for name in shapes] == [*by_formula.values()], \
-        "For each of the seven matrices, the counter reports 2 FLOPs per weight and token."
-    weights = sum(r * c for r, c in shapes.values())  # @hide
-    assert weights == block_weights(LLAMA_3_8B), \
-        "These are all weights of a block of Llama-3-8B."  # @hide
-    note(rf"""
-        Rows times columns, summed over the seven matrices, give {weights / 1e6:.0f} million
-        weights. So they cost `2 * {weights / 1e6:.0f}` million FLOPs per token.
-
-        But the counter's total is larger. The rest does not come from the weight matrices:
-        attention also multiplies queries by keys, and the attention weights, the results of the
-        softmax, by values. In each of these two matmuls, each of $T$ tokens is combined with all
-        $T$ tokens: a plain matmul also computes the pairs that the causal mask then discards. In
-        the first matmul a pair costs a multiplication and an addition for each element of the key,
-        in the second for each element of the value. In each of the `32` query heads, a key and a
-        value have `128` elements, in all heads together `32 * 128 = 4096`, which is the model
-        dimension $d$. (The model computes only `8` keys and values per token, and several query
-        heads share each. But every query head does its own pairs.) So each of the two matmuls costs
-        $2\,T^2 d$ FLOPs. Here $T$ is `2048`, and $d$ is `4096`:
-    """)
-    rest = total - sum(by_formula.values())  # @inspect total as FLOP, rest as FLOP
-    assert rest == 2 * (2 * 2048**2 * 4096), \
-        "The rest is 2 * 2048**2 * 4096 FLOPs for each of the two matmuls."
+        "For each of the seven matrices, the counter reports 2 FLOPs per weight and token."  # @hide
+    total = by_counter["Global"]  # @hide
+    assert total == sum(counted.values()), \
+        "The total is what the counter says for the whole block."  # @hide
     assert LLAMA_3_8B.query_width == 32 * 128 == LLAMA_3_8B.width, \
         "The heads of a query have 32 * 128 elements together, and that is the width."  # @hide
-    assert total == by_counter["Global"], \
-        "The total is what the counter says for the whole block."  # @hide
-    share = rest / total  # @inspect share as %
+    share = counted["aten.bmm"] / total  # @hide
     assert 0.071 < share < 0.072, \
         "At 2048 tokens, attention's two matmuls are 7 % of the block's FLOPs."  # @hide
     note(rf"""
-        With `2048` tokens the two matmuls are {share:.1%} of the block's FLOPs. In a longer
-        sequence their share is larger, because their FLOPs grow with the square of the number of
-        tokens, while the FLOPs of the weight matrices grow only in proportion to it.
+        With `2048` tokens, attention's two matmuls are {share:.1%} of the block's FLOPs. In a
+        longer sequence their share is larger: with twice as many tokens, there are twice as many
+        tokens to multiply by the weights, but `4` times as many pairs.
     """)
     parts = {
         f"{length:,} tokens": {
             "attention's matrices": 2 * length * (weights - expert_weights(LLAMA_3_8B)),
             "gate, up and down": 2 * length * expert_weights(LLAMA_3_8B),
-            "scores and sums": attention_flops(LLAMA_3_8B, length, length) // LLAMA_3_8B.layers,
+            "attention's two matmuls": attention_flops(LLAMA_3_8B, length, length) // LLAMA_3_8B.layers,
         }
         for length in (2048, 8192, 32768, 131072)
     }  # @hide
     assert sum(parts["2,048 tokens"].values()) == total, \
         "The parts are what the counter counts."  # @hide
     each = {length: {n: part / sum(all_.values()) for n, part in all_.items()} for length, all_ in parts.items()}  # @hide
-    longest = each["131,072 tokens"]["scores and sums"]  # @hide
+    longest = each["131,072 tokens"]["attention's two matmuls"]  # @hide
     figure(stacks(each, "share of the block's FLOPs"), caption=r"""
-        FLOPs of a block of Llama-3-8B by part, for sequences of four lengths. Scores and sums are
-        attention's two matmuls.
+        FLOPs of a block of Llama-3-8B by part, for sequences of four lengths. Gate, up and down are
+        the matrices of the feed-forward part.
     """, alt=rf"""
-        Four stacked bars. In the first, scores and sums are {share:.0%}; in the last,
+        Four stacked bars. In the first, attention's two matmuls are {share:.0%}; in the last,
         {longest:.0%}.
     """)
-    question("A block has `3e6` weights in its seven matrices. How many FLOPs do the matrices cost for a sequence of `10` tokens?",
-             answer=10 * 2 * 3e6, check=10 * 3e6 * sum(by_formula.values()) / (tokens * weights), unit="FLOP", within=0.01, wrong={
-                 "Each weight costs a multiplication and an addition.": 10 * 3e6,
-                 "That is one token.": 2 * 3e6,
-                 "That is a training step, with the backward pass.": 10 * 6 * 3e6,
-             }, hint="What does one weight cost for one token?", why="Each weight costs a multiplication and an addition for each of the `10` tokens.")
+    note(r"""
+        So for prompts of a few thousand tokens, `2` FLOPs per weight and token are a good estimate.
+        For very long ones, count attention's matmuls as well.
+    """)
+    question(r"""
+        For one sequence, the matrices of a block cost `90` GFLOP and attention's two matmuls cost
+        `10` GFLOP. How many GFLOP does the block cost for a sequence of twice the length?
+    """, answer=2 * 90 + 4 * 10,
+        check=2 * 90 + 10 * attention_flops(LLAMA_3_8B, 200, 200) / attention_flops(LLAMA_3_8B, 100, 100), unit="GFLOP",
+        within=0.001, wrong={
+            "There are four times as many pairs of tokens, not twice as many.": 2 * 100,
+            "Only the pairs of tokens become four times as many; the matrices cost twice as much.": 4 * 100,
+        }, hint="How many pairs does a sequence of twice the length have?",
+        why="The matrices process twice as many tokens, and cost `180` GFLOP. Attention has `4` times as many pairs, and costs `40` GFLOP.")
 
 
 @aside
 def a_counter_may_overlook_attention() -> None:
     """A counter that does not know a kernel reports nothing for it."""
     note(r"""
-        You count the FLOPs of a model with PyTorch's counter. Does it count all of them? The
-        counter has a list of operations, with a formula for each. An operation that is not on the
-        list adds nothing to the count. Attention can run in two ways: *unfused*, as two matmuls and
-        a softmax, or *fused* into a single operation, one program called a *kernel*.
+        Does PyTorch's FLOP counter count all FLOPs of a model? It has a list of operations, with a
+        formula for each. An operation that is not on the list adds nothing to the count, because
+        the counter has no formula for it.
 
-        Build a small model in both ways, with the same weights. It processes `3` sequences of `32`
-        tokens. `flops_by_operation` returns the counter's result for each operation. First the
-        unfused model:
+        Attention can run in two ways: *unfused*, as two matmuls and a softmax, or *fused* into a
+        single operation, one program called a *kernel*. Build a small model in both ways, with the
+        same weights, and let it process `3` sequences of `32` tokens. `flops_by_operation` returns
+        the counter's result for each operation. It calls the matmuls with weights `mm`, and
+        attention's two matmuls `bmm`:
     """)
     unfused = Transformer(SMALL, "written").double()
     fused = Transformer(SMALL, "fused").double()
@@ -617,19 +626,20 @@ def a_counter_may_overlook_attention() -> None:
     by_operation = flops_by_operation(lambda: unfused(tokens))  # @inspect by_operation as FLOP
     whole = sum(by_operation.values())  # @inspect whole as FLOP
     assert whole == forward_flops(SMALL, 3 * 32, 32), \
-        "With unfused attention, the counter agrees with the formula for a forward pass."
+        "With unfused attention, the counter agrees with the formula for a forward pass."  # @hide
     note(r"""
-        `aten.mm` stands for the matmuls with weights, and `aten.bmm` for attention's two matmuls.
-        Here the counter sees both. Now count the fused model. `attention_flops` is the formula for
-        attention's two matmuls, and `listed` says whether the kernel that PyTorch runs on a CPU is
-        on the counter's list:
+        With unfused attention, the counter sees both kinds of matmuls. Now the fused model. Is its
+        kernel on the counter's list, `flop_registry`?
     """)
+    # The fused kernel on a CPU:
     kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
     listed = kernel in flop_registry  # @inspect listed
     seen = flops(lambda: fused(tokens))  # @inspect seen as FLOP
-    attention = attention_flops(SMALL, 3 * 32, 32)  # @inspect attention as FLOP
-    assert seen == (whole if listed else whole - attention), \
-        "Without the kernel on its list, the counter misses attention's FLOPs, and no others."
+    attention = attention_flops(SMALL, 3 * 32, 32)  # @hide
+    assert attention == by_operation["aten.bmm"], \
+        "Attention's two matmuls cost what the formula says."  # @hide
+    assert seen == (whole if listed else whole - by_operation["aten.bmm"]), \
+        "If the kernel is not on the list, the count lacks attention's FLOPs, and only these."
     misbelief("`FlopCounterMode` counts all FLOPs of a model.", rf"""
         It counts the operations on its list, and each release of PyTorch has its own list. If the
         fused kernel for a CPU is not on it, {attention:,} of this model's {whole:,} FLOPs, those of
@@ -651,38 +661,50 @@ def published_counts_follow_from_eight_numbers() -> None:
     note(r"""
         How many parameters does a whole Transformer have? Add up what it is built from:
 
-        - $L$ equal *blocks*. A block has seven matrices and two norms. With $d$ elements in a
-          token, $d_{kv}$ elements in all its keys, and $h$ elements inside the feed-forward part,
-          these have [$2d^2 + 2\,d\,d_{kv} + 3\,d\,h + 2d$ parameters](#a_block_is_seven_matrices).
-          Some models also have $b$ biases in each block.
-        - *A last norm*, which multiplies each of the $d$ elements by a learned factor, its gain.
+        - $L$ equal *blocks*. A token has $d$ elements, its keys together have $d_{kv}$, and the
+          feed-forward part has $h$ inside. With these sizes a block has
+          [$2d^2 + 2\,d\,d_{kv} + 3\,d\,h + 2d$ parameters](#a_block_is_seven_matrices).
+        - *A last norm*, with a learned factor for each of the $d$ elements.
         - *Two tables* with a row of $d$ elements for each of the $V$ tokens of the vocabulary. The
           *embedding* turns a token into its row, and the *head* gives a score for each token at the
-          end. In a *tied* model one table serves as both, so $2Vd$ becomes $Vd$.
+          end.
 
         Together:
 
         [@eq:parameters]: $$
-        P = L\,\underbrace{(2d^2 + 2\,d\,d_{kv} + 3\,d\,h + 2d + b)}_{\text{a block}}
+        P = L\,\underbrace{(2d^2 + 2\,d\,d_{kv} + 3\,d\,h + 2d)}_{\text{a block}}
         + \underbrace{d}_{\text{last norm}} + \underbrace{2Vd}_{\text{tables}}
         $$
 
-        `parameter_count` computes it. Compare its results with the published sizes of four models
-        [@keras-hub]. Their $L$, $d$ and so on are also published
-        [@llama-2-7b; @llama-3-8b; @mistral-7b; @qwen25-05b]:
+        For Llama-3-8B [@llama-3-8b]:
     """)
+    L, V = 32, 128256  # blocks, vocabulary
+    d, kv, h = 4096, 1024, 14336
+    block = 2 * d * d + 2 * d * kv + 3 * d * h + 2 * d  # @inspect block
+    total = L * block + d + 2 * V * d  # @inspect total
+    assert total == 8_030_261_248, \
+        "These are the 8,030,261,248 parameters of Llama-3-8B."
+    assert total == parameter_count(LLAMA_3_8B), \
+        "The formula is that of `parameter_count`."  # @hide
+    note(r"""
+        That is the published number, to the last digit [@keras-hub], because a Transformer of this
+        kind has no other parameters. `parameter_count` does the same for any model. It knows two
+        variants that other models need: biases, and a *tied* embedding, where one table serves as
+        both. Compare it with three more published sizes [@llama-2-7b; @mistral-7b; @qwen25-05b]:
+    """)
+    # Sizes from config.json, and the published number of parameters:
     published = {
         "Llama-2-7B": (LLAMA_2_7B, 6_738_415_616),
-        "Llama-3-8B": (LLAMA_3_8B, 8_030_261_248),
         "Mistral-7B": (MISTRAL_7B, 7_241_732_096),
         "Qwen2.5-0.5B": (QWEN_25_HALF_B, 494_032_768),
     }
     computed = {n: parameter_count(c) for n, (c, _) in published.items()}  # @inspect computed
     sizes = [size for _, size in published.values()]
     assert [*computed.values()] == sizes, \
-        "The formula gives all four published sizes, to the last digit."
+        "The formula gives all three published sizes, to the last digit."
+    computed["Llama-3-8B"] = total  # @hide
     built = {}  # @hide
-    for name, (config, _) in published.items():  # @hide
+    for name, config in [*((n, c) for n, (c, _) in published.items()), ("Llama-3-8B", LLAMA_3_8B)]:  # @hide
         with torch.device("meta"):
             model = Transformer(config)
         built[name] = sum(p.numel() for p in model.parameters())
@@ -690,32 +712,24 @@ def published_counts_follow_from_eight_numbers() -> None:
         "The four models, built without data, have the same numbers of parameters."  # @hide
     assert parameter_count(LLAMA_3_70B) == 70_553_706_496, \
         "Llama-3-70B has 70,553,706,496 parameters by the formula."  # @hide
-    note(rf"""
-        All four agree to the last digit, because a Transformer has no other parameters. Take
-        Llama-3-8B, with $L = 32$, $d = 4096$, $d_{{kv}} = 1024$, $h = 14336$ and $V = 128256$. By
-        the expression in brackets, a block has `218,112,000` parameters, so all blocks have
-        `32 * 218,112,000`. The tables have `2 * 128256 * 4096`. Together with the `4096` gains of
-        the last norm that is {computed["Llama-3-8B"]:,}.
-    """)
-    assert 2 * computed["Llama-3-8B"] == 16_060_522_496, \
+    assert 2 * total == 16_060_522_496, \
         "Two bytes a parameter give the size of the file of Llama-3-8B's weights."  # @hide
-    block = block_weights(LLAMA_3_8B) + 2 * LLAMA_3_8B.width  # @hide
-    assert block == 218_112_000, \
+    assert block == block_weights(LLAMA_3_8B) + 2 * LLAMA_3_8B.width == 218_112_000, \
         "A block of Llama-3-8B has 218,112,000 parameters."  # @hide
     table = QWEN_25_HALF_B.vocabulary * QWEN_25_HALF_B.width  # @hide
     share = table / built["Qwen2.5-0.5B"]  # @hide
     assert 0.27 < share < 0.28, \
         "More than a quarter of Qwen2.5-0.5B is its one table."  # @hide
+    note(r"""
+        So the sizes in a model's `config.json` are enough to know how much memory its weights need,
+        before anything is downloaded.
+    """)
     question(r"""
-        A small model has $L = 2$ blocks, $d = 64$, $d_{kv} = 16$, $h = 160$ and a vocabulary of
-        $V = 100$. It has no biases and is not tied. How many parameters does it have?
-    """, answer=2 * (2 * 64**2 + 2 * 64 * 16 + 3 * 64 * 160 + 2 * 64) + 64 + 2 * 100 * 64,
-        check=sum(p.numel() for p in Transformer(SMALL).parameters()), unit="parameters",
-        within=0.001, wrong={
-            "It has two tables: the embedding and the head.": 95040 - 100 * 64,
-            "There are two blocks.": 95040 - 41088,
-            "Each block has two norms with 64 gains each, and there is a last norm.": 95040 - 5 * 64,
-        }, hint="First compute one block, by the expression in brackets.", why=r"""
-            One block has `41088` parameters: `2 * 64**2 + 2 * 64 * 16 + 3 * 64 * 160 + 2 * 64`.
-            There are two blocks, `64` gains of the last norm, and two tables of `100 * 64`.
-        """)
+        A model has `10` blocks with `3` million parameters each, and each of its two tables has `5`
+        million. What remains is small enough to ignore. Someone ties the embedding, so that one
+        table serves as both. How many million parameters does the model have then?
+    """, answer=10 * 3 + 5, check=10 * 3 + 2 * 5 - 5, unit="million", within=0.001, wrong={
+            "That is with two tables.": 10 * 3 + 2 * 5,
+            "One table remains.": 10 * 3,
+        }, hint="How many tables are left?",
+        why="The blocks have `10 * 3` million parameters, and the one table that is left has `5` million.")

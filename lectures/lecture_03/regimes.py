@@ -127,24 +127,22 @@ def bytes_moved(call: Callable[[], object]) -> int:  # @stepover
 def every_operation_has_an_intensity() -> None:
     """An operation is memory-bound unless it does enough FLOPs per byte."""
     note(rf"""
-        While a GPU computes, it fetches the next bytes from its memory. When is an operation
-        limited by memory, and when by arithmetic?
+        When is an operation on a GPU limited by memory, and when by arithmetic? Both go on at the
+        same time: while the GPU computes, it fetches the next bytes from its memory.
 
-        Suppose a GPU can do $200$ FLOPs while one byte arrives. An operation with $100$ FLOPs per
-        byte finishes these FLOPs in half the time and then waits for the next byte: it is
-        *memory-bound*. An operation with $400$ FLOPs per byte never waits for memory, because the
-        next byte arrives before the FLOPs are done. The GPU computes all the time, and the
-        operation is *compute-bound*. In general, an operation is compute-bound if
+        Suppose a GPU can do $200$ FLOPs while one byte arrives.
 
-        $$
-        \frac{{\text{{FLOPs}}}}{{\text{{bytes}}}} > \frac{{\text{{peak}}}}{{\text{{bandwidth}}}}.
-        $$
+        - An operation with $100$ FLOPs per byte has done them in half of this time, and then waits
+          for the next byte. It is *memory-bound*.
+        - An operation with $400$ FLOPs per byte never waits, because the next byte arrives before
+          the FLOPs are done. It is *compute-bound*.
 
-        The left side is a property of the operation, its *intensity* (arithmetic intensity): the
-        FLOPs that it does per byte moved. The right side is a property of the GPU, its *ridge*: the
-        FLOPs that it can do while one byte arrives. An operation whose intensity is below the ridge
-        is memory-bound, and one whose intensity is above the ridge is compute-bound. The
-        {H100.name} has a peak of {PEAK / 1e12:.1f} TFLOP/s in `bfloat16` and a bandwidth of
+        The FLOPs per byte of an operation are its *arithmetic intensity*. The FLOPs that a GPU can
+        do while one byte arrives are its *ridge*: its peak divided by its memory bandwidth. So an
+        operation is compute-bound if its intensity is above the ridge, and memory-bound if it is
+        below.
+
+        The {H100.name} has a peak of {PEAK / 1e12:.1f} TFLOP/s in `bfloat16` and a bandwidth of
         {BANDWIDTH / 1e12:.2f} TB/s [@nvidia-h100]:
     """)
     card = H100.bfloat16, H100.bandwidth  # @hide
@@ -154,67 +152,64 @@ def every_operation_has_an_intensity() -> None:
     assert 295 < ridge < 296, \
         "While a byte arrives, an H100 can do 295 FLOPs."  # @hide
     note(r"""
-        Now the intensity of a matmul. `m` tokens of `k` elements are multiplied by a matrix of `k`
-        rows and `n` columns. Each weight costs a multiplication and an addition per token: $2mkn$
-        FLOPs. The matmul reads $mk$ elements of tokens and $kn$ weights, and writes $mn$ elements.
-        Each has `2` bytes in `bfloat16`, so it moves $2(mk + kn + mn)$ bytes. In the intensity, the
-        `2` FLOPs and the `2` bytes cancel:
+        Now the intensity of a matmul of tokens and a matrix of weights. In `bfloat16` a weight has
+        `2` bytes. For each token it costs `2` FLOPs, a multiplication and an addition. By hand, and
+        counting only the bytes of the weights:
+
+        - With $1$ token, each weight costs $2$ FLOPs for its $2$ bytes: $1$ FLOP per byte.
+        - With $10$ tokens, each weight costs $20$ FLOPs for the same $2$ bytes: $10$ FLOPs per
+          byte.
+
+        So as long as nearly all bytes are weights, the intensity is about the number of tokens,
+        because each weight is read once and used for every token. With many tokens it is lower,
+        because the tokens are also read and the results are written. For $m$ tokens of $k$
+        elements, and a matrix of $k$ rows and $n$ columns, it is
 
         $$
-        \frac{2mkn}{2(mk + kn + mn)} = \frac{mkn}{mk + kn + mn}.
+        \frac{\text{FLOPs}}{\text{bytes}} =
+        \frac{2mkn}{2(\underbrace{mk}_{\text{tokens}} + \underbrace{kn}_{\text{weights}}
+        + \underbrace{mn}_{\text{results}})}.
         $$
 
-        With few tokens, nearly all bytes that are moved belong to the $kn$ weights. Then the
-        intensity is about $mkn / kn = m$, the number of tokens, because each weight is read once
-        and used once for each token.
-
-        Take the gate of Llama-3-8B, a matrix with $k = 4096$ and $n = 14336$, with `2048` tokens
-        and with a single token. `operations_of` lists the operations that PyTorch runs, with their
-        FLOPs and the bytes that they move. On the device `meta` a tensor has a shape but no data;
-        that is enough to count:
+        Take a matrix of Llama-3-8B with $k = 4096$ and $n = 14336$:
     """)
-    k, n = 4096, 14336
-    assert (k, n) == matrices(LLAMA_3_8B)["gate"], \
-        "The gate of Llama-3-8B has these rows and columns."  # @hide
 
-    with torch.device("meta"):
+    def intensity(m: int) -> float:
+        k, n = 4096, 14336
+        return 2 * m * k * n / (2 * (m * k + k * n + m * n))
+
+    one, many = intensity(1), intensity(2048)  # @inspect round(one) as FLOP/B, round(many) as FLOP/B
+    assert one < ridge, \
+        "With 1 token, the matmul is memory-bound."
+    assert many > ridge, \
+        "With 2048 tokens, the matmul is compute-bound."
+    k, n = matrices(LLAMA_3_8B)["gate"]  # @hide
+    assert (k, n) == (4096, 14336), \
+        "The gate of Llama-3-8B has these rows and columns."  # @hide
+    with torch.device("meta"):  # @hide
         matrix: Float[Tensor, "k n"] = torch.empty(k, n).bfloat16()
         tokens: Float[Tensor, "m k"] = torch.empty(2048, k).bfloat16()
-        gate: Float[Tensor, "m n"] = torch.empty(2048, n).bfloat16()  # @hide
-    assert matrix.itemsize == 2, \
-        "An element has 2 bytes in bfloat16."  # @hide
-    products = operations_of(lambda: (tokens @ matrix, tokens[:1] @ matrix))
-    # The slice tokens[:1] costs no FLOPs.
-    counted = [op.flops / op.moved for op in products if op.flops]
-    rounded = [round(each) for each in counted]  # @inspect rounded as FLOP/B
-    formula = [m * k * n / (m * k + k * n + m * n) for m in (2048, 1)]  # @hide
-    assert counted == formula, \
+    products = operations_of(lambda: (tokens @ matrix, tokens[:1] @ matrix))  # @hide
+    counted = [op.flops / op.moved for op in products if op.flops]  # @hide
+    assert counted == [many, one], \
         "The tensors give the same intensity as the formula."  # @hide
-    assert rounded == [1247, 1], \
+    assert [round(x) for x in (many, one)] == [1247, 1], \
         "To a whole number, the intensities are 1247 and 1."  # @hide
-    many, single = counted
-    assert many > 4 * ridge, \
-        "With 2048 tokens, the intensity is more than 4 times the ridge."
-    assert round(single, 3) == 1.0, \
-        "With one token, the matmul does one FLOP per byte."
     note(rf"""
-        With `2048` tokens the intensity is less than `2048`, because the bytes of tokens and
-        results are no longer negligible. The matmul does {many:,.0f} FLOPs per byte, more than the
-        ridge of {ridge:.0f}, so it is compute-bound. With one token it does {single:.0f} FLOP per
-        byte, far less than the ridge, so it is memory-bound.
+        A model that generates for one user processes `1` token at a time: {one:.0f} FLOP per byte,
+        where the H100 could do {ridge:.0f}. So its arithmetic units are idle nearly all the time.
+        Processing the tokens of many users together fixes that.
     """)
-    question(rf"""
-        The gate of Llama-3-8B is a matrix with $k = 4096$ and $n = 14336$, and the ridge of an H100
-        is `{ridge:.1f}` FLOPs a byte. What is the smallest number of tokens $m$ for which the
-        matmul is compute-bound? (Solve $mkn/(mk + kn + mn) > {ridge:.1f}$ for $m$.)
-    """, answer=math.ceil(ridge * k * n / (k * n - ridge * (k + n))), check=next(m for m in range(1, 999) if m * k * n / (m * k + k * n + m * n) > ridge), within=0.02,
-             unit="tokens", hint="Set the intensity $mkn/(mk + kn + mn)$ equal to the ridge $R$. Solved for $m$, that is $Rkn/(kn - R(k + n))$.",
-             wrong={"The tokens are also read and the results are written: add these bytes.": 296}, why=r"""
-                 The intensity $mkn/(mk + kn + mn)$ has to exceed the ridge. If only the matrix had
-                 to be read, the intensity would be $m$, and a number of tokens equal to the ridge
-                 would be enough. The bytes of the tokens make it a little less, so a few more
-                 tokens are needed.
-             """)
+    question(r"""
+        A GPU can do `300` FLOPs while one byte arrives. The weights of a matrix are now stored in
+        `1` byte each instead of `2`, and the GPU computes as fast as before. Count only the bytes
+        of the weights. From how many tokens on is the matmul compute-bound?
+    """, answer=300 * 1 / 2, check=next(m for m in range(1, 999) if 2 * m / 1 >= 300), unit="tokens", within=0.02,
+        wrong={
+            "That is with weights of 2 bytes.": 300,
+            "Fewer bytes make the intensity higher, so fewer tokens are enough.": 600,
+        }, hint="How many FLOPs per byte does one token bring now?",
+        why="Each token brings `2` FLOPs for the `1` byte of a weight. So `150` tokens bring `300` FLOPs per byte.")
 
 
 def shares(parts: Mapping[str, float]) -> dict[str, float]:
@@ -294,33 +289,39 @@ def a_block_moves_more_than_it_multiplies() -> None:
     note(r"""
         Where does a block of a Transformer spend its time? It runs a few large matmuls: with
         weights, and in attention. In between it runs many small operations: norms, the causal mask,
-        the softmax, additions. A matmul uses each element that it reads many times. An operation in
-        between reads an element, does one thing to it, and writes it back.
+        the softmax, additions.
 
-        Count the FLOPs and bytes of both for a block of Llama-3-8B that processes a sequence of
-        `2048` tokens, with unfused attention. `block_operations` lists its operations, with the
-        FLOPs of each and the bytes that it moves. `by_kind` adds these up for three kinds of
-        operation, and `shares` divides by the total:
+        By hand, take two matrices of $100 \cdot 100$ elements. Their matmul does $2 \cdot 100^3$
+        FLOPs, two million. Adding them does $100^2$ FLOPs, ten thousand. But both operations read
+        two matrices and write one, so they move the same bytes.
+
+        Now a block of Llama-3-8B that processes a sequence of `2048` tokens, with unfused
+        attention. `share_of` adds up the FLOPs of all its operations (`op.flops`), or the bytes
+        that they move (`op.moved`), for three kinds of operation, and divides by the total:
     """)
-    operations = block_operations(2048)
+    operations = block_operations(2048)  # @hide
     kernels = sum(op.moved > 0 for op in operations)  # @hide
     assert 34 < kernels < 39, \
         "The block launches 36 operations that move anything, or about as many."  # @hide
-    flops_share = shares(by_kind(operations, lambda op: op.flops))  # @inspect flops_share as %
-    bytes_share = shares(by_kind(operations, lambda op: op.moved))  # @inspect bytes_share as %
-    assert 0.9 < flops_share["matmuls with weights"] < 0.97, \
+
+    def share_of(amount: Callable[[Operation], float]) -> dict[str, float]:  # @hide
+        return shares(by_kind(operations, amount))
+
+    flops_share = share_of(lambda op: op.flops)  # @inspect flops_share as %
+    bytes_share = share_of(lambda op: op.moved)  # @inspect bytes_share as %
+    assert round(flops_share["matmuls with weights"], 2) == 0.93, \
         "93 % of the FLOPs are in the matmuls with weights."
     assert flops_share["all in between"] == 0, \
-        "For the operations in between, PyTorch's counter counts no FLOPs."  # @zero: it has no formula for them
-    assert 0.63 < bytes_share["all in between"] < 0.65, \
+        "For the operations in between, PyTorch's counter counts no FLOPs."  # @hide  # @zero: it has no formula for them
+    assert round(bytes_share["all in between"], 2) == 0.64, \
         "The operations in between move 64 % of the bytes."
     note(r"""
-        So nearly all FLOPs are in the matmuls, and most bytes are moved in between. And the time?
-        On an H100, each operation takes at least the time to compute its FLOPs or the time to move
-        its bytes, whichever is longer. `seconds_at_best` returns this lower bound:
+        (PyTorch's counter has no formula for the few FLOPs in between, so it shows zero.) And the
+        time? On an H100, each operation takes at least the time to compute its FLOPs or the time to
+        move its bytes, whichever is longer. `seconds_at_best` returns this lower bound:
     """)
-    time_share = shares(by_kind(operations, seconds_at_best))  # @inspect time_share as %
-    assert 0.39 < time_share["all in between"] < 0.41, \
+    time_share = share_of(seconds_at_best)  # @inspect time_share as %
+    assert round(time_share["all in between"], 2) == 0.40, \
         "At best, the operations in between take 40 % of the time."
     between = by_kind(operations, lambda op: op.moved)["all in between"]  # @hide
     by_hand = between_by_hand(LLAMA_3_8B, 2048)  # @hide
@@ -338,22 +339,21 @@ def a_block_moves_more_than_it_multiplies() -> None:
     note(rf"""
         So the operations in between take {time_share["all in between"]:.0%} of this least time,
         although they cost hardly any FLOPs, because they move {bytes_share["all in between"]:.0%}
-        of the bytes. Counting FLOPs alone overlooks this part.
+        of the bytes. A time estimate that counts only FLOPs is too low.
     """)
     few = by_kind(block_operations(128), lambda op: op.moved)  # @hide
     share = shares(few)["all in between"]  # @hide
-    products = sum(few.values()) - few["all in between"]  # @hide
-    by_hand = between_by_hand(LLAMA_3_8B, 128)  # @hide
-    question(rf"""
-        With only `128` tokens, the matmuls of the block move `{round(products / 1e6)}` MB, nearly
-        all of it weights, and the operations between them move `{round(by_hand / 1e6)}` MB. What
-        share of the bytes is moved between the matmuls now?
-    """, answer=round(share, 3), check=round(by_hand / (by_hand + products), 3), unit="%",
-        hint="Divide by all bytes, not by those of the matmuls.", within=0.05, wrong={
-            "Divide by all bytes, not by those of the matmuls alone.": by_hand / products,
-        }, why=r"""
-            The weights are read for any number of tokens. The bytes moved between the matmuls grow
-            with the number of tokens, so with few tokens their share is small.
+    assert round(share, 1) == 0.1, \
+        "With 128 tokens, a tenth of the bytes are moved between the matmuls."  # @hide
+    question(r"""
+        A block reads `400` MB of weights. With `100` tokens, the operations between its matmuls
+        move `40` MB. Suppose that these bytes grow in proportion to the number of tokens. With how
+        many tokens are they as many as the bytes of the weights?
+    """, answer=100 * 400 / 40, check=next(n for n in range(1, 9999) if 40 * n / 100 >= 400), unit="tokens", within=0.01, wrong={
+            "The weights are read once, for any number of tokens.": 100,
+        }, hint="Which of the two grows with the number of tokens?", why=r"""
+            The weights are read once for any number of tokens. With `10` times as many tokens, the
+            operations in between move `10 * 40 = 400` MB.
         """)
 
 
@@ -384,46 +384,64 @@ def passes(call: Callable[..., Tensor], *given: Tensor) -> tuple[float, float]:
 def fusion_saves_the_bytes_between_operations() -> None:
     """Fusion removes what one operation writes and the next one reads again."""
     note(r"""
-        Can a chain of operations run faster without computing less? Take the gate in the
-        feed-forward part of Llama, `F.silu(gate) * up`. Both operations are *elementwise*: they do
-        the same to each element of a tensor. Reading or writing a whole tensor once is a *pass*
-        over memory. As PyTorch runs it, SiLU reads `gate` and writes its result, two passes. The
-        multiplication reads this result and `up`, and writes its own, three passes. In total these
-        are `5` passes.
+        Can a chain of operations run faster without computing less? Take two operations from the
+        feed-forward part of Llama, `F.silu(gate) * up`. Both are *elementwise*: they do the same to
+        each element of a tensor. Reading or writing a whole tensor once is a *pass* over memory.
+        PyTorch runs the two operations one after another:
 
-        A single *kernel*, a program that runs on the GPU, can do better. For each element it reads
-        `gate` and `up`, does both operations, and writes the final result. The intermediate result
-        is never written. That leaves `3` passes. Joining operations like this is called *fusion*.
-        `passes` counts the passes without and with fusion, from the bytes of two tensors on the
-        device `meta`, where a tensor has a shape but no data:
+        | operation | reads | writes | passes |
+        |---|---|---|---|
+        | SiLU | `gate` | its result | `2` |
+        | multiplication | that result, `up` | the product | `3` |
+
+        A single *kernel*, a program that runs on the GPU, can do both. It reads one element of
+        `gate` and one of `up`, applies both operations, and writes one element of the product. That
+        is $1 + 1 + 1 = 3$ passes instead of $2 + 3 = 5$. Joining operations like this is called
+        *fusion*. It saves passes because the result of the first operation is never written to
+        memory and never read back.
+
+        `passes` adds up the bytes that each operation reads and writes, and divides them by the
+        bytes of one tensor. Its two results are the passes without fusion and with it:
     """)
-    with torch.device("meta"):
+    with torch.device("meta"):  # @hide
         gate, up = torch.empty(16384, 4096), torch.empty(16384, 4096)
     assert gate.nbytes == 2**28, \
         "Each tensor takes 256 MiB, more than five times the 50 MB of an H100's cache."  # @hide
-    separate, fused = passes(gated, gate, up)  # @inspect separate, fused
+    separate, fused = passes(gated, gate, up)  # @hide
     assert (separate, fused) == (5.0, 3.0), \
-        "The gate needs 5 passes, and 3 if it is fused."
-    gain = separate / fused  # @inspect round(gain, 2) as times
+        "The gate needs 5 passes, and 3 if it is fused."  # @hide
+
+    def silu_times_up(gate: Tensor, up: Tensor) -> Tensor:
+        return F.silu(gate) * up
+
+    counted = passes(silu_times_up, gate, up)  # @inspect counted
+    assert counted == (5.0, 3.0), \
+        "The two operations need 5 passes, and 3 if they are fused."
     note(rf"""
-        No FLOPs are saved. But an elementwise operation is memory-bound: its time is the time to
-        move its bytes. So with `3` passes instead of `5` the gate is up to {gain:.2f} times as
-        fast. `lifted`, a longer chain, does ten additions in a row:
+        Both do the same FLOPs. But an elementwise operation does far fewer FLOPs per byte than a
+        GPU can do while a byte arrives, so it is memory-bound: its time is the time to move its
+        bytes. With `3` passes instead of `5` it is up to `5 / 3` times as fast,
+        {separate / fused:.2f} times. A longer chain gains more:
     """)
-    chain = passes(lifted, gate)  # @inspect chain
+
+    def ten_additions(x: Tensor) -> Tensor:
+        for _ in range(10):
+            x = x + 1
+        return x
+
+    chain = passes(ten_additions, gate)  # @inspect chain
     assert chain == (20.0, 2.0), \
         "Ten additions need 20 passes, and 2 if they are fused."
-    longest = chain[0] / chain[1]  # @inspect longest as times
-    assert longest == 10.0, \
-        "Fused, ten additions are at most 10 times as fast."
+    assert passes(lifted, gate) == chain, \
+        "`lifted` does the same ten additions."  # @hide
     gain_of_norm = passes(normalized, gate, gate[0])  # @hide
     assert [round(count, 2) for count in gain_of_norm] == [7.0, 2.0], \
         "A norm takes 7 passes, and 2 if it is fused."  # @hide
-    misbelief("Fusion makes models faster because it saves computation.", rf"""
-        Fusion saves no computation: all ten additions are still done. They can be up to
-        {longest:.0f} times as fast, because the intermediate tensors are neither written nor read.
+    misbelief("Fusion makes models faster because it saves computation.", r"""
+        Fusion saves no computation: all ten additions are still done. They can be up to `20 / 2`
+        times as fast, because the intermediate tensors are neither written nor read.
     """)
-    note("`torch.compile` finds such chains in a model, and turns each chain into a single kernel.")
+    note("In practice, `torch.compile` finds such chains in a model, and turns each chain into a single kernel.")
     in_two, in_one = passes(lambda a, b, c: a * b + c, gate, up, up + 1)  # @hide
     question("PyTorch runs `a * b + c` as a multiplication and then an addition. All three tensors have the same size. How many times as fast can fusion make it at best?",
         answer=6 / 4, check=in_two / in_one, unit="times", wrong={
@@ -474,55 +492,53 @@ def fused_attention_stores_no_scores() -> None:
     """Fused attention works in tiles and needs no memory for the scores of all pairs."""
     note(r"""
         In attention, the query of each token is multiplied by the key of each token; each result is
-        a *score*. So a sequence of `512` tokens has `512 * 512` scores in each head. Do all scores
-        have to be in memory at once? No, because the result of attention is one sum divided by
-        another. With two scores $a$ and $b$, and values $x$ and $y$, it is
+        a *score*. So a sequence of $100$ tokens has $100 \cdot 100 = 10000$ scores in each head. Do
+        they all have to be in memory at once?
 
-        $$
-        \frac{e^a x + e^b y}{e^a + e^b},
-        $$
+        Each score becomes a positive weight, and the result for a query is the weighted mean of the
+        values. By hand, take a token of value $10$ and weight $1$, and one of value $40$ and weight
+        $2$:
 
-        and both sums can be added up one score at a time. So a *fused kernel*, one program that
-        computes all of attention, works in *tiles*, groups of neighboring tokens that fit into the
-        small fast memory next to the GPU's arithmetic units. For each tile of queries, the kernel
-        goes through the tiles of keys and values one after another. It computes the scores of the
-        two tiles, adds to both sums, and discards the scores.
+        - The first token adds $1 \cdot 10$ to the sum of weighted values, and $1$ to the sum of
+          weights. The sums are $10$ and $1$. Its score can now be forgotten.
+        - The second token adds $2 \cdot 40$ and $2$. The sums are $90$ and $3$.
+        - The result is $90 / 3 = 30$.
 
-        `in_tiles` does this for one head. Compare its result, for tiles of `16` tokens, with that
-        of *unfused* attention, which runs as separate operations:
+        So the scores do not have to be stored, because a weighted mean is one sum divided by
+        another, and both can be added up score by score.
+
+        A *fused* kernel, one program that computes all of attention, does this in *tiles*, groups
+        of neighboring tokens that fit into the small fast memory next to the GPU's arithmetic
+        units. `in_tiles` does it for one head, in tiles of `16` tokens. Compare its result with
+        that of *unfused* attention, which runs as separate operations and stores all scores:
     """)
-    tokens, d = 512, 64
-    q, k, v = torch.randn(3, tokens, d)
+    q, k, v = torch.randn(3, 512, 64)  # 512 tokens of 64 elements
     tiled = in_tiles(16, q, k, v)  # @unnoticed: 16: tiles of any size
-    one_head = [x[None, :, None] for x in (q, k, v)]  # one sequence, one head
-    whole = written_attention(*one_head).flatten(0, 2)
+    one_head = [x[None, :, None] for x in (q, k, v)]  # one sequence, one head  # @hide
+    whole = written_attention(*one_head).flatten(0, 2)  # @hide
     assert torch.allclose(tiled, whole, atol=1e-5), \
         "In tiles, the result is the same as unfused."
     note(r"""
-        How much memory does that need? `most_made` measures the peak of the bytes in memory.
-        `growth` divides the bytes for `512` tokens by those for half of them:
+        How much memory do both need? `unfused_peak` and `tiled_peak` run attention for a number of
+        tokens, and return the largest number of bytes that were in memory at a time:
     """)
 
-    def unfused(t: int) -> Tensor:
-        return written_attention(*torch.randn(3, 1, t, 1, d))
+    def unfused_peak(t: int) -> int:  # @hide
+        return most_made(lambda: written_attention(*torch.randn(3, 1, t, 1, 64)))
 
-    def fused(t: int) -> Tensor:
-        return in_tiles(32, *torch.randn(3, t, d))
+    def tiled_peak(t: int) -> int:  # @hide
+        return most_made(lambda: in_tiles(32, *torch.randn(3, t, 64)))
 
-    def growth(attend: Callable[[int], Tensor]) -> float:
-        short = most_made(partial(attend, tokens // 2))
-        return most_made(partial(attend, tokens)) / short
-
-    in_unfused = growth(unfused)  # @inspect round(in_unfused, 1) as times
-    assert 3.5 < in_unfused < 4, \
+    unfused = unfused_peak(512) / unfused_peak(256)  # @inspect round(unfused, 1) as times
+    tiles = tiled_peak(512) / tiled_peak(256)  # @inspect round(tiles, 1) as times
+    assert 3.5 < unfused < 4, \
         "Unfused, twice the sequence needs nearly 4 times the memory."
-    in_fused = growth(fused)  # @inspect round(in_fused, 1) as times
-    assert 1.8 < in_fused < 2, \
+    assert 1.8 < tiles < 2, \
         "In tiles, twice the sequence needs nearly twice the memory."
     note(r"""
         Unfused, the memory grows nearly with the square of the sequence length, because there is a
-        score for each pair of tokens. In tiles it grows only in proportion to the length, because
-        only the scores between one tile of queries and one tile of keys are in memory at a time.
+        score for each pair of tokens. In tiles only queries, keys, values and results grow with the
+        length. That is why long sequences are processed with fused attention.
     """)
     question(r"""
         A head attends over a sequence of `4096` tokens. How many times as many scores does unfused
@@ -575,48 +591,60 @@ def operations_run_in_turn() -> None:
     """A GPU runs its operations one after another, while the program launches the next ones."""
     note(rf"""
         A Python program on the CPU runs a chain of operations on a GPU. How long do they take at
-        best? Two things happen at the same time:
+        best?
 
-        - The program *launches* the operations: it hands them to the GPU, one by one, and does not
-          wait for their results. Assume {LAUNCH / MICRO:.0f} µs for each launch, however small the
-          operation is.
-        - The GPU runs the operations one after another. Within an operation it computes while the
-          next bytes arrive, so an operation takes the time to compute its FLOPs or the time to move
-          its bytes, whichever is longer. The times of all operations add up.
+        The program *launches* each operation: it hands the operation to the GPU and goes on without
+        waiting for the result. Assume {LAUNCH / MICRO:.0f} µs for a launch, however small the
+        operation is. Meanwhile the GPU runs the operations that were launched before, one after
+        another. By hand, with eight operations:
 
-        The chain is done when the last launch and the last operation are done. With $n$ operations,
-        where operation $i$ does $F_i$ FLOPs and moves $Q_i$ bytes, the time is at least
+        - If each runs for $2$ µs, launching takes $8 \cdot 5 = 40$ µs, and running takes
+          $8 \cdot 2 = 16$ µs. The GPU often waits for the next launch. At best the chain takes $40$
+          µs.
+        - If each runs for $20$ µs, running takes $8 \cdot 20 = 160$ µs. The program is always ahead
+          with its launches. At best the chain takes $160$ µs.
+
+        So a chain takes the longer of two totals, of the launches or of the GPU's work, because
+        launching and running go on at the same time.
+
+        Within an operation, the GPU also does two things at a time: it computes while the next
+        bytes arrive. So an operation takes the longer of the time to compute its FLOPs and the time
+        to move its bytes. For $n$ operations:
 
         [@eq:block-time]: $$
-        \text{{time}} = \max\left(n \cdot \text{{launch}},\;
-        \sum_i \max\left(\frac{{F_i}}{{\text{{peak}}}},
-        \frac{{Q_i}}{{\text{{bandwidth}}}}\right)\right)
+        \text{{time}} \ge \max\left(n \cdot \text{{launch}},\;
+        \sum_{{\text{{operations}}}} \max\left(\frac{{\text{{FLOPs}}}}{{\text{{peak}}}},
+        \frac{{\text{{bytes}}}}{{\text{{bandwidth}}}}\right)\right)
         $$
 
-        Take eight operations, and {LAUNCH / MICRO:.0f} µs for a launch. If an operation takes $2$
-        µs, the formula gives $\max(8 \cdot 5, 8 \cdot 2) = 40$ µs, and if it takes $20$ µs,
-        $\max(8 \cdot 5, 8 \cdot 20) = 160$ µs. A run should take a little longer: its first
-        operation waits for the first launch, and its last operation may begin only after the last
-        launch.
-
-        `in_lanes` computes, in µs, when each operation is launched, when it starts, and when all
-        are done. Its arguments are the time of a launch and the time of an operation. With
-        `AT_THE_END` the program waits for results once, after the last launch:
+        A run takes a little longer than this bound. The code goes through the eight operations and
+        returns, in µs, when the last one is done:
     """)
-    short, long = in_lanes(5, 2, AT_THE_END), in_lanes(5, 20, AT_THE_END)
-    times = short["total"], long["total"]  # @inspect times as µs
-    assert times[0] == 8 * 5 + 2, \
-        "Operations of 2 µs wait for their launches: 8 launches and the last operation."
-    assert times[1] == 5 + 8 * 20, \
-        "Operations of 20 µs wait for one launch only, the first."
-    note("So the slower of the two determines the time, because both go on at the same time: with short operations the launches, with long ones the GPU. Try other times:")
+
+    def total_time(launch: int, run: int) -> int:
+        launched = gpu_done = 0
+        for _ in range(8):
+            launched = launched + launch
+            # An operation starts when it is launched and the GPU is free:
+            gpu_done = max(launched, gpu_done) + run
+        return gpu_done
+
+    short, long = total_time(5, 2), total_time(5, 20)  # @inspect short as µs, long as µs
+    assert short == 8 * 5 + 2, \
+        "After the last launch, the last short operation still has to run."
+    assert long == 5 + 8 * 20, \
+        "Before the first long operation, the GPU waits for one launch."
+    lanes = in_lanes(5, 2, AT_THE_END)  # @hide
+    assert [lanes["total"], in_lanes(5, 20, AT_THE_END)["total"]] == [short, long], \
+        "The picture shows the same times."  # @hide
+    note("So when operations are short, a faster GPU does not help: fewer or faster launches do. Try other times:")
     after_each = in_lanes(5, 2, AFTER_EACH)["total"]  # @hide
     assert after_each == 8 * (5 + 2), \
         "If the program waits for each, the times add up."  # @hide
     explore(in_lanes, over={
         "launch": range(1, 13), "operation": range(2, 26, 2), "the_program_waits": [AT_THE_END, AFTER_EACH],
     }, at={"launch": 5, "operation": 2, "the_program_waits": AT_THE_END}, module="pictures/lanes.js",
-        still=plot_lanes(5, 2, short),
+        still=plot_lanes(5, 2, lanes),
         do="Make the operations longer until the GPU is never idle. Then let the program wait after each operation.",
         see=r"""
             Once an operation takes longer than a launch, the GPU is busy from the first launch on.
@@ -646,54 +674,75 @@ def operations_run_in_turn() -> None:
 def a_block_waits_for_three_things() -> None:
     """With unfused attention, a block is launch-bound for few tokens, compute-bound for more, and memory-bound for very many."""
     note(rf"""
-        What limits the speed of a Transformer block on a GPU? The program *launches* the block's
-        operations: it hands them to the GPU one by one. While the GPU runs an operation the program
-        already launches the next, so the slower of the two determines the time. If that is the
-        program, the GPU waits for launches, and the block is *launch-bound*. On the GPU, an
-        operation is *compute-bound* if its FLOPs take longer than moving its bytes, and
-        *memory-bound* if its bytes take longer. The GPU runs the operations
-        [one after another](#operations_run_in_turn), so their times add up.
+        What limits the speed of a Transformer block on a GPU? Here its attention is *unfused*: it
+        runs as separate operations, and its scores, one for each pair of tokens, are written to
+        memory and read again.
 
-        `waits` adds up these times for a block of Llama-3-8B on an H100, with unfused attention and
-        {LAUNCH / MICRO:.0f} µs for a launch. `arithmetic` is the share of the GPU's time that is
-        spent in compute-bound operations; the rest is spent in memory-bound ones:
+        - The program *launches* the operations, that is, hands them to the GPU one by one. If the
+          GPU is done before the next launch, the block is *launch-bound*.
+        - On the GPU, some operations are *compute-bound*: their FLOPs take longer than moving their
+          bytes. The others are *memory-bound*.
+        - The GPU runs its operations [one after another](#operations_run_in_turn), so their times
+          add up.
+
+        By hand, take three operations and {LAUNCH / MICRO:.0f} µs for a launch. A compute-bound one
+        takes $20$ µs and two memory-bound ones take $5$ µs each. The GPU works for
+        $20 + 5 + 5 = 30$ µs. Launching takes only $3 \cdot 5 = 15$ µs at the same time, so the
+        block takes $30$ µs at best and is mostly compute-bound.
+
+        Now a block of Llama-3-8B on an H100. `waits` adds up, for a number of tokens, the time of
+        the `launches`, and the GPU's time in compute-bound (`arithmetic`) and in memory-bound
+        operations (`memory`):
     """)
-    lengths = [1, 8, 64, 512, 4096]  # @inspect lengths  # @unnoticed: 8, 64, 512: points of the curves
-    times = [waits(tokens) for tokens in lengths]
-    assert [t.launches > t.gpu for t in times] == [True] * 3 + [False] * 2, \
+    by_tokens = {tokens: waits(tokens) for tokens in (1, 8, 64, 512, 4096)}
+    launch_bound = [
+        tokens for tokens, t in by_tokens.items()
+        if t.launches > t.arithmetic + t.memory
+    ]  # @inspect launch_bound
+    assert launch_bound == [1, 8, 64], \
         "With 64 tokens or fewer, launching takes longer than the GPU's work."
-    arithmetic = [t.arithmetic / t.gpu for t in times]
+    compute_bound = [
+        tokens for tokens, t in by_tokens.items()
+        if t.arithmetic > t.memory
+    ]  # @inspect compute_bound
+    assert compute_bound == [512], \
+        "Only with 512 tokens, the GPU spends most of its time in compute-bound operations."
+    lengths, times = [*by_tokens], [*by_tokens.values()]  # @hide
+    arithmetic = [t.arithmetic / t.gpu for t in times]  # @hide
     assert arithmetic[:3] == [0.0] * 3, \
-        "With 64 tokens or fewer, no operation is compute-bound."
+        "With 64 tokens or fewer, no operation is compute-bound."  # @hide
     assert 0.69 < arithmetic[3] < 0.71, \
-        "With 512 tokens, 70 % of the GPU's time is spent in compute-bound operations."
+        "With 512 tokens, 70 % of the GPU's time is spent in compute-bound operations."  # @hide
     assert 0.36 < arithmetic[4] < 0.38, \
-        "With 4096 tokens, 37 % of the GPU's time is spent in compute-bound operations, and the rest in memory-bound ones."
+        "With 4096 tokens, 37 % of the GPU's time is spent in compute-bound operations, and the rest in memory-bound ones."  # @hide
     assert [round(t.gpu / t.launches, 2) for t in times[:3]] == [0.77, 0.73, 0.78], \
         "With 1, 8 and 64 tokens, the GPU takes 0.77, 0.73 and 0.78 times as long as launching."  # @hide
-    longest = ["launches" if t.launches > t.gpu else "arithmetic" if t.arithmetic > t.memory else "memory" for t in times]  # @hide
-    assert longest == ["launches"] * 3 + ["arithmetic", "memory"], \
+    longest = [
+        "launch-bound" if t.launches > t.gpu else "compute-bound" if t.arithmetic > t.memory else "memory-bound"
+        for t in times]  # @hide
+    assert longest == ["launch-bound"] * 3 + ["compute-bound", "memory-bound"], \
         "With more and more tokens, the block is launch-bound, then compute-bound, then memory-bound."  # @hide
     counts = [round(t.launches / LAUNCH) for t in times]  # @hide
     assert counts == [34, 36, 36, 36, 36], \
         "The block has 36 operations, and 34 with one token."  # @hide
     rows = "\n".join(
-        f"| {tokens:,} | {t.launches / MICRO:.0f} | {t.gpu / MICRO:,.0f} | {part:.0%} | {name} |"
-        for tokens, t, part, name in zip(lengths, times, arithmetic, longest))  # @hide
+        f"| {tokens:,} | {t.launches / MICRO:.0f} | {t.arithmetic / MICRO:,.0f} | {t.memory / MICRO:,.0f} | {name} |"
+        for tokens, t, name in zip(lengths, times, longest))  # @hide
     note(f"""
-        | tokens | launching, µs | the GPU's work, µs | share in compute-bound operations | the block waits mostly for |
+        | tokens | launching, µs | in compute-bound operations, µs | in memory-bound operations, µs | the block is mostly |
         |---|---|---|---|---|
         {rows}
     """.replace("\n        ", "\n"))
     note(r"""
-        Launching the block's `36` operations takes `36 * 5` µs. (With one token there are `34`.)
+        - Up to `64` tokens the block is launch-bound, because its operations are so short that the
+          GPU is done before the next launch.
+        - With `512` tokens it is mostly compute-bound, because each weight is read once and used
+          for all tokens.
+        - With `4096` tokens it is mostly memory-bound, because the number of scores grows with the
+          square of the number of tokens, and they all have to be moved.
 
-        Up to `64` tokens the block is launch-bound, because the GPU finishes before the program has
-        launched the next operation.
-
-        With `512` tokens the block is mostly compute-bound, because each weight is read once and
-        used for all tokens. With `4096` tokens it is mostly memory-bound, because unfused attention
-        has a score for each pair of tokens, and these scores have to be moved.
+        So the fix depends on the number of tokens: with few tokens, fewer launches; with more, a
+        faster GPU; with very many, fused attention, which does not move the scores.
     """)
     done = block_operations(512)  # @hide
     work_alone = sum(op.flops for op in done) / PEAK  # @hide
@@ -704,9 +753,7 @@ def a_block_waits_for_three_things() -> None:
     misbelief("A GPU computes and moves bytes at the same time, so a block takes the longer of the two totals.", rf"""
         The two overlap only within one operation: while a softmax moves its scores, no matmul runs.
         With `512` tokens, computing all FLOPs takes {work_alone / MICRO:.0f} µs and moving all
-        bytes {moving / MICRO:.0f} µs. But the block takes {times[3].gpu / MICRO:.0f} µs:
-        {times[3].arithmetic / MICRO:.0f} µs in compute-bound operations, and
-        {times[3].memory / MICRO:.0f} µs in memory-bound ones.
+        bytes {moving / MICRO:.0f} µs. But the block takes {times[3].gpu / MICRO:.0f} µs.
     """)
     listed = by_kind(block_operations(4096), seconds_at_best)  # @hide
     products = 2 * 4096 * block_weights(LLAMA_3_8B) / PEAK  # @hide
@@ -714,43 +761,49 @@ def a_block_waits_for_three_things() -> None:
         "With 4096 tokens, the matmuls with weights take their FLOPs divided by the peak."  # @hide
     question(r"""
         A block has `40` operations, and a launch takes `5` µs. Its compute-bound operations take
-        `50` µs on the GPU, and its memory-bound operations `100` µs. How many µs does the block
-        take at best?
-    """, answer=max(40 * 5, 50 + 100), check=sum([5] * 40), unit="µs", within=0.01, wrong={
-            "The program launches while the GPU works: these times do not add up.": 40 * 5 + 50 + 100,
-            "The GPU waits for the launches, which take longer.": 50 + 100,
+        `50` µs on the GPU, and its memory-bound operations `100` µs. A new GPU halves both of these
+        times. How many µs does the block take at best on the new GPU?
+    """, answer=max(40 * 5, 25 + 50), check=sum([5] * 40), unit="µs", within=0.01, wrong={
+            "The program launches while the GPU works: these times do not add up.": 40 * 5 + 25 + 50,
+            "The GPU waits for the launches, which take longer.": 25 + 50,
         }, hint="How long do all launches take?",
-        why="Launching takes `40 * 5` µs. Meanwhile the GPU works for `50 + 100` µs. Both go on at the same time, so the longer of the two is the time of the block: it is launch-bound.")
+        why="Launching takes `40 * 5` µs, longer than the GPU's work on the old GPU and on the new one. The block is launch-bound, so a faster GPU does not help.")
 
 
 @aside
 def one_change_tells_what_a_block_waits_for() -> None:
     """Change one thing and watch the time to see what limits a block."""
-    note(rf"""
-        A block of a model is slow on a GPU. Is it *launch-bound*, so that the GPU waits for the
-        program, which launches each operation, that is, hands it to the GPU? Is it *memory-bound*,
-        limited by the GPU's memory bandwidth? Or is it *compute-bound*, limited by the GPU's
-        arithmetic? Change one thing, and watch the time. Here we change the width, by calculation:
-        `waits` computes the times of a block of Llama-3-8B with `64` tokens on an H100, where a
-        launch takes {LAUNCH / MICRO:.0f} µs, and the times of a block of half the width:
+    note(r"""
+        A block of a model is slow on a GPU. What limits it? There are three possibilities:
+
+        - It is *launch-bound*: the GPU waits for the program, which launches each operation, that
+          is, hands it to the GPU.
+        - It is *memory-bound*: it is limited by the GPU's memory bandwidth.
+        - It is *compute-bound*: it is limited by the GPU's arithmetic.
+
+        Change one thing, and watch the time. A block of half the width has the same operations, so
+        the same launches. But its matrices have half the rows and half the columns, so a quarter of
+        the weights. If the block gets no faster, it is launch-bound, because only the launches have
+        stayed as they were.
+
+        Do this by calculation, for a block of Llama-3-8B with `64` tokens on an H100. `waits`
+        computes the time of the launches and of the GPU's work; both go on at the same time:
     """)
-    half = replace(LLAMA_3_8B, width=2048, heads=16, kv_heads=4, hidden=7168)
+    half = replace(LLAMA_3_8B, width=2048, heads=16, kv_heads=4, hidden=7168)  # @hide
+    # The usual block, and one of half the width:
     usual, narrow = waits(64), waits(64, half)
-    launching = [round(w.launches / MICRO) for w in (usual, narrow)]  # @inspect launching as µs
-    working = [round(w.gpu / MICRO) for w in (usual, narrow)]  # @inspect working as µs
+    launching = [round(w.launches * 1e6) for w in (usual, narrow)]  # @inspect launching as µs
+    working = [round(w.gpu * 1e6) for w in (usual, narrow)]  # @inspect working as µs
     assert launching == [180, 180], \
         "At half the width, the launches take 180 µs as before."
     assert working == [141, 38], \
         "At half the width, the GPU takes 38 µs instead of 141."
     note(rf"""
-        At half the width the program launches the same operations, but the matrices have a quarter
-        of the weights. So a block that is limited by the GPU gets nearly `4` times as fast, and a
-        launch-bound block gets no faster. This block takes the {launching[0]} µs of its launches at
-        both widths, because launching takes longer than the GPU's work. So it is launch-bound.
+        The block takes the longer time, {launching[0]} µs, at both widths. So it is launch-bound.
 
         A second change distinguishes memory from arithmetic: half the bytes per element, if the GPU
         computes with these elements as fast as before. Then there are fewer bytes and the same
-        FLOPs.
+        FLOPs. The two changes together tell what helps:
 
         | half the width | half the bytes | the block is | what helps |
         |---|---|---|---|
@@ -758,15 +811,16 @@ def one_change_tells_what_a_block_waits_for() -> None:
         | faster | faster | memory-bound | fusion; lower precision |
         | faster | no faster | compute-bound | a format in which the GPU is faster; more GPUs |
     """)
-    question(rf"""
-        With `64` tokens, launching the operations of a block takes `{launching[0]}` µs, and the GPU
-        takes `{working[0]}` µs to run them. Both go on at the same time. In a CUDA graph, launching
-        takes no time. How many times as fast does the graph make the block at best?
-    """, answer=180 / 141, check=launching[0] / working[0], unit="times", within=0.01,
-        wrong={
-            "The program launches while the GPU works: the times do not add up.": (usual.launches + usual.gpu) / usual.gpu,
-        }, hint="How long does the block take without a graph, and how long in it?",
-        why="Without a graph the block takes the longer time, that of the launches. In a graph only the time of the GPU is left.")
+    question(r"""
+        A block takes `90` µs. At half the width it takes `30` µs. With half the bytes per element,
+        and arithmetic as fast as before, it takes `88` µs. The GPU is replaced by one with twice
+        the memory bandwidth and the same peak. About how many µs does the block take then: `30`,
+        `45` or `90`?
+    """, answer=90, check=max(90, 45), unit="µs", within=0.05, wrong={
+            "Half the bytes hardly helped, so the time is not the time to move bytes.": 45,
+            "That is the time at half the width.": 30,
+        }, hint="Which row of the table is this?",
+        why="Half the width makes the block faster, so it is not launch-bound. Half the bytes hardly help, so it is compute-bound. More bandwidth does not help either.")
 
 
 def three_ways(tokens: int) -> tuple[dict[str, Timing], dict[str, Tensor]]:  # @stepover
@@ -814,30 +868,30 @@ def eager_compiled_and_in_a_graph() -> None:
     """With one token a CUDA graph should make a block faster, and with many tokens a compiler should."""
     note(r"""
         PyTorch usually runs a block in *eager* mode: the program *launches* the operations one
-        after another, which means that it hands each of them to the GPU. There are two ways to make
-        this faster. A *CUDA graph* hands all launches to the GPU in one call, and so saves the time
-        of launching. `torch.compile` *fuses* the operations between the matmuls into fewer
-        programs, and so moves fewer bytes. When does each of the two help?
+        after another, that is, it hands each of them to the GPU. There are two ways to make this
+        faster:
 
-        First a prediction, for a block of Llama-3-8B on an H100. `waits` adds up the times of its
-        operations. The program launches while the GPU works, so the block takes the longer of the
-        two:
+        - A *CUDA graph* hands all launches to the GPU in one call, and so saves the time of
+          launching.
+        - `torch.compile` *fuses* the operations between the matmuls into fewer programs, and so
+          moves fewer bytes.
+
+        When does each of the two help? First a prediction for a block of Llama-3-8B on an H100. The
+        program launches while the GPU works, so in eager mode the slower of the two determines the
+        time. In a graph only the GPU's work is left:
 
         | tokens | launching, µs | the GPU's work, µs | eager, µs | in a graph, µs |
         |---|---|---|---|---|
         | `1` | `170` | `130` | `170` | `130` |
         | `2048` | `180` | `1781` | `1781` | `1781` |
 
-        So with `1` token a graph should help: without launches only the `130` µs of the GPU's work
-        are left. With `2048` tokens a graph should save nothing, because the GPU is busy all the
-        time. There compiling should help, because much of the time is spent
-        [between the matmuls](#a_block_moves_more_than_it_multiplies).
+        - With `1` token a graph should make the block `170 / 130` times as fast.
+        - With `2048` tokens a graph should save nothing, because the GPU is busy all the time.
+          There compiling should help, because much of the time is spent
+          [between the matmuls](#a_block_moves_more_than_it_multiplies).
 
-        If a GPU is available, the code below tests this. `three_ways` times the block eager,
-        compiled, in a graph, and both. (Its attention is fused; the prediction is for unfused
-        attention, which takes longer.) `gain` says how many times as fast a graph makes the block
-        with `1` token, and `small_gain` says the same for `2048` tokens. The prediction is
-        `170 / 130` and `1`:
+        If a GPU is available, the code below tests this. `waits` is the prediction, and
+        `three_ways` times the block in all ways:
     """)
     predicted = [(w.launches, w.gpu) for w in (waits(1), waits(2048))]
     in_micros = [[round(s / MICRO) for s in times] for times in predicted]  # @inspect in_micros as µs
@@ -877,6 +931,10 @@ def eager_compiled_and_in_a_graph() -> None:
     )  # @hide
     note(f"{few['eager'].device}, in µs:")
     note(f"| how | a single token | many tokens |\n|---|---|---|\n{rows}")
+    note(r"""
+        (The measured block has fused attention. The prediction is for unfused attention, which
+        takes longer.)
+    """)
     question(r"""
         For a single token, launching the operations of another block takes `400` µs, and running
         them takes the GPU `150` µs. A model has `32` such blocks, and nothing else takes time. How
