@@ -1,5 +1,4 @@
 """What models since Llama 3 change: the size of a head, experts, a compressed cache, windows."""
-import math
 from dataclasses import replace
 
 import torch
@@ -147,12 +146,7 @@ def experts_want_large_batches() -> None:
     assert 9451 < deepseek < 9452, \
         "DeepSeek-V3 needs at least 9,451 tokens at once."
 
-    def enough(rows: int, cols: int) -> int:  # @hide
-        return math.ceil(1 / (1 / dense - 1 / rows - 1 / cols))
-
     assert (MIXTRAL.experts, MIXTRAL.active) == (8, 2), "Mixtral has 8 experts, and 2 are active."  # @hide
-    assert (enough(4096, 14336), enough(7168, 2048)) == (326, 363), \
-        "With the bytes of inputs and results, an expert needs 326 or 363 tokens instead of 295."  # @hide
     note(rf"""
         So DeepSeek-V3 needs {deepseek / dense:.0f} times as many tokens at once as a model without
         experts. A service that cannot gather so many sequences leaves most of the GPU's arithmetic

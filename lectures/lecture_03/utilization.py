@@ -246,8 +246,9 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         return torch.cat(parts, dim=1)
 
     whole = written_attention(q, k, v)  # @hide
-    assert torch.allclose(in_groups(16), whole), \
-        "In groups, the result is the same."
+    grouped = in_groups(16)  # @hide  # @unnoticed: 16: any number of groups gives the same result
+    assert torch.allclose(grouped, whole), \
+        "In groups, the result is the same."  # @hide
     full = flops(lambda: in_groups(1))  # @hide
     assert full == 2 * 2 * 64 * 64 * 16, \
         "In one piece, two matmuls cost a multiplication and an addition for each pair and each of 16 elements."  # @hide

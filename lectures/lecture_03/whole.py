@@ -363,16 +363,15 @@ def the_run() -> None:
           comes next. A word has the probability $1/32$ and `4` tokens: $\tfrac{1}{4} \log 32$ per
           token.
 
-        `trained` runs `240` steps, and `held_out_loss` is the trained model's loss on sequences
-        that it never saw:
+        `trained` runs `240` steps. `loss_of` computes the trained model's loss on `held_out`,
+        sequences that it never saw:
     """)
     run = trained()
     first_loss = run.losses[0]  # @measure round(first_loss, 2) as nats
     start, entropy = math.log(27), math.log(32) / 4  # @inspect round(start, 2) as nats, round(entropy, 2) as nats
     last = sum(run.losses[-20:]) / 20  # @hide
     held_out = draw_sequences(lexicon(), 64, torch.Generator().manual_seed(9))  # @hide
-    with torch.no_grad():  # @hide
-        held_out_loss = loss_of(run.model, held_out).item()  # @measure round(held_out_loss, 2) as nats
+    held_out_loss = loss_of(run.model, held_out).item()  # @measure round(held_out_loss, 2) as nats
     assert (RUN.vocabulary, WORDS, STEPS, len(run.losses)) == (27, 32, 240, 240), \
         "The run has 27 tokens, 32 words and 240 steps."  # @hide
     assert math.isclose(first_loss, start, rel_tol=0.05), \
@@ -457,16 +456,19 @@ def its_memory_is_measured() -> None:
     assert averages == 2 * weights, \
         "AdamW's averages need twice as many bytes as the parameters."  # @hide
     gradients = 4 * 376_192  # 4 bytes for each parameter
-    gradients_and_activations = gradients + activations  # @inspect round(gradients_and_activations / 1e6, 1) as MB
-    at_the_peak = together  # @measure round(at_the_peak / 1e6, 1) as MB
-    assert activations < at_the_peak < gradients_and_activations, \
+    their_sum = gradients + activations  # @inspect round(their_sum / 1e6, 1) as MB
+    assert activations < together < their_sum, \
         "At the peak there is less in memory than all activations and all gradients."
     peak = weights + averages + together  # @hide
     bound = weights + averages + activations + gradients  # @hide
     below = 1 - peak / bound  # @hide
     assert round(below, 1) == 0.1, \
-        "At its peak, the step needs about a tenth less than the sum of the four."
-    note("Parameters and averages are in memory all the time. So the sum of all four is an upper bound, and the step stays about a tenth below it.")
+        "At its peak, the step needs about a tenth less than the sum of the four."  # @hide
+    note(rf"""
+        Gradients and activations need at most {together / 1e6:.1f} MB together, less than their
+        sum, {their_sum / 1e6:.1f} MB. Parameters and averages are in memory all the time. So the
+        sum of all four is an upper bound, and here the step stays about a tenth below it.
+    """)
     always = {"parameters": weights / MiB, "averages": averages / MiB}  # @hide
     figure(stacks({
         "sum of the four": {**always, "gradients": gradients / MiB, "activations": activations / MiB},
@@ -510,13 +512,12 @@ def it_writes_what_it_read() -> None:
     token = torch.zeros(64, 1, dtype=torch.int64)
     cache = model.caches(64)  # empty
     sampled = []
-    with one_thread():  # @hide
-        for _ in range(32):
-            # scores have the axes sequence, position, vocabulary
-            scores = model(token, cache)
-            probabilities = scores[:, 0].softmax(dim=-1)
-            token = torch.multinomial(probabilities, 1, generator=draws)
-            sampled.append(token)
+    for _ in range(32):
+        # axes: sequence, position (here only one), vocabulary
+        scores = model(token, cache)
+        probabilities = scores[:, 0].softmax(dim=-1)
+        token = torch.multinomial(probabilities, 1, generator=draws)
+        sampled.append(token)
     generated: Int[Tensor, "sequences seq"] = torch.cat(sampled, dim=1)
     line = spelled(generated[0])  # @measure line
     assert len(line) == RUN.context == 32, \
