@@ -138,9 +138,10 @@ def a_text_with_a_known_entropy() -> None:
         does come is $-\log p$, where $p$ is the probability that it gave to this token. The loss is
         the mean surprise per token.
 
-        Take a language of only four words, `aa`, `ab`, `ba` and `bb`, all equally likely. Nobody
-        can know which word comes next, so the best model gives each word the probability $1/4$. Its
-        surprise is $\log 4$ at every word. Another model prefers `aa`:
+        Take a language of only four words, `aa`, `ab`, `ba` and `bb`, all equally likely, and let
+        each word be one token. Nobody can know which word comes next, so the best model gives each
+        word the probability $1/4$. Its surprise is $\log 4$ at every word. Another model prefers
+        `aa`:
     """)
     even = [1 / 4, 1 / 4, 1 / 4, 1 / 4]
     prefers_aa = [1 / 2, 1 / 6, 1 / 6, 1 / 6]
@@ -152,13 +153,14 @@ def a_text_with_a_known_entropy() -> None:
     assert math.isclose(sum(prefers_aa), 1), "Its probabilities add up to one."  # @hide
     note(rf"""
         The second model is less surprised at `aa`, but more surprised at the three other words. So
-        the lowest possible loss is $\log 4$ per word, because the words are drawn at random and no
-        model can know more than their probabilities. This lowest loss is the *entropy* of the
-        language. With natural logarithms its unit is the *nat*.
+        the lowest possible loss is $\log 4$, because the words are drawn at random and no model can
+        know more than their probabilities. This lowest loss is the *entropy* of the language. With
+        natural logarithms its unit is the *nat*.
 
-        The loss counts tokens, not words. Let each letter be a token. The first letter has the
-        probability $1/2$, and so has the second. Their surprises add up to the surprise of the
-        word, $\log 2 + \log 2 = \log 4$. So the entropy per token is $\tfrac{{1}}{{2}} \log 4$.
+        Now let each letter be a token, so a word has two. Each letter has the probability $1/2$ and
+        the surprise $\log 2$. Together the letters have the surprise of the word,
+        $\log 2 + \log 2 = \log 4$, so the entropy per token is $\tfrac{{1}}{{2}} \log 4$. In
+        general, divide the surprise of a word by its number of tokens.
 
         The language of the next sections has `32` words of three letters, all equally likely, and a
         space after each, for example “{sample[0]} {sample[1]} {sample[2]}”. A word has the
@@ -266,7 +268,7 @@ def the_run_is_predicted() -> None:
     batch = held_out[:BATCH].clone()  # @hide
     counted = flops(lambda: loss_of(model, batch).backward())  # @hide
     assert counted == 128 * per_token == 3 * forward_flops(RUN, TOKENS, RUN.context), \
-        "PyTorch counts the FLOPs of the formula for a step."
+        "PyTorch counts the FLOPs of the formula for a step."  # @hide
     rule = 6 * count * TOKENS * STEPS / total  # @hide
     assert 0.95 < rule < 0.97, \
         "Six FLOPs for each parameter and token would be a little less."  # @hide
