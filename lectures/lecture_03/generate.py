@@ -410,9 +410,9 @@ def a_batch_shares_the_weights() -> None:
 
         While the GPU reads the weights, it multiplies them by the tokens of the batch. In a very
         large batch this arithmetic takes longer than the reading, so the longer of the two counts.
-        With $N$ weights of $w$ bytes, $2$ FLOPs per weight and sequence, and $B$ sequences with
-        caches of $C$ bytes, a step takes at least as long as this. The bandwidth is in bytes per
-        second, and the peak in FLOPs per second:
+        With $N$ weights of $w$ bytes, $2$ FLOPs per weight and sequence, a batch size of $B$
+        sequences, and caches of $C$ bytes, a step takes at least as long as this. The bandwidth is
+        in bytes per second, and the peak in FLOPs per second:
 
         [@eq:step]: $$
         \text{step} = \max\left(\frac{N w}{\text{bandwidth}},\; \frac{2BN}{\text{peak}}\right)

@@ -58,12 +58,12 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         *Attention.* A token's query is multiplied by the keys of all $T$ tokens of its sequence.
         (This includes later tokens; a mask hides these products afterwards.) A query has $d$
         elements in all heads together. Each pair of a query and a key costs $d$ multiplications and
-        $d$ additions, so the token costs $2\,d\,T$ FLOPs. The weighted sum of the values costs the
-        same. The forward pass thus costs $4\,d\,T$. The backward pass costs twice that, because
-        each product again has two gradients. So attention costs $3 \cdot 4\,d\,T = 12\,d\,T$ FLOPs
-        in each of $L$ layers.
+        $d$ additions, so the token costs $2\,d\,T$ FLOPs: with $3$ elements and $2$ keys,
+        $2 \cdot 3 \cdot 2 = 12$. The weighted sum of the values costs the same. The forward pass
+        thus costs $4\,d\,T$. The backward pass costs twice that, because each product again has two
+        gradients. So attention costs $3 \cdot 4\,d\,T = 12\,d\,T$ FLOPs in each of $L$ layers.
 
-        With $N$ weights, one token costs in all
+        With $N$ weights, training on one token costs in all
 
         [@eq:training]: $$
         \text{training FLOPs per token} = 6N + 12\,L\,d\,T
