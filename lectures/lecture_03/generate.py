@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from counters import flops
 from hardware import CARDS, find
-from jaxtyping import Float
 from napkin import RESERVE, room
 from timing import Timing, time_graph
 from torch import Tensor
@@ -19,7 +18,7 @@ from litbook import aside, explore, figure, misbelief, note, question, requires
 from .block import Cache, Transformer, written_attention
 from .counts import Config, attention_flops, block_weights, cache_bytes, forward_flops, parameter_count
 from .figures import cells
-from .published import GPT_3, LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B, LLAMA_32_1B, SMALL
+from .published import LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B, LLAMA_32_1B, SMALL
 from .regimes import BANDWIDTH, H100, PEAK, bytes_moved
 
 
@@ -40,71 +39,63 @@ def generating() -> None:
     attention_over_a_cache_gains_nothing_from_a_batch()
     a_guess_is_cheap_to_check()
     guesses_pay_if_they_are_often_right()
-    a_step_has_a_bound()
     writing_is_timed_on_the_card()
-
-
-def one_by_one(model: Transformer, tokens: Tensor) -> Tensor:
-    """Feeds the model the tokens one at a time, with a KV cache; returns the logits for all of them."""
-    caches = model.caches(len(tokens))
-    singles = tokens.split(1, dim=1)
-    return torch.cat([model(token, caches) for token in singles], dim=1)
 
 
 def a_cache_gives_the_same_answer_for_less() -> None:
     """With a KV cache, each token's keys and values are computed once, not again for every later token."""
     note(r"""
         A language model generates a sequence one token at a time. In attention, each token has a
-        *key* and a *value*, and the new token uses the keys and values of all earlier tokens. Does
-        the model have to recompute them for each new token? No. A token's key and value depend only
-        on this token and on the tokens before it, because no token attends to later ones. So a new
-        token does not change the earlier keys and values, and a *KV cache* keeps them.
+        *key* and a *value*, and a new token uses the keys and values of all earlier tokens. Does
+        the model have to compute them again for each new token?
 
-        Check that the *logits*, the scores that the model gives to each possible next token, are
-        the same with a cache and without. A small model, with unfused attention, processes a
-        sequence of `8` tokens at once. Then `one_by_one` feeds it the same tokens one at a time,
-        with a cache:
+        No, because a token's key and value depend only on this token and the tokens before it. A
+        new token does not change them. So the model can store them in a *KV cache*, and each step
+        processes only the newest token.
+
+        By hand, take `3` steps that start from one token. Without a cache, the steps process `1`,
+        `2` and `3` tokens: `1 + 2 + 3 = 6`. With a cache each step processes one: `1 + 1 + 1 = 3`,
+        half of the work.
+
+        Now do both in `8` steps, with a small `model` and a sequence of `8` `tokens`. The model
+        returns a score for each token that may come next:
     """)
-    model = Transformer(SMALL, "written").double()
-    tokens = torch.randint(SMALL.vocabulary, (1, 8))
-    with torch.no_grad():
-        logits: Float[Tensor, "batch seq vocab"] = model(tokens)
-        from_cache: Float[Tensor, "batch seq vocab"] = one_by_one(model, tokens)
-    assert torch.allclose(logits, from_cache), \
-        "Both methods give the same logits."
-    note(r"""
-        How much work does the cache save? Without it, the model processes all $n$ tokens so far to
-        generate token $n + 1$. With it, the model processes only the last token. In `3` steps that
-        is `1 + 2 + 3 = 6` tokens without a cache, and `1 + 1 + 1 = 3` with it, so without a cache
-        the model does twice the work. Now take `8` steps. `flops` counts their FLOPs, without a
-        cache and with one:
-    """)
-    with torch.no_grad():
-        runs = [partial(model, tokens[:, :n]) for n in range(1, 9)]
-        without_cache = sum(flops(run) for run in runs)  # @inspect without_cache as FLOP
-        with_cache = flops(lambda: one_by_one(model, tokens))  # @inspect with_cache as FLOP
-    with torch.no_grad():  # @hide
-        first = flops(runs[0])
+    model = Transformer(SMALL, "written").double()  # @hide
+    model.requires_grad_(False)  # @hide
+    tokens = torch.randint(SMALL.vocabulary, (1, 8))  # @hide
+
+    def without_cache() -> Tensor:
+        for step in range(1, 9):
+            # all tokens so far
+            scores: Tensor = model(tokens[:, :step])
+        # the last step has scored all tokens
+        return scores
+
+    def with_cache() -> Tensor:
+        cache = model.caches(1)  # empty, for 1 sequence
+        scores = []
+        for token in tokens.split(1, dim=1):
+            # the newest token; its key and value join the cache
+            scores.append(model(token, cache))
+        return torch.cat(scores, dim=1)
+
+    assert torch.allclose(without_cache(), with_cache()), \
+        "The scores are the same with and without a cache."
+    note("`flops` counts the FLOPs of all `8` steps:")
+    ratio = flops(without_cache) / flops(with_cache)  # @inspect round(ratio, 1) as times
+    assert round(ratio, 1) == 4.5, \
+        "Without a cache, 8 steps cost 4.5 times the FLOPs."
+    first = flops(lambda: model(tokens[:, :1]))  # @hide
     formula = (sum(forward_flops(SMALL, n, n) for n in range(2, 9)),
                sum(forward_flops(SMALL, 1, n) for n in range(2, 9)))  # @hide
-    assert (without_cache - first, with_cache - first) == formula, \
+    assert (flops(without_cache) - first, flops(with_cache) - first) == formula, \
         "From the second token on, the formula for a forward pass gives the same FLOPs."  # @hide
-    saved = without_cache / with_cache  # @inspect round(saved, 2) as times
-    assert 4.5 < saved < 4.6, \
-        "Without a cache, 8 steps cost between 4.5 and 4.6 times the FLOPs."
-    note(rf"""
-        Without a cache, the steps process `1`, `2` and so on up to `8` tokens, on average
-        `(1 + 8) / 2`, which is {(1 + 8) / 2}. With a cache each step processes `1`. So without a
-        cache, the matmuls with weights cost {(1 + 8) / 2} times as many FLOPs. The longer the
-        sequence, the more a cache saves.
-
-        The counted ratio is {saved:.2f}, a little more, because the cache saves even more in
-        attention.
-    """)
-    sums = sum(range(1, 1001)), sum(n * n for n in range(1, 1001))  # @hide
-    assert sums == (500500, 333833500), \
-        "The numbers from 1 to 1000 add up to 500500, and their squares to 333833500."  # @hide
     steps = range(1, 9)  # @hide
+    note(rf"""
+        Without a cache the `8` steps process `1 + 2 + … + 8 = {sum(steps)}` tokens, and with a
+        cache only `8`. That is `{sum(steps)} / 8`, or {sum(steps) / 8}, times as many. A cache
+        saves more, the longer the sequence is. Its price is memory for all keys and values.
+    """)
     grids = {
         "without a cache": [[1 if at <= step else 0 for at in steps] for step in steps],
         "with a cache": [[1 if at == step else 2 if at < step else 0 for at in steps] for step in steps],
@@ -112,25 +103,23 @@ def a_cache_gives_the_same_answer_for_less() -> None:
     through = [sum(row.count(1) for row in grid) for grid in grids.values()]  # @hide
     assert through == [sum(steps), len(steps)], \
         "A blue cell is a token that goes through the model."  # @hide
-    figure(cells(grids, [("not there yet", "none"), ("goes through the model", BLUE), ("kept", GREEN)],
+    figure(cells(grids, [("not there yet", "none"), ("goes through the model", BLUE), ("in the cache", GREEN)],
                  ("step", "token")), caption=r"""
                      A sequence generated token by token, a row for each step. Without a cache all
                      tokens so far go through the model in each step; with it, only the new one.
                  """, alt=r"""
                      Two grids of eight by eight cells. In the left one a whole triangle goes
-                     through the model, in the right one only its diagonal; what is below it is
-                     kept.
+                     through the model, in the right one only its diagonal; what is below it is in
+                     the cache.
                  """)
-    question("Llama-3-8B starts from one token and runs `1000` steps, each of which generates a token. About how many times as many FLOPs do these steps cost without a cache as with one?",
-        answer=(2 * 7504658432 * 500500 + 4 * 32 * 4096 * 333833500) / (2 * 7504658432 * 1000 + 4 * 32 * 4096 * 500500), check=sum(forward_flops(LLAMA_3_8B, n, n) for n in range(1, 1001))
-        / sum(forward_flops(LLAMA_3_8B, 1, n) for n in range(1, 1001)),
-        unit="times", hint="How many tokens does a step without a cache process, on average?", within=0.1,
-        wrong={"That is the last step; the earlier steps process fewer tokens.": 1000}, why=r"""
-            Without a cache, step $n$ processes $n$ tokens. In steps `1` to `1000` these are
-            `500500` tokens, on average `500.5`; with a cache each step processes one. Attention
-            saves a little more, because without a cache a step combines all $n^2$ pairs of its
-            tokens, `333833500` in all steps.
-        """)
+    question("A model starts from one token and runs `1000` steps. On average, how many tokens does a step process without a cache?",
+        answer=sum(range(1, 1001)) / 1000, check=500.5,
+        unit="tokens", hint="The first step processes `1` token, and the last step `1000`.", within=0.01,
+        wrong={"That is the last step; the earlier steps process fewer tokens.": 1000,
+               "That is with a cache.": 1}, why=r"""
+                   Step $n$ processes $n$ tokens, on average `(1 + 1000) / 2`. With a cache each
+                   step processes one, so the cache saves nearly all of this work.
+               """)
 
 
 def weighed_cache(config: Config, batch: int = 1) -> int:
@@ -143,39 +132,45 @@ def weighed_cache(config: Config, batch: int = 1) -> int:
 def a_token_leaves_its_keys_and_values() -> None:
     """Each token adds one row of keys and one of values per layer to the KV cache."""
     note(r"""
-        When a model generates a sequence, it keeps the keys and values of all tokens so far, in its
-        *KV cache*. How much memory does the cache need? In every layer, each token adds one row of
-        keys and one row of values. In Llama-3-8B,
-        [`4` query heads share](#heads_of_queries_share_keys) one key and one value, those of a *KV
-        head*. So a row has `128` elements for each KV head, not for each query head. With $L$
-        layers, $d_{kv}$ elements in a row and $w$ bytes per element, $T$ tokens need
+        When a model generates a sequence, its *KV cache* stores the keys and values of all tokens
+        so far. How much memory does the cache need?
+
+        Every token adds one row of keys and one row of values in every layer, because each layer
+        computes its own. By hand, take a model of `1` layer whose rows have `4` elements of `2`
+        bytes:
+
+        - A row needs `4 * 2 = 8` bytes.
+        - A token adds two rows, `2 * 8 = 16` bytes.
+        - $3$ tokens need `3 * 16 = 48` bytes.
+
+        In general, with $L$ layers, $d_{kv}$ elements in a row and $w$ bytes per element, $T$
+        tokens need
 
         [@eq:cache]: $$
         \text{bytes of the KV cache} = 2\,L\,d_{kv}\,T\,w
         $$
 
-        The factor `2` is needed because keys and values are both kept. One layer with rows of $4$
-        elements of $2$ bytes needs $2 \cdot 1 \cdot 4 \cdot 3 \cdot 2 = 48$ bytes for $3$ tokens.
-        Llama-3-8B has $L = 32$ and `8` KV heads of `128` elements, so $d_{kv} = 8 \cdot 128$. It
-        was made for sequences of $T = 8192$ tokens [@llama-3-8b]. In `bfloat16`, an element needs
-        $w = 2$ bytes. As a check, `weighed_cache` builds the tensors of a full cache and adds up
-        their bytes:
+        Now Llama-3-8B. It has `32` layers. A row of keys contains `8` keys of `128` elements, one
+        for each *KV head*; the query heads [share them](#heads_of_queries_share_keys). An element
+        in `bfloat16` needs `2` bytes, and a full sequence has `8192` tokens [@llama-3-8b]:
     """)
-    token = 2 * 32 * (8 * 128) * 2  # @inspect token as B
-    assert token == cache_bytes(LLAMA_3_8B, 1) == 128 * KiB, \
+    per_token = 2 * 32 * (8 * 128) * 2  # @inspect per_token as B
+    assert per_token == cache_bytes(LLAMA_3_8B, 1) == 128 * KiB, \
         "One token needs 128 KiB."  # @hide
-    sequence = token * 8192  # @inspect sequence as B
-    assert sequence == weighed_cache(LLAMA_3_8B), \
-        "The formula gives the bytes of the tensors of a full cache."
-    assert sequence == GiB, \
+    full_sequence = per_token * 8192  # @inspect full_sequence as B
+    assert full_sequence == weighed_cache(LLAMA_3_8B), \
+        "The formula gives the bytes of the tensors of a full cache."  # @hide
+    assert full_sequence == 2**30, \
         "A full sequence needs one GiB."
     older = weighed_cache(LLAMA_2_7B) / LLAMA_2_7B.context  # @hide
-    assert older / token == 4.0, \
+    assert older / per_token == 4.0, \
         "A token of Llama-2-7B needs 4 times as many bytes."  # @hide
+    assert 15 * full_sequence > 2 * parameter_count(LLAMA_3_8B) > 14 * full_sequence, \
+        "The caches of 15 full sequences need more memory than the weights."  # @hide
     note(rf"""
-        So a token needs `2` (key and value) × `32` layers × `8` KV heads × `128` elements × `2`
-        bytes, which is {token // KiB} KiB. A sequence of `8192` tokens needs `8192` times that,
-        exactly one GiB.
+        A token needs {per_token // KiB} KiB, and a full sequence one GiB. A server needs this
+        memory for every sequence that it generates at the same time: the caches of `15` full
+        sequences already need more memory than the model's `2 * 8030261248` bytes of weights.
     """)
     three = LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B  # @hide
     keys = {(c.kv_heads, c.head) for c in three}  # @hide
@@ -186,24 +181,25 @@ def a_token_leaves_its_keys_and_values() -> None:
         "The Llama 3 of 8, 70 and 405 billion parameters have the same KV heads."  # @hide
     sizes = parameter_count(LLAMA_3_405B) / parameter_count(LLAMA_3_8B)  # @hide
     largest = weighed_cache(LLAMA_3_405B) / LLAMA_3_405B.context  # @hide
-    caches = largest / token  # @hide
+    caches = largest / per_token  # @hide
     assert 50 < sizes < 51, \
         "The largest Llama 3 has more than 50 times the parameters of the smallest."  # @hide
     assert caches == 126 / 32, \
         "Its cache for a token is larger by its layers alone, 126 instead of 32."  # @hide
     misbelief("The KV cache of a model grows in proportion to its parameters.", rf"""
         The cache grows with the layers and the KV heads, not with the parameters. Llama-3-405B has
-        {sizes:.0f} times the parameters of Llama-3-8B. But it has the same number of KV heads, and
-        `126` layers instead of `32` [@llama3]. So its cache per token is only `126 / 32`, or
+        {sizes:.0f} times the parameters of Llama-3-8B. But it has the same KV heads, and `126`
+        layers instead of `32` [@llama3]. So its cache per token is only `126 / 32`, or
         {caches:.1f}, times as large.
     """)
     question(r"""
-        GPT-3 has `96` layers and `96` heads of `128` elements, each with its own keys and values
-        [@gpt3]. How many bytes does one token add to its KV cache in `bfloat16`?
-    """, answer=2 * 96 * (96 * 128) * 2, check=weighed_cache(GPT_3) // GPT_3.context, unit="B", within=0.05, wrong={
-            "One factor of two is missing: there are keys and values, and an element needs two bytes.": 2 * 96 * 96 * 128,
-        }, hint="Without sharing, a row of keys has `96 * 128` elements.",
-        why=f"It is `2 * 96 * (96 * 128) * 2`: keys and values, layers, elements in a row, bytes. One sequence of `2048` tokens then needs {weighed_cache(GPT_3) / GB:.1f} GB.")
+        Llama-2-7B also has `32` layers, but `32` keys of `128` elements in a row instead of `8`
+        [@llama-2-7b]. How many KiB does one of its tokens add to the KV cache in `bfloat16`?
+    """, answer=4 * 128, check=older / KiB, unit="KiB", within=0.01, wrong={
+            "That is with 8 keys in a row; here there are four times as many.": 128,
+            "A row of values is as long as a row of keys, so both are four times as long, and so is their sum.": 2 * 4 * 128,
+        }, hint="How much longer is a row than in Llama-3-8B?",
+        why="A row has `32` keys instead of `8`, so a token needs `4 * 128` KiB. Sharing keys and values among query heads saves this memory.")
 
 
 def decoding_bytes(config: Config, batch: int, context: int) -> int:
@@ -227,15 +223,21 @@ MODEST = Config(layers=4, width=256, heads=8, kv_heads=2, hidden=704, vocabulary
 def reading_is_work_and_writing_is_waiting() -> None:
     """Prefill does many FLOPs per byte, and decoding does about one."""
     note(r"""
-        A model answers in two phases. First it processes all tokens of the prompt at once; this is
-        *prefill*. Then it generates one token at a time; this is *decoding*. A generated token
-        costs the same FLOPs as one of the prompt, because each is multiplied by every weight once.
-        Yet generating it takes much longer. Why?
+        A model answers in two phases. *Prefill* processes all tokens of the prompt in one pass.
+        *Decoding* then generates one token per pass. A generated token costs about the same FLOPs
+        as a token of the prompt. Yet generating it takes much longer. Why?
 
-        Take a model with a single weight of `2` bytes. Multiplying it by a token costs `2` FLOPs.
-        Prefill of `100` tokens reads the weight once, `2` bytes, and does `2 * 100` FLOPs. To
-        generate one token, the GPU reads the same `2` bytes again, and does `2` FLOPs. So decoding
-        does one FLOP per byte, and prefill does one FLOP per byte for every token of the prompt.
+        Because a pass reads each weight from the GPU's memory once, for however many tokens it
+        processes. By hand, take a single weight of `2` bytes. Multiplying it by a token and adding
+        the product to a sum costs `2` FLOPs.
+
+        - Prefill of $10$ tokens reads $2$ bytes and does $10 \cdot 2$ FLOPs: $10$ FLOPs per byte.
+        - Decoding one token reads the same $2$ bytes and does $2$ FLOPs: $1$ FLOP per byte.
+
+        Now count for Llama-3-8B. In addition to its
+        [`7504658432` weights](#training_costs_six_per_weight_and_twelve_per_pair), a GPU moves the
+        [KV cache](#a_token_leaves_its_keys_and_values), `131072` bytes per token: prefill of `2048`
+        tokens writes it, and decoding reads it. `forward_flops` gives the FLOPs of a pass:
     """)
     with torch.device("meta"):  # @hide
         model = Transformer(MODEST, "written").bfloat16()
@@ -250,32 +252,15 @@ def reading_is_work_and_writing_is_waiting() -> None:
         "The formula also gives those of a decoding step."  # @hide
     assert round(generated / read, 3) == 1.0, \
         "In a small model, a generated token costs the same FLOPs as one of 511 in a prompt, up to a thousandth."  # @hide
-    note(r"""
-        Now a real model. Llama-3-8B has
-        [`7504658432` weights](#training_costs_six_per_weight_and_twelve_per_pair) of `2` bytes in
-        its matrices. In addition to these, a GPU moves the KV cache, the keys and values of all
-        tokens so far, [`131072` bytes per token](#a_token_leaves_its_keys_and_values). Compare
-        generating one token after `2048` others with prefill of `2048` tokens. Both read the
-        weights once. Prefill writes a cache of `2048` tokens, and decoding reads it.
-        `forward_flops(config, tokens, context)` gives the FLOPs of a forward pass over `tokens`
-        tokens that attend to `context` tokens: `2` per weight and token, and the FLOPs of attention
-        for all pairs, including the masked ones. The [ridge](#every_operation_has_an_intensity) of
-        an H100 is its peak divided by its bandwidth, the FLOPs that it can do while one byte
-        arrives:
-    """)
-    weights, cache = 2 * 7504658432, 131072 * 2048
-    moved = weights + cache
-    decoding = forward_flops(LLAMA_3_8B, 1, 2048) / moved  # @inspect round(decoding, 2) as FLOP/B
+    moved = 2 * 7504658432 + 2048 * 131072  # bytes
+    # 2048 tokens at once, each attending to at most 2048
     prefill = forward_flops(LLAMA_3_8B, 2048, 2048) / moved  # @inspect round(prefill) as FLOP/B
+    # 1 token, attending to 2048
+    decoding = forward_flops(LLAMA_3_8B, 1, 2048) / moved  # @inspect round(decoding, 2) as FLOP/B
     assert moved == decoding_bytes(LLAMA_3_8B, 1, 2048), \
         "These are the bytes of the weights and of the cache."  # @hide
-    assert round(decoding, 2) == 1.05, \
-        "Decoding does about one FLOP per byte."
     assert 2100 < prefill < 2200, \
         "Prefill of 2048 tokens does about 2000 times as many FLOPs per byte."  # @hide
-    ridge = PEAK / BANDWIDTH  # @inspect round(ridge) as FLOP/B
-    assert decoding < ridge < prefill, \
-        "Decoding is below the ridge of an H100, and prefill is above it."
     small, full = Transformer(MODEST, "fused").bfloat16(), 511  # @hide
     filled = full_caches(small, 1, full)  # @hide
     last = torch.zeros(1, 1, dtype=torch.int64)  # @hide
@@ -283,93 +268,106 @@ def reading_is_work_and_writing_is_waiting() -> None:
     extra = counted / decoding_bytes(MODEST, 1, full + 1)  # @hide
     assert 1 < extra < 1.06, \
         "In a small model, weights and cache are nearly all bytes that its operations move when it generates."  # @hide
+    note(r"""
+        How many FLOPs can a GPU do while one byte arrives? This is its
+        [ridge](#every_operation_has_an_intensity). An H100 does `989.5e12` FLOPs and reads
+        `3.35e12` bytes a second:
+    """)
+    ridge = 989.5e12 / 3.35e12  # @inspect round(ridge) as FLOP/B
+    assert ridge == PEAK / BANDWIDTH, "These are the numbers of the datasheet."  # @hide
+    assert round(decoding, 2) == 1.05, "Decoding does about one FLOP per byte."  # @hide
+    assert decoding < ridge < prefill, \
+        "Decoding is below the ridge of an H100, and prefill is above it."
     note(rf"""
-        An H100 can do {ridge:.0f} FLOPs while one byte arrives from its memory. Prefill does
-        {prefill:,.0f} FLOPs per byte, about one for each of the `2048` tokens, and some more for
-        attention. That is above the ridge, so prefill is compute-bound: the GPU computes all the
-        time. Decoding does only {decoding:.2f} FLOPs per byte, so decoding is memory-bound: the GPU
-        waits for its memory nearly all the time.
+        Prefill does more FLOPs per byte than the ridge, so it is *compute-bound*: its arithmetic
+        takes longer than the reading. Decoding does only {decoding:.2f} where the GPU can do
+        {ridge:.0f}, so it is *memory-bound*: the arithmetic units are idle nearly all the time. So
+        more FLOP/s shorten prefill, and only more bandwidth speeds up decoding.
     """)
     question(r"""
-        Llama-3-8B processes a short prompt of `100` tokens. About how many FLOPs does the GPU do
-        per byte that it moves?
-    """, answer=100 * (2 * 7504658432 + 4 * 32 * 4096 * 100) / (2 * 7504658432 + 131072 * 100),
-        check=forward_flops(LLAMA_3_8B, 100, 100) / decoding_bytes(LLAMA_3_8B, 1, 100),
-        unit="FLOP/B", within=0.1, wrong={
-            "That is for generating one token; here the weights serve 100 tokens.": 1,
-        }, hint="How often is a weight used in this pass, and how often is it read?", why=r"""
-            A weight of `2` bytes is read once and used for each of the `100` tokens, with `2` FLOPs
-            each time. That is about `100` FLOPs per byte, still below the ridge, so the prefill of
-            this prompt is memory-bound.
+        Leave the KV cache and attention out, as in the case by hand. From how many tokens on is the
+        prefill of a prompt compute-bound on an H100?
+    """, answer=math.ceil(989.5e12 / 3.35e12), check=next(n for n in range(1, 999) if forward_flops(LLAMA_3_8B, n, 0) / decoding_bytes(LLAMA_3_8B, 1, 0) > ridge),
+        unit="tokens", within=0.05, wrong={
+            "A weight costs 2 FLOPs per token, and also has 2 bytes: that is one FLOP per byte and token.": ridge / 2,
+        }, hint="How many FLOPs per byte does each token of the prompt add?", why=r"""
+            Each token of the prompt adds one FLOP per byte, and the ridge is about `295` FLOPs per
+            byte. The prefill of a shorter prompt is memory-bound, like decoding.
         """)
 
 
 def bandwidth_sets_the_pace() -> None:
     """For one sequence, tokens per second are at most the bandwidth divided by the bytes of the weights."""
     note(r"""
-        A model generates a single sequence, one token in each pass through the model. How fast can
-        a GPU do that at best? In each pass the GPU reads all weights from its memory. That takes
-        far longer than the arithmetic for a single token, so the reading determines the time. With
-        weights of $10$ GB and a bandwidth of $1000$ GB/s, the weights can be read $1000 / 10 = 100$
-        times a second. In general the tokens per second are at most
+        A model generates a single sequence, one token per pass. How many tokens a second can a GPU
+        generate at most?
+
+        In each pass the GPU reads all weights from its memory. The reading limits the speed,
+        because it takes far longer than the arithmetic for a single token. By hand, take weights of
+        $10$ GB and a bandwidth of $1000$ GB/s. The GPU can read the weights $1000 / 10 = 100$ times
+        a second, so it generates at most $100$ tokens a second. In general:
 
         $$
-        \frac{\text{bandwidth}}{\text{bytes that a pass reads}}.
+        \text{tokens per second} \le \frac{\text{bandwidth}}{\text{bytes of the weights}}.
         $$
 
-        For each token, Llama-3-8B reads
-        [`7504658432` weights](#training_costs_six_per_weight_and_twelve_per_pair) of `2` bytes,
-        those of its blocks and its output matrix. (It also reads the KV cache. In a short sequence
-        the cache is small compared with the weights, so it is left out here, and the result is an
-        upper bound.) `CARDS` holds the datasheets of GPUs. Divide the bandwidths of four of them by
-        these bytes:
+        Llama-3-8B multiplies each token by
+        [`7504658432` weights](#training_costs_six_per_weight_and_twelve_per_pair) of `2` bytes.
+        (The GPU also reads the KV cache, which makes it a little slower. So this is an upper
+        bound.) Here are the bandwidths of four
+        GPUs [@nvidia-l4; @nvidia-a100; @nvidia-h100; @nvidia-h200]:
     """)
     size = 2 * 7504658432  # bytes
     counted = decoding_bytes(LLAMA_3_8B, 1, 0)  # @hide
     assert size == counted, \
         "A pass over one token reads two bytes for each weight."  # @hide
-    cards = "L4", "A100 SXM 80GB", "H100 SXM", "H200"
-    pace = {name: CARDS[name].bandwidth / size for name in cards}
-    rounded = {name: round(rate) for name, rate in pace.items()}  # @inspect rounded as tokens/s
-    h100 = pace["H100 SXM"]
-    assert 223 < h100 < 224, \
-        "An H100 generates no more than 223 tokens a second."  # @hide
-    faster = pace["H200"] / h100  # @inspect round(faster, 2) as times
-    assert round(faster, 3) == round(4.8 / 3.35, 3), \
-        "An H200 decodes 4.8 / 3.35 times as fast as an H100, in proportion to its bandwidth."
-    sources = "; ".join(f"@{CARDS[name].source}" for name in cards)  # @hide
-    note(rf"""
-        An H100 has `3.35` TB/s, so it generates at most `3.35e12 / {size}` tokens a second, which
-        is {h100:.0f} [{sources}]. Would its arithmetic allow more? A token costs `2` FLOPs per
-        weight, so divide the GPU's peak by `2 * 7504658432`:
+    bandwidths = {  # bytes per second
+        "L4": 0.3e12, "A100": 2.039e12, "H100": 3.35e12, "H200": 4.8e12,
+    }
+    cards = "L4", "A100 SXM 80GB", "H100 SXM", "H200"  # @hide
+    assert [*bandwidths.values()] == [CARDS[name].bandwidth for name in cards], \
+        "These are the bandwidths of the datasheets."  # @hide
+    sources = [CARDS[name].source for name in cards]  # @hide
+    assert sources == ["nvidia-l4", "nvidia-a100", "nvidia-h100", "nvidia-h200"], \
+        "These are the datasheets."  # @hide
+    at_most = {gpu: round(rate / size) for gpu, rate in bandwidths.items()}  # @inspect at_most as tokens/s
+    h100 = 3.35e12 / size  # @hide
+    assert at_most["H100"] == 223 < h100 < 224, \
+        "An H100 generates at most 223 tokens a second."
+    note(r"""
+        Would the arithmetic of an H100 allow more? It does `989.5e12` FLOPs a second, and a token
+        costs `2` FLOPs per weight:
     """)
-    by_arithmetic = PEAK / (2 * 7504658432)  # @inspect round(by_arithmetic) as tokens/s
+    token_flops = 2 * 7504658432
+    by_arithmetic = 989.5e12 / token_flops  # @inspect round(by_arithmetic) as tokens/s
     assert 65_000 < by_arithmetic < 66_000, \
         "By its arithmetic alone, an H100 could generate 65,926 tokens a second."  # @hide
     assert by_arithmetic == PEAK / forward_flops(LLAMA_3_8B, 1, 0), \
         "Two FLOPs for each weight are those of the formula."  # @hide
-    unused = by_arithmetic / h100  # @inspect round(unused) as times
+    unused = by_arithmetic / h100  # @hide
     assert 295 < unused < 296, \
         "That is 295 times the tokens that its memory allows."  # @hide
+    note(rf"""
+        Its arithmetic would allow {by_arithmetic:,.0f} tokens a second, but its memory only
+        {h100:.0f}. So to generate a single sequence faster, let the GPU read fewer bytes for each
+        token, or choose a GPU with more bandwidth.
+    """)
     misbelief("A GPU with twice the FLOP/s decodes twice as fast.", rf"""
         Only the bandwidth matters, because the arithmetic alone would allow {unused:.0f} times as
-        many tokens per second. The H200 has the same FLOP/s as the H100. It generates
-        {4.8 / 3.35:.1f} times as fast, because its bandwidth is higher by this factor
+        many tokens per second. The H200 has the same FLOP/s as the H100. Its bound is
+        {4.8 / 3.35:.1f} times as high, because its bandwidth is `4.8 / 3.35` times as high
         [@nvidia-h200].
     """)
     question(r"""
-        Llama-3-8B is stored with half a byte for each weight, on an H100 with `3.35` TB/s. The GPU
-        reads `7504658432` weights for each token. How many tokens a second does it generate at
-        best?
-    """, answer=3.35e12 / (7504658432 / 2), check=4 * pace["H100 SXM"], unit="tokens/s", within=0.05, wrong={
-            "That is with two bytes for each weight.": 3.35e12 / (7504658432 * 2),
-            "That is with one byte for each weight.": 3.35e12 / 7504658432,
-            "Half a byte a weight: divide the bytes by two, do not multiply.": 3.35e12 / (7504658432 * 4),
-        }, hint="How many bytes are read for one token?",
-        why=r"""
-            For one token `7504658432 / 2` bytes are read, a quarter of the bytes in `bfloat16`. So
-            decoding is `4` times as fast, although the arithmetic is no faster.
-        """)
+        An H100 generates at most `223` tokens a second with `2` bytes for each weight. Now the same
+        weights are stored in half a byte each, and the arithmetic is no faster. How many tokens a
+        second does the GPU generate at most?
+    """, answer=4 * h100, check=3.35e12 / (7504658432 / 2), unit="tokens/s", within=0.02, wrong={
+            "The arithmetic is not what limits the GPU; it now reads fewer bytes.": 223,
+            "Half a byte is a quarter of 2 bytes.": 2 * 223,
+            "With fewer bytes to read, the GPU generates more tokens, not fewer.": 223 / 4,
+        }, hint="By what factor do the bytes shrink?",
+        why="For each token the GPU reads a quarter of the bytes. So it can generate `4` times as many tokens, although the arithmetic is no faster.")
 
 
 def step_seconds(config: Config, batch: int, context: int) -> float:
@@ -400,49 +398,36 @@ def room_for(
 def a_batch_shares_the_weights() -> None:
     """A batch shares one read of the weights, but each sequence adds its own cache."""
     note(r"""
-        To generate one token of a sequence, a GPU reads all weights of the model. Can many
+        To generate one token of a sequence, a GPU reads all weights of the model. Can several
         sequences share this read?
 
-        They can, because the tokens of all sequences are multiplied by the same weights. Suppose
-        reading the weights takes `10` ms, and reading the KV cache of one sequence `1` ms. One
-        sequence alone needs `10 + 1` ms for a token. Five sequences in a *batch* need `10 + 5` ms,
-        and each of them gets a token in that time. The weights are read once, but every cache has
-        to be read, because each sequence has its own keys and values.
+        Yes, because the tokens of all sequences are multiplied by the same weights. But each
+        sequence has its own *KV cache*, the keys and values of its tokens, and the GPU has to read
+        every cache. Suppose reading the weights takes `10` ms and reading one cache `1` ms:
 
-        So a step has two parts, which run one after another:
+        - One sequence: a step takes `10 + 1 = 11` ms and generates $1$ token.
+        - Five sequences, a *batch*: a step takes `10 + 5 = 15` ms and generates $5$ tokens.
 
-        - *The matmuls with weights.* The GPU reads $N$ weights of $w$ bytes, once for all
-          sequences. Each of $B$ sequences costs $2N$ FLOPs. The GPU reads and computes at the same
-          time, so this part takes as long as the longer of the two.
-        - *Attention.* The KV cache of one sequence, the keys and values of its tokens, has $C$
-          bytes, and the GPU reads $B$ of these caches. This part takes as long as the reading,
-          because attention does only
-          [`4` FLOPs per byte](#attention_over_a_cache_gains_nothing_from_a_batch), far fewer than
-          an H100 can do while a byte arrives.
+        While the GPU reads the weights, it multiplies them by the tokens of the batch. In a very
+        large batch this arithmetic takes longer than the reading, so the longer of the two counts.
+        With $N$ weights of $w$ bytes, $2$ FLOPs per weight and sequence, a batch size of $B$
+        sequences, and caches of $C$ bytes, a step takes at least as long as this. The bandwidth is
+        in bytes per second, and the peak in FLOPs per second:
 
         [@eq:step]: $$
         \text{step} = \max\left(\frac{N w}{\text{bandwidth}},\; \frac{2BN}{\text{peak}}\right)
         + \frac{B\,C}{\text{bandwidth}}
         $$
 
-        Take Llama-3-8B on an H100, which reads `3.35e12` bytes a second. Reading `2 * 7504658432`
-        bytes of weights takes `4.48` ms. Reading the cache of a long sequence of `8192` tokens,
-        `2**30` bytes, takes `0.32` ms; reading the cache of a short sequence of `128` tokens takes
-        `1/64` of this, `0.005` ms. The `2 * 48 * 7504658432` FLOPs of `48` sequences take `0.73`
-        ms, less than reading the weights, so the maximum is the time to read the weights. `pace_of`
-        divides the tokens of a step, one for each sequence, by the least time of the step:
+        Take Llama-3-8B on an H100, with up to `48` sequences. Their arithmetic takes less time than
+        reading the weights, so the maximum is the reading. The
+        [cache](#a_token_leaves_its_keys_and_values) of a long sequence of `8192` tokens has `2**30`
+        bytes, and that of a short one of `128` tokens `1/64` of this:
     """)
-    weights = 1e3 * 2 * 7504658432 / BANDWIDTH  # @hide
-    one_cache = 1e3 * GiB / BANDWIDTH  # @hide
-    assert (round(weights, 2), round(one_cache, 2), round(one_cache / 64, 4)) == (4.48, 0.32, 0.005), \
-        "An H100 reads the weights in 4.48 ms, a cache of one GiB in 0.32 ms, and one of 128 tokens in 0.005 ms."  # @hide
-    computing = 1e3 * 2 * 48 * 7504658432 / PEAK  # @hide
-    assert round(computing, 2) == 0.73, \
-        "The FLOPs of 48 sequences with the weights take 0.73 ms."  # @hide
-    assert round(PEAK / BANDWIDTH) == 295, \
-        "While a byte arrives, an H100 can do 295 FLOPs."  # @hide
+    assert round(48 / (PEAK / BANDWIDTH), 3) == 0.163, \
+        "The FLOPs of 48 sequences with the weights take 0.163 times as long as reading the weights."  # @hide
     assert attention_flops(LLAMA_3_8B, 1, 8192) == 4 * GiB, \
-        "Attention does 4 FLOPs per byte of the cache."  # @hide
+        "Attention does 4 FLOPs per byte of the cache, so it takes less time than reading the cache."  # @hide
     model = Transformer(MODEST).bfloat16()  # @hide
     grown = []  # @hide
     for batch in (1, 16):  # @hide
@@ -457,19 +442,25 @@ def a_batch_shares_the_weights() -> None:
         "For a small model, weights once and 1 or 16 caches are 7,184,384 and 15,048,704 bytes."  # @hide
     assert 1 < above < 1.2, \
         "The bytes that its operations move grow as the formula says, to within a fifth."  # @hide
-    batches = [1, 4, 16, 48]  # @inspect batches
-    short = [pace_of(LLAMA_3_8B, b, 128) for b in batches]
-    long = [pace_of(LLAMA_3_8B, b, 8192) for b in batches]
-    for_short = [round(pace) for pace in short]  # @inspect for_short as tokens/s
-    for_long = [round(pace) for pace in long]  # @inspect for_long as tokens/s
-    assert 45 < short[3] / short[0] < 46, \
-        "In total, 48 short sequences get almost 46 times the tokens of one."
-    assert 11 < long[3] / long[0] < 12, \
+    # in seconds, at 3.35e12 bytes a second
+    weights = 2 * 7504658432 / 3.35e12  # @inspect weights as s
+    long_cache = 2**30 / 3.35e12  # @inspect long_cache as s
+    short_cache = long_cache / 64
+
+    def tokens_per_second(batch: int, cache: float) -> float:
+        return batch / (weights + batch * cache)
+
+    one_long = tokens_per_second(1, long_cache)  # @inspect round(one_long) as tokens/s
+    many_long = tokens_per_second(48, long_cache)  # @inspect round(many_long) as tokens/s
+    one_short = tokens_per_second(1, short_cache)  # @inspect round(one_short) as tokens/s
+    many_short = tokens_per_second(48, short_cache)  # @inspect round(many_short) as tokens/s
+    assert 11 < many_long / one_long < 12, \
         "In total, 48 long sequences get less than 12 times the tokens of one."
-    assert for_short == [223, 889, 3508, 10168], \
-        "Short sequences get 223, 889, 3508 and 10168 tokens a second together."  # @hide
-    assert for_long == [208, 694, 1665, 2416], \
-        "Long sequences get 208, 694, 1665 and 2416 tokens a second together."  # @hide
+    assert 45 < many_short / one_short < 46, \
+        "In total, 48 short sequences get almost 46 times the tokens of one."
+    by_helper = [pace_of(LLAMA_3_8B, *it) for it in ((1, 8192), (48, 8192), (1, 128), (48, 128))]  # @hide
+    assert [round(pace, 6) for pace in by_helper] == [round(pace, 6) for pace in (one_long, many_long, one_short, many_short)], \
+        "The formula that later sections use gives the same."  # @hide
     ceiling = BANDWIDTH / cache_bytes(LLAMA_3_8B, 8192)  # @hide
     assert round(pace_of(LLAMA_3_8B, 256, 8192) / ceiling, 4) == 0.9482, \
         "256 long sequences get 95 % of bandwidth divided by one cache, which no batch exceeds."  # @hide
@@ -480,18 +471,14 @@ def a_batch_shares_the_weights() -> None:
     both = 1e3 * step_seconds(LLAMA_3_8B, 512, 128)  # @hide
     assert round(both, 2) == 10.33, \
         "A step of 512 short sequences takes 10.33 milliseconds."  # @hide
-    full_step = step_seconds(LLAMA_3_8B, 48, 8192)  # @hide
-    assert round(1e3 * full_step, 2) == 19.87, \
-        "A step of 48 long sequences takes 4.48 + 48 * 0.32 milliseconds, 20."  # @hide
     note(rf"""
-        With {batches[3]} short sequences the total throughput is {short[3] / short[0]:.1f} times
-        that of one sequence, because the weights are read once for all of them. With {batches[3]}
-        long sequences the factor is only {long[3] / long[0]:.1f}, because the long cache of each
-        sequence has to be read: at best a step takes `4.48` ms for the weights and `48 * 0.32` ms
-        for the caches, {1e3 * full_step:.1f} ms in all.
+        With `48` short sequences the total throughput is {many_short / one_short:.1f} times that of
+        one, because nearly all bytes are weights, read once for all sequences. With `48` long
+        sequences the factor is only {many_long / one_long:.1f}, because reading `48` long caches
+        takes longer than reading the weights.
 
-        A single sequence gets no faster in a batch, because it also waits while the caches of the
-        others are read.
+        So a batch raises the total throughput most when the sequences are short. A single sequence
+        gets no faster in a batch, because it waits while the caches of the others are read.
     """)
     more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]  # @hide
 
@@ -522,8 +509,8 @@ def a_batch_shares_the_weights() -> None:
         "The line ends where twice the sequences no longer fit."  # @hide
     question(r"""
         On some GPU, reading the weights of a model takes `10` ms, and reading the cache of one
-        sequence takes `0.2` ms. The step is memory-bound. The GPU generates `50` sequences at once.
-        How many tokens a second is that in total?
+        sequence takes `0.2` ms. The arithmetic takes less time than the reading. The GPU generates
+        `50` sequences at once. How many tokens a second is that in total?
     """, answer=50 / (10e-3 + 50 * 0.2e-3), check=1e3 * 50 / (10 + 10), unit="tokens/s", within=0.01, wrong={
             "Each sequence has its own cache: add the time of one cache 50 times.": 50 / (10e-3 + 0.2e-3),
             "That is for each sequence; in total there are 50 times as many.": 1 / (10e-3 + 50 * 0.2e-3),
@@ -536,41 +523,41 @@ def a_batch_shares_the_weights() -> None:
 def memory_limits_the_batch() -> None:
     """A GPU's memory limits the batch: in addition to the weights, it has to hold the cache of each sequence."""
     note(rf"""
-        When a GPU generates many sequences at once, its memory holds the weights of the model once,
-        and for each sequence a *KV cache*, the keys and values of its tokens. How many sequences
-        fit? As many as
+        A GPU generates many sequences at once. How many fit into its memory?
+
+        The memory holds the weights once, because all sequences use the same ones, and a *KV cache*
+        for each sequence, its own keys and values. By hand, take $10$ GB of memory, weights of $4$
+        GB and caches of $2$ GB: $(10 - 4) / 2 = 3$ sequences fit. In general, the number of
+        sequences is
 
         $$
         \frac{{\text{{memory}} - \text{{weights}}}}{{\text{{cache of one sequence}}}},
+        \text{{ rounded down.}}
         $$
 
-        rounded down. With $10$ GB of memory, $4$ GB of weights and caches of $2$ GB,
-        $(10 - 4) / 2 = 3$ sequences fit. Take Llama-3-8B on an {H100.name}. It has
-        [`8030261248` parameters](#published_counts_follow_from_eight_numbers) of `2` bytes. For
-        each of `8192` tokens, a full sequence's cache needs
-        [`2` (key and value) × `32` layers × `8` KV heads × `128` elements × `2` bytes](#a_token_leaves_its_keys_and_values),
-        in total one GiB. The GPU is sold with `80` GB, and a tenth is
-        [kept free](#checkpointing_lets_a_large_model_fit), for buffers and temporary results. So
-        `72` GB are available for weights and caches:
+        Take Llama-3-8B on an {H100.name}, which has {H100.memory / 1e9:.0f} GB. A tenth of its
+        memory is [kept free](#checkpointing_lets_a_large_model_fit) for temporary results, so `72`
+        GB are available. The model has
+        [`8030261248` parameters](#published_counts_follow_from_eight_numbers) of `2` bytes. The
+        cache of a full sequence, `8192` tokens, has
+        [`2**30` bytes](#a_token_leaves_its_keys_and_values), one GiB:
     """)
     memory = 72 * 10**9  # bytes
     assert memory == MEMORY, \
         "This is nine tenths of the memory of an H100."  # @hide
-    assert 2 * 32 * (8 * 128) * 2 * 8192 == GiB == cache_bytes(LLAMA_3_8B, 8192), \
+    assert 2 * 32 * (8 * 128) * 2 * 8192 == 2**30 == cache_bytes(LLAMA_3_8B, 8192), \
         "The cache of a full sequence needs one GiB."  # @hide
-    left = memory - 2 * 8030261248  # @inspect round(left / GiB, 1) as GiB
-    sequences = left // GiB  # @inspect sequences
+    weights = 2 * 8030261248  # @inspect weights as B
+    sequences = (memory - weights) // 2**30  # @inspect sequences
+    left = memory - weights  # @hide
     assert sequences == 52, \
         "In addition to the weights, the caches of 52 full sequences fit."
     assert sequences == room_for(LLAMA_3_8B, LLAMA_3_8B.context), \
         "The formula that later sections use gives the same number."  # @hide
     note(rf"""
-        The weights need `2 * 8030261248` bytes, {2 * 8030261248 / 1e9:.2f} GB, so {left / 1e9:.2f}
-        GB are left. A GiB is `2**30` bytes, so these are {left / GiB:.1f} GiB, and {sequences} full
-        sequences fit.
-
-        Shorter sequences have smaller caches, so more of them fit. The limit matters, because a
-        larger batch gives more tokens per second in total:
+        The weights leave {left / 1e9:.1f} GB, room for {sequences} full sequences. The limit
+        matters, because a larger batch generates more tokens per second in total. So a server
+        either limits the length of its sequences, or makes weights or caches smaller:
     """)
 
     def with_caches(sequences: int, tokens: int, kv_heads: int) -> dict[str, Any]:  # @hide
@@ -608,19 +595,16 @@ def memory_limits_the_batch() -> None:
     assert [s for s in (8, 16, 32) if cached[s, 8192, 32]["fits"]] == [8], \
         "With 32 KV heads, 16 sequences no longer fit."  # @hide
     question(r"""
-        Llama-3-70B has `70553706496` parameters of `2` bytes. The cache of a full sequence needs
-        `2 * 80 * 1024 * 8192 * 2` bytes: keys and values, `80` layers, `8 * 128` elements, `8192`
-        tokens, `2` bytes. Weights and caches are split over four H100s, which together have
-        `4 * 80` GB, and a tenth is kept free. At most how many full sequences fit in addition to
-        the weights?
-    """, answer=(4 * 72 * 10**9 - 2 * 70553706496) // (2 * 80 * 1024 * 8192 * 2),
-        check=room_for(LLAMA_3_70B, 8192, gpus=4), unit="sequences", within=0.02, wrong={
-            "The weights need two bytes each.": (4 * 72 * 10**9 - 70553706496) // (2 * 80 * 1024 * 8192 * 2),
-            "A tenth of the memory is kept free.": (4 * 80 * 10**9 - 2 * 70553706496) // (2 * 80 * 1024 * 8192 * 2),
-            "The weights also have to be in memory.": 4 * 72 * 10**9 // (2 * 80 * 1024 * 8192 * 2),
-        }, hint="How many bytes do the weights leave for the caches?", why=r"""
-            Subtract `2` bytes for each parameter from `4 * 72` GB. Divide the rest by the cache of
-            a full sequence, and round down.
+        The weights are stored in one byte each instead of `2`, and the caches stay as they are. How
+        many full sequences fit now?
+    """, answer=(72 * 10**9 - 8030261248) // 2**30,
+        check=(MEMORY - parameter_count(LLAMA_3_8B)) // cache_bytes(LLAMA_3_8B, 8192), unit="sequences", within=0.02, wrong={
+            "Only the weights are half as large, not the caches.": 2 * 52,
+            "The weights are smaller, so more memory is left for caches.": 52,
+            "The weights still have to be in memory.": 72 * 10**9 // 2**30,
+        }, hint="How many GB do the weights leave for the caches?", why=r"""
+            The weights need `8` GB instead of `16`, so `64` GB are left, and each cache needs
+            `1.07` GB. That is only a little more room, because the caches use most of the memory.
         """)
 
 
@@ -640,32 +624,32 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
         When a model generates many sequences at once, the weights are read once for all of them.
         But each sequence has its own *KV cache*, the keys and values of its tokens, and attention
         reads it for each new token. How many FLOPs does attention do per byte of the cache? This is
-        its *intensity*. Take one element of a key. In `bfloat16` it has `2` bytes. Each query head
-        that uses this key multiplies the element once and adds the result once: `2` FLOPs. The same
-        holds for an element of a value. So:
+        its *intensity*.
 
-        - If one head uses a key, attention does one FLOP per byte. If four heads share the key, it
-          does four.
-        - The number of sequences does not matter, because each sequence has its own keys and
-          values.
+        Take one element of a key. In `bfloat16` it has `2` bytes. Each query head that uses this
+        key multiplies the element once and adds the product to a sum: `2` FLOPs. An element of a
+        value costs the same. So:
+
+        - If one head uses a key, attention does one FLOP per byte. If `4` heads share the key, it
+          does `4`.
+        - A larger batch changes nothing, because each sequence has its own keys and values.
 
         `cache_intensity(heads, kv_heads, batch)` counts the FLOPs and divides them by the bytes of
-        the cache. First take `32` query heads that share `8` KV heads, with one sequence and with
-        `64`:
+        the cache. First `32` query heads share `8` KV heads, for one sequence and for `64`. Then
+        `32` query heads of one sequence use `32`, `8` or a single KV head:
     """)
     by_batch = {batch: cache_intensity(32, 8, batch) for batch in (1, 64)}  # @inspect by_batch as FLOP/B
     assert by_batch[1] == by_batch[64] == 32 / 8, \
         "For one sequence and for 64, attention does 4 FLOPs per byte."
-    note("Now take one sequence, and let `32` query heads use `32`, `8` or a single KV head:")
-    by_sharing = [cache_intensity(32, g, 1) for g in (32, 8, 1)]  # @inspect by_sharing as FLOP/B
-    assert by_sharing == [1, 4, 32], \
+    by_sharing = {heads: cache_intensity(32, heads, 1) for heads in (32, 8, 1)}  # @inspect by_sharing as FLOP/B
+    assert [*by_sharing.values()] == [1, 4, 32], \
         "If 1, 4 or 32 heads share a key, attention does 1, 4 or 32 FLOPs per byte."
-    ridge = PEAK / BANDWIDTH
-    assert 9 < ridge / max(by_sharing) < 10, \
-        "Even if all heads share one key, the ridge of an H100 is more than 9 times as high."
+    ridge = PEAK / BANDWIDTH  # @hide
+    assert 9 < ridge / max(by_sharing.values()) < 10, \
+        "Even if all heads share one key, the ridge of an H100 is more than 9 times as high."  # @hide
     note(rf"""
-        An H100 can do {ridge:.0f} FLOPs while one byte arrives from its memory; this is its
-        *ridge*. Attention does far fewer FLOPs per byte, so it is memory-bound at any batch size.
+        An H100 can do {ridge:.0f} FLOPs while one byte arrives from its memory. Attention does far
+        fewer, so it is memory-bound at any batch size: reading the cache determines its time.
 
         Sharing helps: if more query heads share a key, there are fewer keys, so the cache is
         smaller and is read faster. This is a reason for *grouped-query attention*, in which heads
@@ -686,112 +670,114 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
 def a_guess_is_cheap_to_check() -> None:
     """Checking four guessed tokens takes hardly longer than generating one."""
     note(r"""
-        When a model generates a single sequence, the GPU reads all weights for each token, and its
-        arithmetic is mostly idle. *Speculative decoding* makes use of this idle arithmetic. A small
-        model guesses the next few tokens. The large model processes all guesses in one pass, and
-        computes at each position which token it would generate next [@leviathan2023]. A guess is
-        wrong if the large model would have generated a different token. The guesses before the
-        first wrong one are kept. What does such a pass cost?
+        A language model generates one token per pass. Can a pass give several tokens?
 
-        To check `4` guesses, the large model processes `5` tokens: the last token of the sequence
-        and the guesses. Compare this with a pass over one token, which generates one token. Here
-        the large model has only `4` layers and a model dimension of `256`. `flops` counts the FLOPs
-        of a pass, and `bytes_moved` the bytes that its operations read and write. After either pass
-        the sequence is `512` tokens long. The earlier tokens are in the KV cache, which
-        `full_caches` fills:
+        It can, if a small, fast model guesses them first. Say that it guesses “sat on a hat” after
+        “The cat”. The large model processes “cat” and all four guesses in one pass. A pass computes
+        the next token at every position, so it shows what the large model itself would generate:
+
+        - after “The cat”: “sat”, so the first guess is right;
+        - after “The cat sat”: “on”, so the second guess is right;
+        - after “The cat sat on”: “the”, so the guess “a” is wrong.
+
+        So “the” replaces “a”, and the guess “hat” is dropped, because it follows the wrong “a”. One
+        pass gave “sat on the”. This is *speculative decoding* [@leviathan2023].
+
+        Does a pass over `5` tokens take longer than a pass over one? Hardly, because the GPU spends
+        the pass on reading weights, and reads each weight once for all tokens. It does the
+        arithmetic while the next weights arrive. Take Llama-3-8B, with `7504658432` weights of `2`
+        bytes, on an H100, which reads `3.35e12` bytes and does `989.5e12` FLOPs a second:
     """)
-    model = Transformer(MODEST).bfloat16()  # @unnoticed: .bfloat16(): the quotients are the same in any format
+    reading = 2 * 7504658432 / 3.35e12  # @inspect reading as s
+    # 5 tokens, 2 FLOPs per weight and token
+    arithmetic = 5 * 2 * 7504658432 / 989.5e12  # @inspect arithmetic as s
+    assert (BANDWIDTH, PEAK) == (3.35e12, 989.5e12), \
+        "These are the rates of the datasheet."  # @hide
+    assert reading > 59 * arithmetic, \
+        "Reading the weights takes 59 times as long as the arithmetic for 5 tokens."
+    model = Transformer(MODEST).bfloat16()  # @hide
 
-    def pass_over(count: int) -> tuple[int, int]:
+    def pass_over(count: int) -> tuple[int, int]:  # @hide
         tokens = torch.zeros(1, count, dtype=torch.int64)
         caches = full_caches(model, 1, 512 - count)
         work = flops(partial(model, tokens, caches))
         caches = full_caches(model, 1, 512 - count)
         return work, bytes_moved(partial(model, tokens, caches))
 
-    one, five = pass_over(1), pass_over(5)
-    more_flops = five[0] / one[0]  # @inspect more_flops as times
-    more_bytes = five[1] / one[1]  # @inspect round(more_bytes, 2) as times
-    assert more_flops == 5.0, \
-        "A pass over 5 tokens costs 5 times the FLOPs of a pass over one."
+    one, five = pass_over(1), pass_over(5)  # @hide
+    more_bytes = five[1] / one[1]  # @hide
+    assert five[0] == 5 * one[0], \
+        "In a small model, a pass over 5 tokens costs 5 times the FLOPs of a pass over one."  # @hide
     assert 1 < more_bytes < 1.2, \
-        "A pass over 5 tokens moves less than 1.2 times the bytes of a pass over one."
-    note(rf"""
-        The check costs {more_flops:.0f} times the FLOPs, but moves only {more_bytes:.2f} times the
-        bytes, because the weights, which are most of the bytes, are read once for all tokens of a
-        pass. Generating a single sequence is memory-bound, so the time depends on the bytes, and
-        the check takes hardly longer than generating one token.
+        "It moves less than 1.2 times the bytes."  # @hide
+    note(r"""
+        So while the weights are read, the GPU has time to check many guesses. In this way
+        speculative decoding uses arithmetic units that are otherwise idle.
     """)
     question(r"""
-        A model reads `10` GB of weights in a pass, and each token in the pass moves another `0.1`
-        GB. How many times as many bytes does a pass over `6` tokens move as a pass over one?
-    """, answer=(10 + 6 * 0.1) / (10 + 0.1), check=106 / 101, unit="times", within=0.01, wrong={
-            "The weights are read once for all tokens.": 6,
-        }, hint="How many GB is a pass over one token?",
-        why="A pass over one token moves `10.1` GB, and a pass over `6` tokens `10.6` GB, because the weights are read once.")
+        At these rates, over how many tokens can one pass run before the arithmetic takes longer
+        than reading the weights?
+    """, answer=int(989.5e12 / 3.35e12), unit="tokens", within=0.02,
+        check=next(n for n in range(1, 999) if arithmetic / 5 * (n + 1) > reading),
+        wrong={"The arithmetic for 5 tokens already counts 5 of them.": 59},
+        hint="The arithmetic grows with the tokens, and the reading does not.",
+        why=r"""
+            The arithmetic for `5` tokens takes `1/59` of the time of the reading. So the arithmetic
+            for about `5 * 59` tokens takes as long as the reading.
+        """)
 
 
 @aside
 def guesses_pay_if_they_are_often_right() -> None:
     """Guessed tokens make decoding faster if they are often right."""
     note(r"""
-        In *speculative decoding* a small model guesses the next few tokens of a sequence. The large
-        model checks all guesses in one pass. This takes hardly longer than
+        In *speculative decoding* a small model guesses the next few tokens of a sequence, and the
+        large model checks all guesses in one pass. A check takes hardly longer than
         [generating one token](#a_guess_is_cheap_to_check), because the weights are read once in
-        either case. How many tokens does such a pass give?
+        either case. How much faster is decoding then?
 
-        The guesses before the first wrong one are kept. The pass also gives one token of the large
-        model's own: it replaces the wrong guess, or follows the last guess if all are right. Take
-        two guesses, each right half of the time, independently of the other. The large model's own
-        token is always produced. The first guess is kept in half of the passes, and the second
-        guess, which is kept only if both are right, in `0.5 * 0.5 = 0.25` of the passes. On average
-        that is `1 + 0.5 + 0.25 = 1.75` tokens per pass. With $n$ guesses, each right with
-        probability $p$, the average is [@leviathan2023]
+        A check gives the guesses before the first wrong one. It also gives one token of the large
+        model's own, which replaces the wrong guess, or follows the last guess if all are right.
 
-        $$
-        1 + p + p^2 + \dots + p^n \quad\text{tokens.}
-        $$
+        By hand, take two guesses, each right half of the time, independently of the other:
 
-        Take $p = 0.8$ and $n = 4$. To check the formula, draw at random: each of the `100_000` rows
-        of `right` says which of `4` guesses are right. `cumprod` multiplies along a row, so after
-        the first wrong guess all entries become zero. `drawn` is the mean over all rows, and
-        `expected` is the result of the formula:
-    """)
-    p, n = 0.8, 4
-    right = torch.rand(100_000, n) < p  # @unnoticed: 100_000: more draws come nearer
-    drawn = (1 + right.cumprod(dim=1).sum(dim=1)).double().mean().item()  # @inspect round(drawn, 1) as tokens  # @unnoticed: .double(): exact enough
-    expected = 1 + p + p**2 + p**3 + p**4  # @inspect round(expected, 1) as tokens
-    assert 3.3 < expected < 3.4, \
-        "By the formula, one pass gives 3.4 tokens on average."
-    # Drawn with ten seeds, it was off by at most 0.004.
-    assert math.isclose(drawn, expected, rel_tol=0.01), \
-        "The random draws agree with the formula to within 1 %."
-    note(r"""
-        The guesses also take time. Suppose a guess takes a fraction $q$ of the time of a pass of
-        the large model. Then $n$ guesses and their check take the time of $1 + nq$ passes. The
-        large model alone would need one pass per token. So decoding is faster by the factor
+        - Every check gives the large model's own token: `1`.
+        - In half of the checks the first guess is right: $0.5$.
+        - The second guess counts only if both are right: $0.5 \cdot 0.5 = 0.25$.
+
+        On average a check gives $1 + 0.5 + 0.25 = 1.75$ tokens. Suppose a guess takes $0.1$ of the
+        time of a large model's pass. Two guesses and the check take $2 \cdot 0.1 + 1 = 1.2$ passes,
+        and the large model alone needs one pass per token. So decoding is $1.75 / 1.2 = 1.46$ times
+        as fast. In general, with $n$ guesses that are right with probability $p$ and take $q$
+        passes each, the gain is [@leviathan2023]
 
         [@eq:speculation]: $$
         \text{gain} = \frac{1 + p + p^2 + \dots + p^n}{1 + nq}
         $$
 
-        [@leviathan2023]. Let the smallest Llama-3.2 guess for Llama-3-8B. Both spend their time
-        reading weights, so $q$ is the small model's bytes divided by the large model's.
-        `decoding_bytes` gives the bytes that are read for a token, here of `1` sequence with an
-        empty context of `0` tokens:
+        Let the smallest Llama-3.2 guess `4` tokens for Llama-3-8B. Each spends its time reading its
+        weights, `2.47` and `15.01` GB. Suppose a guess is right with probability `0.8`:
     """)
-    q = decoding_bytes(LLAMA_32_1B, 1, 0) / decoding_bytes(LLAMA_3_8B, 1, 0)  # @inspect round(q, 3)
-    assert 0.16 < q < 0.17, \
-        "A guess of the small model takes less than 17 % of a pass of the large one."
-    gain = expected / (1 + n * q)  # @inspect round(gain, 2) as times
+    p, n = 0.8, 4
+    tokens = 1 + p + p**2 + p**3 + p**4  # @inspect round(tokens, 1) as tokens
+    q = 2.47 / 15.01  # @inspect round(q, 3) as passes
+    gain = tokens / (1 + n * q)  # @inspect round(gain, 2) as times
     assert 2 < gain < 2.1, \
-        "With the time for the guesses, the sequence is generated twice as fast."
+        "With 80 % of the guesses right, four at a time double the speed."
+    read = [decoding_bytes(model, 1, 0) / 1e9 for model in (LLAMA_32_1B, LLAMA_3_8B)]  # @hide
+    assert [round(size, 2) for size in read] == [2.47, 15.01], \
+        "For a token, the two models read 2.47 and 15.01 GB of weights."  # @hide
+    right = torch.rand(100_000, n) < p  # @hide
+    drawn = (1 + right.cumprod(dim=1).sum(dim=1)).double().mean().item()  # @hide
+    # Drawn with ten seeds, it was off by at most 0.004.
+    assert math.isclose(drawn, tokens, rel_tol=0.01), \
+        "100,000 random checks agree with the formula to within 1 %."  # @hide
     best = max(range(1, 20), key=lambda n: (1 - p ** (n + 1)) / (1 + n * q))  # @hide
     assert best == 4, "Four guesses at a time gain most here."  # @hide
     note(rf"""
-        So `4` guesses and their check take the time of `1 + 4 * {q:.3f}` passes, and give
-        {expected:.1f} tokens if {p:.0%} of the guesses are right. The sequence is generated
-        {gain:.1f} times as fast.
+        So a check gives {tokens:.1f} tokens in the time of {1 + n * q:.2f} passes. Guessing pays if
+        the small model is fast and often right. More guesses are not always better: each takes
+        time, and a later guess counts only if all before it are right.
     """)
     question(r"""
         The small model has learned another language, and all its `4` guesses are wrong every time.
@@ -806,58 +792,6 @@ def guesses_pay_if_they_are_often_right() -> None:
             its guesses. So a poor small model makes decoding slower. It never makes the result
             worse, because a wrong guess is not kept.
         """)
-
-
-@aside
-def a_step_has_a_bound() -> None:
-    """Before a GPU is timed, its bandwidth gives a lower bound on the time of a step."""
-    note(r"""
-        How fast should a real GPU generate if decoding is memory-bound, so that the GPU waits for
-        its memory? Before anything is timed, compute two lower bounds for a step: the time to read
-        all bytes from memory, and the time to do the arithmetic. The step cannot be faster than the
-        longer one.
-
-        Take `8` layers of Llama-3-8B, each with `218103808` weights, and its head of
-        `128256 * 4096`, together `2270167040` weights of `2` bytes. A step generates one token of
-        each sequence. It reads each weight once, however many sequences there are, and does `2`
-        FLOPs with it for each sequence. It also reads the KV cache of each sequence, its keys and
-        values: `2` (key and value) × `8` layers × `8` KV heads × `128` elements × `1024` tokens ×
-        `2` bytes. An H100 reads `3.35e12` bytes and does `989.5e12` FLOPs a second, by its
-        datasheet. `sizes` are the bytes of a step for `1`, `8` and `32` sequences, and `bounds` are
-        the seconds that reading them takes at least:
-    """)
-    weights, cache = 2 * 2270167040, 2 * 8 * (8 * 128) * 1024 * 2  # bytes
-    batches = [1, 8, 32]
-    sizes = [weights + b * cache for b in batches]  # @inspect sizes as B
-    bounds = [size / 3.35e12 for size in sizes]
-    in_ms = [round(1e3 * bound, 2) for bound in bounds]  # @inspect in_ms as ms
-    assert in_ms == [1.37, 1.44, 1.68], \
-        "By its bytes, a step takes at least 1.37, 1.44 and 1.68 ms."  # @hide
-    arithmetic = 2 * 32 * 2270167040 / 989.5e12  # @inspect round(1e3 * arithmetic, 2) as ms
-    assert 9 < weights / 3.35e12 / arithmetic < 10, \
-        "Even for 32 sequences, reading the weights takes 9 times as long as their FLOPs."
-    assert block_weights(LLAMA_3_8B) == 218103808, \
-        "A layer of Llama-3-8B has 218,103,808 weights."  # @hide
-    config = replace(LLAMA_3_8B, layers=8, context=1024)  # @hide
-    assert sizes == [decoding_bytes(config, b, 1024) for b in batches], \
-        "The formula of earlier sections gives the same bytes."  # @hide
-    longer = bounds[1] / bounds[0]  # @inspect round(longer, 2) as times
-    assert round(longer, 2) == 1.05, \
-        "A step for 8 sequences should take 1.05 times as long as for one."
-    note(rf"""
-        So the bytes determine the time. A step for `8` sequences should take only {longer:.2f}
-        times as long as for one, because nearly all of its bytes are weights, which are read once.
-        If each sequence read the weights separately, the step would take `8` times as long.
-        [If a GPU is available](#writing_is_timed_on_the_card), its times are compared with these
-        bounds.
-    """)
-    question(r"""
-        Another GPU does twice as many FLOPs a second as this H100, and reads `3.35e12` bytes a
-        second like it. How many ms does a step for one sequence take at least?
-    """, answer=1e3 * (2 * 2270167040 + cache) / 3.35e12, check=1e3 * decoding_bytes(config, 1, 1024) / BANDWIDTH, unit="ms", within=0.02, wrong={
-            "Only the arithmetic is twice as fast, and the step is memory-bound.": 1e3 * bounds[0] / 2,
-        }, hint="Which of the two lower bounds is the longer one?",
-        why="The bytes take far longer than the FLOPs, so only the bandwidth matters, and it is the same on both GPUs.")
 
 
 def random_model(config: Config) -> Transformer:  # @stepover
@@ -892,10 +826,14 @@ def time_decoding(model: Transformer, batch: int, context: int) -> Timing:  # @s
 def writing_is_timed_on_the_card() -> None:
     """On a GPU, a decoding step should use a large share of the memory bandwidth."""
     note(r"""
-        Is decoding memory-bound on a real GPU, so that the GPU waits for its memory? The model has
-        `8` layers of Llama-3-8B and its head, `2270167040` weights of `2` bytes, and each sequence
-        has `1024` tokens. On an H100, a step that generates one token of each sequence
-        [takes at least](#a_step_has_a_bound)
+        Is decoding memory-bound on a real GPU: does reading from memory determine its time? If so,
+        a step takes about as long as reading its bytes at the GPU's bandwidth.
+
+        The model has `8` layers of Llama-3-8B and its head, `2 * 2270167040` bytes of weights. Each
+        sequence of `1024` tokens has a KV cache of
+        [`2 * 8 * (8 * 128) * 1024 * 2`](#a_token_leaves_its_keys_and_values) bytes. A step
+        generates one token of each sequence. It reads the weights once, all caches, and does `2`
+        FLOPs per weight and sequence. On an H100 it takes at least
 
         | sequences | to read its bytes, ms | to compute its matmuls with weights, ms |
         |---|---|---|
@@ -903,19 +841,13 @@ def writing_is_timed_on_the_card() -> None:
         | `8` | `1.44` | `0.037` |
         | `32` | `1.68` | `0.147` |
 
-        Even for `32` sequences, reading takes `1.68 / 0.147 = 11.4` times as long as computing. So
-        if a step takes about as long as reading its bytes, the memory is the limit.
+        A real step takes longer than that, because it is a chain of short *kernels*, programs on
+        the GPU, and the memory is idle while each one starts. So the code makes two loose claims. A
+        step for one sequence uses more than `0.4` of the bandwidth: it takes at most
+        `1 / 0.4 = 2.5` times as long as the reading. And a step for `8` sequences takes less than
+        twice as long as a step for one, because the weights are read once for all.
 
-        If a GPU is available, the code below compares its times with these bounds. `random_model`
-        builds the model, and `time_decoding` times a step. `find` looks up the GPU's datasheet.
-        `share` is the share of the bandwidth that a step uses: its bytes divided by its seconds and
-        by the bandwidth. At the bound the share would be `1`. A real GPU stays below that, because
-        a step is a chain of short *kernels*, programs on the GPU, and memory is idle while each one
-        starts and finishes. So the code requires a share above `0.4`: a step may take up to
-        `1 / 0.4 = 2.5` times as long as the reading.
-
-        A second sign: a step for `8` sequences must take less than twice as long as a step for one.
-        If each sequence read the weights separately, the step would take `8` times as long:
+        `random_model` builds the model, and `time_decoding` times a step:
     """)
     config, context = replace(LLAMA_3_8B, layers=8, context=1024), 1024
     batches = [1, 8, 32]
@@ -926,6 +858,8 @@ def writing_is_timed_on_the_card() -> None:
     weights = decoding_bytes(config, 1, 0)  # @hide
     assert weights == 2 * 2270167040, \
         "A step reads 2,270,167,040 weights of 2 bytes."  # @hide
+    assert sizes[0] - weights == 2 * 8 * (8 * 128) * 1024 * 2, \
+        "It also reads the keys and values of 1024 tokens."  # @hide
     assert [round(1e3 * b * weights / PEAK, 3) for b in batches] == [0.005, 0.037, 0.147], \
         "An H100 does 2 FLOPs for each weight and sequence in 0.005, 0.037 and 0.147 ms."  # @hide
     model = random_model(config)
@@ -935,7 +869,7 @@ def writing_is_timed_on_the_card() -> None:
         "With more sequences, the total tokens per second rise."
     assert timed[1].seconds < 2 * timed[0].seconds, \
         "A step for 8 sequences takes less than twice as long as for one."
-    gpu = find(torch.cuda.get_device_name())
+    gpu = find(torch.cuda.get_device_name())  # its datasheet
     if gpu is not None:
         share = [
             size / t.seconds / gpu.bandwidth for size, t in zip(sizes, timed)

@@ -9,9 +9,6 @@ from dataclasses import replace
 from .counts import ALL, Config
 
 SMALL = Config(layers=2, width=64, heads=8, kv_heads=2, hidden=160, vocabulary=100, context=32)
-GPT_3 = Config(
-    layers=96, width=12288, heads=96, kv_heads=96, hidden=4 * 12288, vocabulary=50257, context=2048,
-)  # its heads and widths; its feed-forward part has two matrices, and its norms and positions are of an older kind
 LLAMA_2_7B = Config(
     layers=32, width=4096, heads=32, kv_heads=32, hidden=11008, vocabulary=32000, context=4096,
 )

@@ -5,7 +5,6 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from counters import flops
-from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from plots import BLUE, GOLD, stacks
@@ -46,47 +45,46 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         How many FLOPs does it cost to train a Transformer on one token? Some are for the weights,
         and some for attention.
 
-        *The weights.* Take a matrix with a single weight $w$. In the forward pass, a token's input
-        $x$ gives $w \cdot x$. In the backward pass, the gradient $g$ of this result gives two
-        gradients: $g \cdot x$ for the weight, and $g \cdot w$ for the input, which the previous
-        layer needs. In a larger matrix each of these three products becomes a matmul, in which each
-        weight costs a multiplication and an addition per token. So each of $N$ weights costs
-        $3 \cdot 2 = 6$ FLOPs.
+        *The weights.* Take a single weight $w$ and its input $x$. Training computes three products:
 
-        *Attention.* In each layer, attention has two matmuls without parameters: queries times
-        keys, and softmax weights times values. Take queries times keys. The token's query is
-        multiplied by the keys of all $T$ tokens of its sequence. In all heads together, a query and
-        a key have $d$ elements each, so each pair costs $d$ multiplications and $d$ additions:
-        $2\,d\,T$ FLOPs for the token. This includes later tokens: a plain matmul computes these
-        products before the causal mask hides them.
+        - forward, the output $w \cdot x$;
+        - backward, the gradient for the weight, $g \cdot x$, where $g$ is the gradient of the
+          output;
+        - backward, the gradient for the input, $g \cdot w$, which the previous layer needs.
 
-        The other matmul costs the same. In the backward pass each of the two becomes two matmuls,
-        one for the gradient of each factor, as with the weights: $2 \cdot 2\,d\,T$. So forward and
-        backward together cost $2 \cdot (2\,d\,T + 2 \cdot 2\,d\,T) = 12\,d\,T$ FLOPs in each of $L$
-        layers. In total:
+        In a matrix, each product is also added to a sum. So a weight costs three multiplications
+        and three additions per token: $6$ FLOPs.
+
+        *Attention.* A token's query is multiplied by the keys of all $T$ tokens of its sequence.
+        (This includes later tokens; a mask hides these products afterwards.) A query has $d$
+        elements in all heads together. Each pair of a query and a key costs $d$ multiplications and
+        $d$ additions, so the token costs $2\,d\,T$ FLOPs: with $3$ elements and $2$ keys,
+        $2 \cdot 3 \cdot 2 = 12$. The weighted sum of the values costs the same. The forward pass
+        thus costs $4\,d\,T$. The backward pass costs twice that, because each product again has two
+        gradients. So attention costs $3 \cdot 4\,d\,T = 12\,d\,T$ FLOPs in each of $L$ layers.
+
+        With $N$ weights, training on one token costs in all
 
         [@eq:training]: $$
         \text{training FLOPs per token} = 6N + 12\,L\,d\,T
         $$
 
-        Here $N$ is the number of weights in the matrices of the blocks and in the model's last
-        matrix, the output matrix, which gives a score to each token of the vocabulary. The
-        embedding is left out, because looking up a row multiplies nothing.
+        $N$ counts the weights of all matrices, also those of the output matrix, which scores each
+        token of the vocabulary. The embedding does not count, because looking up a row multiplies
+        nothing.
 
-        Check the formula on a small model with $L = 2$ layers, $d = 64$ and a vocabulary of `100`
-        tokens. A block has [`40960` weights](#a_block_is_seven_matrices), and the output matrix
-        `100 * 64`, so $N = 2 \cdot 40960 + 100 \cdot 64 = 88320$. The model processes `3` sequences
-        of $T = 32$ tokens. `step` is a training step, forward and backward, and `flops` adds up
-        what PyTorch counts for it. (Only shapes matter here, so the tokens are their own targets.)
+        Check the formula on a small `model` with $N = 88320$, $L = 2$ and $d = 64$. `tokens` are
+        `3` sequences of $T = 32$ tokens, and `step` is a training step, forward and backward:
     """)
-    sequences, context = 3, 32
-    with torch.device("meta"):
+    sequences, context = 3, 32  # @hide
+    with torch.device("meta"):  # @hide
         model = Transformer(SMALL, "written")
         tokens = torch.zeros(sequences, context, dtype=torch.int64)
 
     def step() -> None:
-        logits = model(tokens).flatten(0, 1)
-        F.cross_entropy(logits, tokens.flatten()).backward()
+        scores = model(tokens).flatten(0, 1)
+        # any targets cost the same FLOPs
+        F.cross_entropy(scores, tokens.flatten()).backward()
 
     counted = flops(step)  # @inspect counted as FLOP
     weights = sum(
@@ -98,19 +96,17 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     per_token = 6 * 88320 + 12 * 2 * 64 * 32  # @inspect per_token as FLOP
     assert per_token == 579_072, \
         "The formula gives 579,072 FLOPs for a token."  # @hide
-    assert counted == sequences * context * per_token, \
-        "For 3 * 32 tokens, the counter agrees with the formula."
+    assert counted == 3 * 32 * per_token, \
+        "For 3 * 32 tokens, PyTorch counts the FLOPs of the formula."
     forward = forward_flops(SMALL, sequences * context, context)  # @hide
     assert counted == 3 * forward, \
         "A training step costs three times the FLOPs of a forward pass."  # @hide
     too_many = model.embedding.weight.numel() / weights  # @hide
     assert round(too_many, 3) == 0.072, \
         "With the embedding, 7.2 % more weights would be counted."  # @hide
-    note(rf"""
-        So the counter agrees with the formula: `6 * 88320` FLOPs for the weights and
-        `12 * 2 * 64 * 32` for attention, together {per_token:,} for each token. The first term is
-        the same for any sequence length, and the second grows with the context $T$. Which is
-        larger?
+    note(r"""
+        The term $6N$ is the same for any sequence length, and the other one grows with the context
+        $T$. Which is larger?
     """)
     models = {"Llama-3-8B": LLAMA_3_8B, "Llama-3-70B": LLAMA_3_70B}  # @hide
 
@@ -148,20 +144,24 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         "With 8192 tokens of context, these are the two terms of Llama-3-8B."  # @hide
     note(rf"""
         In short sequences the weights cost more, and in long ones attention does. Llama-3-8B has
-        `32` blocks of `218103808` weights and an output matrix of `128256 * 4096`, so $N$ is
+        `32` blocks of `218103808` weights and an output matrix of `128256 * 4096`, together
         `7504658432`. With `8192` tokens of context, the weights cost `6 * 7504658432` FLOPs per
-        token, {part["weights, 6N"] / 1e9:.1f} GFLOP, and attention `12 * 32 * 4096 * 8192`,
-        {part["attention, 12LdT"] / 1e9:.1f} GFLOP.
+        token, {part["weights, 6N"] / 1e9:.0f} GFLOP, and attention `12 * 32 * 4096 * 8192`,
+        {part["attention, 12LdT"] / 1e9:.0f} GFLOP. So $6N$ alone is a good estimate only if the
+        context is short.
     """)
+    weights_cost, attention_cost = 45, 13  # @hide
     question(r"""
-        Llama-3-8B has `7504658432` weights in the matrices of its blocks and its output matrix,
-        `32` layers and a model dimension of `4096`. At how many tokens of context does attention
-        cost the same FLOPs as all these weights?
-    """, answer=6 * 7504658432 / (12 * 32 * 4096),
-        check=forward_flops(LLAMA_3_8B, 1, 0) / attention_flops(LLAMA_3_8B, 1, 1), unit="tokens", within=0.05,
-        wrong={"A weight costs 6 FLOPs, and attention costs 12 for each layer, element of the model dimension and token of context.": 7504658432 / (32 * 4096)},
-        hint="Set the two terms equal, and solve for $T$.",
-        why="The two are equal if $6N = 12LdT$, so at $T = N / (2Ld)$, with $N = 7504658432$, $L = 32$ and $d = 4096$. Today's contexts are several times as long [@llama-32].")
+        With `8192` tokens of context, a token costs Llama-3-8B `45` GFLOP for the weights and `13`
+        GFLOP for attention. The context is doubled. How many GFLOP does a token then cost in all?
+    """, answer=weights_cost + 2 * attention_cost, check=71, unit="GFLOP", within=0.02,
+        wrong={
+            "Only attention grows with the context.": 2 * (45 + 13),
+            "Attention grows with the context.": 45 + 13,
+            "For one token, attention grows in proportion to the context, not with its square.": 45 + 4 * 13,
+        },
+        hint="Which of the two terms contains $T$?",
+        why="The weights cost the same, and attention costs twice as much, because the query meets twice as many keys. Today's contexts are several times as long [@llama-32].")
 
 
 @aside
@@ -170,34 +170,35 @@ def palm_published_both_numbers() -> None:
     note(r"""
         Can you compute a published MFU yourself? *MFU* says what share of its chips' peak a
         training run uses. Multiply the tokens that the run processes per second by the FLOPs that
-        the model needs for each token, and divide by the *peak*, the FLOPs that the chips can do
-        per second at best. With $N$ parameters, a token costs $6N$ FLOPs without attention. With
-        attention it costs $6N + 12LdT$, for $L$ layers, $d$ elements in all heads together and $T$
-        tokens of context. The report on PaLM, a large model from Google, gives both MFUs [@palm],
-        and everything that one needs to compute them:
+        the model needs for each token. Divide by the *peak*, the FLOPs that all chips can do per
+        second at best.
+
+        A token [costs](#training_costs_six_per_weight_and_twelve_per_pair) `6` FLOPs for each of
+        $N$ parameters, and $12LdT$ FLOPs for attention: $L$ layers, $d$ elements of a query in all
+        heads together, and $T$ tokens of context. Many estimates leave attention out. The report on
+        PaLM, a large model from Google, gives the MFU with attention and without, and all that one
+        needs to compute both [@palm]:
 
         - $N = 540.35$ billion parameters, $L = 118$ layers, and `48` heads of `256` elements, so
           $d = 48 \cdot 256$ [@palm];
         - $T = 2048$ tokens of context;
         - `6144` TPU v4 chips of `275` TFLOP/s each, and `238.3` thousand tokens per second [@palm].
     """)
-    N, L, d, T = 540.35e9, 118, 48 * 256, 2048
     peak = 6144 * 275e12  # @inspect peak as FLOP/s
     speed = 238.3e3  # tokens per second
-    without = speed * 6 * N / peak  # @inspect without as %
-    assert round(without, 3) == 0.457, \
-        "Without attention the MFU is 45.7 %, as in the report."
-    attention = 12 * L * d * T
-    full = speed * (6 * N + attention) / peak  # @inspect full as %
-    assert round(full, 3) == 0.462, \
-        "With attention the MFU is 46.2 %, as in the report."
+    weights = 6 * 540.35e9  # FLOPs per token
+    attention = 12 * 118 * (48 * 256) * 2048  # FLOPs per token
+    without = speed * weights / peak  # @inspect without as %
+    full = speed * (weights + attention) / peak  # @inspect full as %
+    assert (round(without, 3), round(full, 3)) == (0.457, 0.462), \
+        "The MFU is 45.7 % without attention and 46.2 % with it, as in the report."
     note(rf"""
-        Attention adds only half a point, from {without:.1%} to {full:.1%}, because its
-        `12 * 118 * 12288 * 2048` FLOPs are few compared with the `6 * 540.35e9` FLOPs of the
-        parameters.
+        Attention adds only half a point, from {without:.1%} to {full:.1%}, because in a context of
+        `2048` tokens its FLOPs are few compared with those of the parameters. So to compare the
+        MFUs of two runs, first find out whether both count attention.
     """)
     question("PaLM has `540.35e9` parameters, `118` layers and `48 * 256` elements in all heads together. At how many tokens of context would attention cost the same FLOPs as the parameters?",
-             answer=540.35e9 / (2 * 118 * 48 * 256), check=6 * N * T / attention, unit="tokens",
+             answer=540.35e9 / (2 * 118 * 48 * 256), check=weights * 2048 / attention, unit="tokens",
              within=0.05, hint="Set $6N$ equal to $12LdT$.",
              wrong={"In the formula d is the number of elements of all heads together, 48 times 256.": 540.35e9 / (2 * 118 * 18432)},
              why="$6N = 12LdT$ holds at $T = N / (2Ld)$. PaLM's context of `2048` tokens is a small part of that, so attention added only half a point.")
@@ -206,13 +207,13 @@ def palm_published_both_numbers() -> None:
 def a_causal_mask_needs_half_the_pairs() -> None:
     """A causal mask hides half of all pairs, and a program can skip most of these."""
     note(r"""
-        In attention, the query of a token is multiplied by the keys of the tokens that it attends
-        to; each result is a *score*. No token attends to a later one: the *causal mask* hides these
-        pairs, about half of all pairs of a query and a key. Can a program skip them?
+        In attention, a token's query is multiplied by the keys of the tokens that it attends to;
+        each result is a *score*. No token attends to a later one: the *causal mask* hides these
+        scores, about half of all. Can a program skip them?
 
         Most of them. Split the queries into groups, and multiply each group only by the keys up to
-        its own last token, because no query of the group attends to later ones. Here are `4`
-        queries $q$ in two groups, with `4` keys $k$:
+        its own last token. The later keys can be skipped, because no query of the group attends to
+        them. By hand, take `4` queries $q$ in two groups, and `4` keys $k$:
 
         | | $k_1$ | $k_2$ | $k_3$ | $k_4$ |
         |---|---|---|---|---|
@@ -221,47 +222,45 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         | $q_3$ | needed | needed | needed | hidden |
         | $q_4$ | needed | needed | needed | needed |
 
-        One of the four quarters is skipped, so $3/4$ of the scores are computed. In general, split
-        the queries into $m$ groups, and the keys at the same tokens. This gives $m^2$ squares of
-        the same size. In the first row of squares one is computed, in the second two, and in the
-        last all $m$: together $1 + 2 + \dots + m$, which is $m(m+1)/2$. Divided by the $m^2$
-        squares, the share of the scores that are computed is
+        One of the four squares of this table is skipped, so $3/4$ of the scores are computed. With
+        $4$ groups there are $4 \cdot 4$ squares. The groups compute $1$, $2$, $3$ and $4$ of them,
+        so $10/16$ of the scores are computed. With $m$ groups, the share is
 
         $$
-        \frac{m + 1}{2m}.
+        \frac{1 + 2 + \dots + m}{m^2} = \frac{m + 1}{2m},
         $$
 
-        With $m = 2$ that is $3/4$, and with more groups it approaches one half. Check it with `64`
-        tokens. `in_groups` computes attention in groups of `size` queries, so `64 // m` for `m`
-        groups, and concatenates the results. `written_attention` assumes that its queries belong to
-        the last of the tokens whose keys it gets, so the mask stays the same. `flops` counts the
-        FLOPs:
+        which approaches one half. Check it with queries `q`, keys `k` and values `v` of `64`
+        tokens, their second axis:
     """)
-    b, t, h, n = 1, 64, 2, 8  # @unnoticed: 1, 2, 8: any batch and heads
-    q, k, v = torch.randn(3, b, t, h, n).double()  # @unnoticed: .double(): any format
+    q, k, v = torch.randn(3, 1, 64, 2, 8).double()  # @hide
 
-    def in_groups(size: int) -> Float[Tensor, "b t h n"]:
-        ends = range(size, t + 1, size)  # of each group
-        parts = [
-            written_attention(q[:, end - size:end], k[:, :end], v[:, :end])
-            for end in ends
-        ]
+    def in_groups(groups: int) -> Tensor:
+        size = 64 // groups
+        parts = []
+        for start in range(0, 64, size):
+            end = start + size
+            # a group of queries, and the keys and values up to its end
+            part = written_attention(q[:, start:end], k[:, :end], v[:, :end])
+            parts.append(part)
         return torch.cat(parts, dim=1)
 
     whole = written_attention(q, k, v)  # @hide
-    assert torch.allclose(in_groups(16), whole), \
+    grouped = in_groups(16)  # @hide  # @unnoticed: 16: any number of groups gives the same result
+    assert torch.allclose(grouped, whole), \
         "In groups, the result is the same."  # @hide
-    full = flops(lambda: written_attention(q, k, v))  # @inspect full as FLOP
-    shares = [flops(partial(in_groups, 64 // m)) / full for m in (1, 2, 4, 32)]  # @inspect shares
-    assert shares == [1, 3 / 4, 5 / 8, 33 / 64], \
-        "With 1, 2, 4 and 32 groups, (m + 1) / 2m of the FLOPs are left."
-    note(rf"""
-        In one piece, attention has `64 * 64` pairs. Its two matmuls cost a multiplication and an
-        addition for each pair and each of `2 * 8` elements: `2 * 2 * 64 * 64 * 16`, which is
-        {full:,} FLOPs. In groups fewer pairs are computed, at the same cost per pair.
-
-        A *fused kernel*, a program that computes all of attention in one call, works in such
-        groups. So it computes about half of the scores.
+    full = flops(lambda: in_groups(1))  # @hide
+    assert full == 2 * 2 * 64 * 64 * 16, \
+        "In one piece, two matmuls cost a multiplication and an addition for each pair and each of 16 elements."  # @hide
+    cost = {m: flops(partial(in_groups, m)) for m in (1, 2, 4, 32)}
+    shares = {m: cost[m] / cost[1] for m in cost}  # @inspect shares
+    assert [*shares.values()] == [1, 3 / 4, 10 / 16, 33 / 64], \
+        "In 2 groups attention costs 3/4 of the FLOPs, and in 32 groups little more than half."
+    note(r"""
+        A *fused kernel*, a program that computes all of attention in one call, works in many such
+        groups. So it computes only about half of the scores. A formula that counts all pairs, such
+        as [$12\,L\,d\,T$ for training](#training_costs_six_per_weight_and_twelve_per_pair), counts
+        nearly twice the pairs that such a program computes.
     """)
     tiles = {
         f"{m} groups": [
@@ -271,18 +270,19 @@ def a_causal_mask_needs_half_the_pairs() -> None:
     scored = [sum(kind > 0 for row in rows for kind in row) / 8**2 for rows in tiles.values()]  # @hide
     assert scored == [(m + 1) / (2 * m) for m in (2, 4, 8)], \
         "What is not skipped is the share of the rule."  # @hide
-    figure(cells(tiles, [("skipped", "none"), ("scored and hidden", GOLD), ("needed", BLUE)], ("query", "key")), caption=r"""
+    figure(cells(tiles, [("skipped", "none"), ("computed and hidden", GOLD), ("needed", BLUE)], ("query", "key")), caption=r"""
         All pairs of `8` queries and `8` keys, in `2`, `4` and `8` groups. The smaller the groups,
         the fewer scores are computed and then hidden.
     """, alt=rf"""
         Three grids. The same triangle is needed in each. {scored[0]:.0%}, {scored[1]:.0%} and
-        {scored[2]:.0%} of the cells are scored, in steps that get smaller.
+        {scored[2]:.0%} of the cells are computed, in steps that get smaller.
     """)
-    question("With $m$ groups of queries, the share $(m+1)/2m$ of the scores is computed. What is the smallest number of groups with which it is less than `51%`?",
-             answer=1 + 50, check=next(m for m in range(1, 200) if (m + 1) / (2 * m) < 0.51), unit="groups",
-             wrong={"With 50 groups it is exactly 51 %, not less.": 50},
-             hint="The share is $1/2 + 1/2m$.",
-             why="The share $(m+1)/2m$ is $1/2 + 1/2m$. So $1/2m$ has to be less than `0.01`, and $m$ more than `50`.")
+    question("A program splits `9` queries into `3` groups of `3`. How many of the `9 * 9` scores does it compute?",
+             answer=3 * (3 + 6 + 9), check=sum(3 * end for end in (3, 6, 9)), unit="scores",
+             wrong={"The program computes whole groups; within a group, some scores are computed and then hidden.": 45,
+                    "The first group needs only 3 keys, and the second only 6.": 81},
+             hint="How many keys does each of the three groups need?",
+             why="The groups need `3`, `6` and `9` keys, for `3` queries each. Of these `54` scores, `45` are needed and `9` are computed and then hidden.")
 
 
 class Convention(NamedTuple):
@@ -316,9 +316,7 @@ def codebases_count_differently() -> None:
     note(r"""
         Does a training run have the same MFU in every codebase? *MFU* is the tokens per second
         times the FLOPs per token, divided by the GPU's peak. The FLOPs per token come from a
-        formula, and codebases use different formulas. A model has $L$ layers and $T$ tokens of
-        context, and $d$ is the number of heads times the head dimension, in most models the model
-        dimension. The codebases use these formulas:
+        formula, and codebases use different formulas:
 
         | codebase | FLOPs per token | $N$ counts |
         |---|---|---|
@@ -327,37 +325,40 @@ def codebases_count_differently() -> None:
         | *torchtitan* [@torchtitan] | $6N + 12LdT$ | all parameters except the embedding |
         | *Megatron-LM* [@megatron-lm], *MaxText* [@maxtext] | $6N + 6LdT$ | the weights of the matrices in matmuls (no embedding) |
 
-        The second term is the cost of attention. $12LdT$ counts every pair of tokens. $6LdT$ counts
+        The second term is the cost of attention, for $L$ layers, $d$ elements of a query in all
+        heads together and $T$ tokens of context. $12LdT$ counts every pair of tokens. $6LdT$ counts
         only the half that the causal mask leaves.
 
-        `CONVENTIONS` holds the formulas, and `relative` divides each formula's FLOPs by those of
-        torchtitan. First Llama-3-8B with `8192` tokens of context, then with `131072`:
+        How far apart are Megatron-LM and torchtitan? Divide their counts for Llama-3-8B, with $L$ =
+        `32`, $d$ = `4096` and `7504658432` weights, with a short and a long context:
     """)
+    weights = 6 * 7504658432
 
-    def relative(config: Config, context: int) -> dict[str, float]:
-        counts = {
-            name: formula.flops_per_token(config, context)
-            for name, formula in CONVENTIONS.items()
-        }
-        base = counts["torchtitan"]
-        return {name: round(count / base, 2) for name, count in counts.items()}
+    def ratio(context: int) -> float:
+        all_pairs = 12 * 32 * 4096 * context
+        return (weights + all_pairs / 2) / (weights + all_pairs)
 
-    short = relative(LLAMA_3_8B, 8192)  # @inspect short as times
-    assert [*short.values()] == [0.83, 1.05, 1, 0.89], \
-        "With 8192 tokens of context, Megatron-LM's formula gives 0.89 times torchtitan's FLOPs."
-    long = relative(LLAMA_3_8B, 131072)  # @inspect long as times
-    assert [*long.values()] == [0.19, 1.01, 1, 0.59], \
-        "With 131072 tokens of context, Megatron-LM's formula gives 0.59 times torchtitan's FLOPs."
+    short, long = ratio(8192), ratio(131072)  # @inspect round(short, 2) as times, round(long, 2) as times
+    assert (round(short, 2), round(long, 2)) == (0.89, 0.59), \
+        "Megatron-LM counts 0.89 or 0.59 times the FLOPs of torchtitan."
+    by_code = {
+        name: [c.flops_per_token(LLAMA_3_8B, n) for n in (8192, 131072)] for name, c in CONVENTIONS.items()
+    }  # @hide
+    relative = {
+        name: [round(n / base, 2) for n, base in zip(counts, by_code["torchtitan"])] for name, counts in by_code.items()
+    }  # @hide
+    assert relative == {"6N": [0.83, 0.19], "nanoGPT": [1.05, 1.01], "torchtitan": [1, 1], "Megatron-LM": [0.89, 0.59]}, \
+        "With the norms, the ratios of the four formulas are the same to a hundredth."  # @hide
     counted = CONVENTIONS["torchtitan"].flops_per_token(QWEN_3, 8192)  # @hide
     gains = counted - 3 * forward_flops(QWEN_3, 1, 8192)  # @hide
     assert gains == 6 * (28 * 2 * (1024 + 128) + 1024), \
         "Qwen3's heads are twice as wide as the model, and torchtitan's count is right but for the norms."  # @hide
     note(rf"""
-        The MFU of a run is proportional to these numbers. Suppose that it is one half by
-        torchtitan's formula. By Megatron-LM's formula, the same run has an MFU of `0.5 * 0.89`,
-        {0.5 * short["Megatron-LM"]:.1%}, if its context is `8192` tokens, and of `0.5 * 0.59`,
-        {0.5 * long["Megatron-LM"]:.1%}, if it is `131072`. The longer the context, the further
-        apart the two MFUs are, because attention is a larger part of the count.
+        Suppose a run has an MFU of $50$ % by torchtitan's formula. By Megatron-LM's formula, the
+        same run has `0.5 * 0.89`, or {0.5 * short:.0%}, if its context is `8192` tokens, and only
+        `0.5 * 0.59`, or {0.5 * long:.0%}, if it is `131072`. The longer the context, the further
+        apart the two are, because attention is a larger part of the count. So compare two MFUs only
+        if they come from the same formula.
     """)
     lengths = [2**n for n in range(11, 18)]  # @hide
     lines = {
@@ -376,20 +377,16 @@ def codebases_count_differently() -> None:
             attention stays there, the one with half of the pairs rises to about a hundred and
             fifty, and the two that count all pairs rise to two hundred and fifty.
         """)
-    pairs = 6 * 32 * 4096 * 32768  # @hide
-    share = (6 * 7504658432 + pairs) / (6 * 7504658432 + 2 * pairs)  # @hide
-    by_code = {name: c.flops_per_token(LLAMA_3_8B, 32768) for name, c in CONVENTIONS.items()}  # @hide
     question(r"""
-        Llama-3-8B has $L = 32$, $d = 4096$, and by both formulas $N$ is about `7.5e9`. A run with
-        `32768` tokens of context reports an MFU of `40%` by torchtitan's formula. What is its MFU
-        by Megatron-LM's formula, in percent?
-    """, answer=round(0.4 * share, 3), check=round(0.4 * by_code["Megatron-LM"] / by_code["torchtitan"], 3), unit="%", within=0.02, wrong={
+        For some model and context, $6N$ is `40` GFLOP and $12LdT$ is `40` GFLOP. A run reports an
+        MFU of `40%` by torchtitan's formula. What is its MFU by Megatron-LM's formula, in percent?
+    """, answer=0.4 * (40 + 20) / (40 + 40), check=0.3, unit="%", within=0.02, wrong={
             "Only attention's part is halved, not the whole count.": 0.2,
-        }, hint="Divide $6N + 6LdT$ by $6N + 12LdT$.",
+            "Megatron-LM counts only half of attention's FLOPs.": 0.4,
+        }, hint="How many GFLOP does each of the two formulas count?",
         why=r"""
-            By hand, $6N$ is `4.5e10` and $6LdT$ is `2.58e10`. So Megatron-LM counts `7.08e10` FLOPs
-            for a token, and torchtitan `9.66e10`: `0.73` times as many. The run is as fast as
-            before, so its MFU is `0.73 * 40%`.
+            Megatron-LM counts `40 + 20` GFLOP for a token, and torchtitan `80`. The run is as fast
+            as before, so its MFU is `60 / 80` of `40%`.
         """)
 
 
@@ -397,35 +394,34 @@ def recomputation_is_work_but_not_the_models() -> None:
     """Recomputing keeps a GPU busy but does not train the model faster."""
     note(r"""
         With *checkpointing*, a training run saves memory: it discards what a block computed, and
-        recomputes it in the backward pass. That adds most of a forward pass to each step. Does it
-        raise the utilization of a GPU, the share of its peak that is used? That depends on which of
-        two utilizations is meant:
+        computes it again in the backward pass. Does that raise the utilization of a GPU, the share
+        of its peak that is used? There are two utilizations:
 
-        - *MFU*, model FLOPs utilization, counts only what the model needs: each matmul of the
-          forward and of the backward pass once.
-        - *HFU*, *Hardware FLOPs utilization*, counts all FLOPs that the GPU computed, including
-          those that it computed a second time [@palm].
+        - *MFU*, model FLOPs utilization, counts only the FLOPs that the model needs: one forward
+          and one backward pass.
+        - *HFU*, *Hardware FLOPs utilization*, counts all FLOPs that the GPU computes, also those
+          for the second time [@palm].
 
-        Both are divided by the same time and the same peak. So HFU is MFU times
+        By hand, let a forward pass cost `1` unit and a backward pass `2`. The model needs
+        `1 + 2 = 3` units. A GPU that repeats the forward pass computes `4`, so its HFU is `4 / 3`
+        of its MFU. Only MFU measures progress, because computing something twice does not train the
+        model faster. In general, HFU is MFU times
 
         $$
-        \frac{\text{FLOPs that the GPU computed}}{\text{FLOPs that the model needs}}.
+        \frac{\text{FLOPs that the GPU computes}}{\text{FLOPs that the model needs}}.
         $$
 
-        By hand: forward costs `1` unit and backward `2`, so the model needs `3`. If a whole forward
-        pass were recomputed, the GPU would compute `4`, and HFU would be `4 / 3` of MFU. Now count
-        both for a training step of a small model. `lean` is a model of the same sizes with each
-        block `Checkpointed`, so that it keeps only its input:
+        Count both for a training step of a small `model`. `checkpointed` is the same model, but
+        each of its blocks saves only its input and is computed again:
     """)
-    with torch.device("meta"):
+    with torch.device("meta"):  # @hide
         model = Transformer(SMALL, "written")
-        tokens = torch.zeros(1, 32, dtype=torch.int64)  # @unnoticed: int64: a format of indices
-        lean = Transformer(SMALL, "written")  # @unnoticed: 'written': on `meta` a fused call is counted by its products
-    for i, block in enumerate(lean.blocks):
-        lean.blocks[i] = Checkpointed(block)
-
+        tokens = torch.zeros(1, 32, dtype=torch.int64)
+        checkpointed = Transformer(SMALL, "written")
+    for i, block in enumerate(checkpointed.blocks):  # @hide
+        checkpointed.blocks[i] = Checkpointed(block)
     needed = flops(lambda: model(tokens).sum().backward())
-    computed = flops(lambda: lean(tokens).sum().backward())
+    computed = flops(lambda: checkpointed(tokens).sum().backward())
     factor = computed / needed  # @inspect round(factor, 2) as times
     assert 1.24 < factor < 1.241, \
         "With checkpointing, the GPU computes 1.24 times the FLOPs that the model needs."
@@ -437,15 +433,13 @@ def recomputation_is_work_but_not_the_models() -> None:
     assert 1.25 < palm < 4 / 3, \
         "In PaLM's run a quarter was computed again, less than a whole forward pass."  # @hide
     note(rf"""
-        So with checkpointing HFU is {factor:.2f} times MFU: the GPU is busier, but with work that
-        does not train the model faster. The factor is less than `4 / 3`, because part of the
-        forward pass is not recomputed: the head, which is in no checkpointed block, and the last
-        matmul of each block, because the backward pass needs the input of this matmul but not its
-        result.
+        So HFU is {factor:.2f} times MFU. That is less than `4 / 3`, because not everything is
+        computed again: the output matrix is in no block, and the backward pass does not need the
+        result of a block's last matmul.
 
         PaLM, a large model from Google, was trained on TPUs with an HFU of `57.8%` and an MFU of
         `46.2%` [@palm]. So its chips computed `57.8 / 46.2`, or {palm:.2f} times the FLOPs that the
-        model needs.
+        model needs. To compare the speed of two runs, compare their MFU, not their HFU.
     """)
     misbelief("A higher utilization means a faster run.", r"""
         Not if it is HFU: a run with a higher HFU may be slower, because it computes things twice.
