@@ -176,7 +176,7 @@ def an_all_reduce_has_two_halves() -> None:
     parts = list(mine.chunk(ranks))  # four equal parts
     shard = torch.empty_like(parts[0])  # memory for the result
     dist.reduce_scatter(shard, parts)  # @inspect shard
-    scattered = from_all_ranks(shard.tolist())  # of all ranks
+    scattered = from_all_ranks(shard.tolist())  # a list of all shards
     assert scattered == [[1111], [2222], [3333], [4444]], \
         "After the reduce-scatter, each rank has one of the four sums."
     note(r"""
@@ -186,7 +186,7 @@ def an_all_reduce_has_two_halves() -> None:
     """)
     whole = [torch.empty_like(shard) for _ in range(ranks)]  # memory
     dist.all_gather(whole, shard)
-    gathered = from_all_ranks(torch.cat(whole).tolist())
+    gathered = from_all_ranks(torch.cat(whole).tolist())  # on each rank
     dist.all_reduce(mine)  # for comparison  # @inspect mine
     assert gathered == 4 * [mine.tolist()], \
         "After the all-gather, all ranks have what an all-reduce gives."
@@ -311,9 +311,9 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
         `1` travel from rank 2 to rank 1, and so on. So in each step every rank sends a different
         part.
 
-        In the code, `sent` is the number of the part that a rank sends in a step, counted down from
-        its own number. The remainder `% ranks` makes `3` of `-1`. `pass_on` sends a part to the
-        next rank and returns what the previous rank has sent:
+        In the code, `sent` is the number of the part that a rank sends. In step `1`, rank 1 sends
+        its part `1 - 1 = 0`, as in the table. (`% ranks` turns part `-1` into part `3`.) `pass_on`
+        sends a part to the next rank and returns what the previous rank has sent:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     mine = 10**rank * torch.arange(1, 5)
@@ -324,7 +324,7 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
         arriving = (sent - 1) % ranks  # the part the previous rank sends
         parts[arriving].add_(pass_on(parts[sent]))
         states[f"add {step}"] = from_all_ranks(mine.tolist())  # @hide
-    finished = from_all_ranks(mine[rank].item())  # @inspect finished
+    finished = from_all_ranks(mine[rank].item())  # part r of rank r  # @inspect finished
     assert finished == [1111, 2222, 3333, 4444], \
         "After three steps, rank r has the sum of all parts r."
     note(r"""
@@ -427,12 +427,12 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
         We count the bytes of two all-reduces on four ranks: of our own ring, in its two halves, and
         of PyTorch's `all_reduce`. `Wire` counts what this rank sends:
     """)
-    ranks = dist.get_world_size()
-    x = torch.randn(ranks, 240_000)[dist.get_rank()]  # @hide
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    x = (rank + 1) * torch.randn(240_000)  # another one on each rank
     formula = 2 * (ranks - 1) * x.nbytes // ranks  # @hide
     assert formula == 1.5 * 960_000, \
         "By the formula, a rank sends one and a half times the 960000 bytes of its tensor."  # @hide
-    by_hand, by_pytorch = x.clone(), x.clone()  # x is this rank's tensor
+    by_hand, by_pytorch = x.clone(), x.clone()
     parts = by_hand.chunk(ranks)
     with Wire() as ring_wire:
         ring_reduce_scatter(parts)
@@ -491,7 +491,7 @@ def an_all_to_all_transposes() -> None:
     start = from_all_ranks(mine.tolist())  # @hide
     received = torch.empty_like(mine)  # memory for the result
     dist.all_to_all_single(received, mine)  # @inspect received
-    exchanged = from_all_ranks(received.tolist())  # of all ranks
+    exchanged = from_all_ranks(received.tolist())  # what each rank has
     assert exchanged[0] == [1, 10, 100, 1000], \
         "Rank 0 has the first element of every rank."
     assert exchanged[3] == [4, 40, 400, 4000], \
@@ -561,8 +561,9 @@ def few_messages_or_few_bytes() -> None:
           Each rank has the sum of all four.
 
         Each exchange doubles the number of ranks in a sum. So $64$ ranks need only $6$ exchanges,
-        because `2**6 = 64`. But each of them sends a whole tensor, and the ring sends less than two
-        in all. The time of an exchange is its latency plus its bytes divided by the bandwidth:
+        because `2**6 = 64`. But each of them sends the whole tensor, and each exchange of the ring
+        only a $64$th. Suppose that an exchange takes its latency plus its bytes divided by the
+        bandwidth:
     """)
     ranks = dist.get_world_size()  # @hide
     x = torch.randn(ranks, 60_000)[dist.get_rank()]  # @unnoticed: 60_000: a tensor of any size  # @hide
@@ -621,9 +622,9 @@ def a_collective_needs_every_rank() -> None:
         Here ranks 0, 1 and 3 call an all-reduce and rank 2 does not. The timeout is half a second,
         set for a group of the same four ranks:
     """)
-    rank, message = dist.get_rank(), ""
-    short = timedelta(seconds=0.5)  # @unnoticed: 0.5: any short time
-    group = dist.new_group(timeout=short)
+    group = dist.new_group(timeout=timedelta(seconds=0.5))  # @unnoticed: 0.5: any short time
+    rank = dist.get_rank()
+    message = ""
     if rank != 2:
         try:
             dist.all_reduce(torch.ones(4), group=group)  # @unnoticed: 4: any size

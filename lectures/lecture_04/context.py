@@ -58,9 +58,9 @@ def a_mean_can_be_corrected() -> None:
         The result of attention is a weighted mean of values. What if the values arrive in pieces?
         Can the mean be computed before all of them are there, and corrected later?
 
-        Yes, because a mean times its sum of weights is the weighted sum again, and to a sum more
-        can be added. So two numbers have to be kept: the mean so far, and the sum of weights so
-        far.
+        Yes, because a mean times its sum of weights is the weighted sum again, and more values can
+        be added to a sum. So two numbers have to be kept: the mean so far, and the sum of weights
+        so far.
 
         By hand: the values `8` and `4` come first, with the weights `1` and `3`.
 
@@ -77,8 +77,8 @@ def a_mean_can_be_corrected() -> None:
     assert mean == (1 * 8 + 3 * 4 + 4 * 9) / (1 + 3 + 4) == 7, \
         "The corrected mean is the mean of all three values."
     note(r"""
-        In attention, the weight of a value is the exponential of a score. So attention needs no
-        list of all scores and values at once.
+        In attention, the weight of a value is the exponential of a score. So attention can take in
+        keys and values piece by piece, and does not need all of them at once.
     """)
     question(r"""
         Somebody forgets to keep the sum of weights, and takes the unweighted mean of the two means:
@@ -127,11 +127,12 @@ def keys_and_values_can_go_round() -> None:
         belongs to a later token:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    # Queries, keys, values: 4 heads, 256 tokens, head dimension 32.
+    # Queries, keys and values of 4 heads, 256 tokens, dimension 32:
     q, k, v = torch.randn(3, 4, 256, 32).double()  # @unnoticed: 4, 32: any heads
     positions = list(torch.arange(256).chunk(ranks))
     own = positions[rank]  # @inspect own[0].item(), own[-1].item()
-    with Wire() as wire:  # counts the bytes that this rank sends
+    with Wire() as wire:  # counts what this rank sends
+        # `[:, own]` is all heads, this rank's tokens.
         y = ring_attention(q[:, own], k[:, own], v[:, own], positions)
     whole = F.scaled_dot_product_attention(q, k, v, is_causal=True)
     agrees = torch.allclose(y, whole[:, own])
@@ -148,7 +149,8 @@ def keys_and_values_can_go_round() -> None:
     note(r"""
         A fourth time is not needed, because after the last turn no rank uses them any more. A rank
         never holds more than two such quarters: the one that it works on, and the one that is
-        arriving. So with twice as many ranks, a sequence can be twice as long.
+        arriving. So twice as many ranks have room for the keys and values of a sequence twice as
+        long.
     """)
     question(r"""
         A sequence of `131072` tokens is split among `16` ranks. Now it is split among `32`. By what

@@ -60,7 +60,7 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
     rows = 10.0**rank * torch.tensor([0, 2])  # @inspect rows
     weight = torch.tensor(1.0, requires_grad=True)
     loss = (weight * rows).mean()
-    gradient, = torch.autograd.grad(loss, weight)  # @inspect gradient
+    gradient = torch.autograd.grad(loss, weight)[0]  # @inspect gradient
     before = from_all_ranks([int(gradient)])  # @hide
     assert gradient == rows.mean(), \
         "A rank's gradient is the mean of its own rows."
@@ -114,9 +114,9 @@ def three_ways_to_the_same_gradient() -> None:
 
         Yes, because the loss is a mean over rows. Take four rows with the losses `[1, 3, 5, 7]`,
         two on each of two ranks. The means of the ranks are `(1 + 3) / 2 = 2` and
-        `(5 + 7) / 2 = 6`, and the mean of both, `(2 + 6) / 2 = 4`, is the mean of all four. If this
-        holds for the loss, it also holds for its gradient. How complicated the network is does not
-        matter.
+        `(5 + 7) / 2 = 6`, and the mean of both, `(2 + 6) / 2 = 4`, is the mean of all four. The
+        gradient of a mean is the mean of the gradients. So the same holds for the gradients,
+        whatever the network is.
 
         We compute the gradient of a network of eight layers for a batch of `32` rows in three ways:
 
@@ -145,11 +145,12 @@ def three_ways_to_the_same_gradient() -> None:
     assert hand_agrees, \
         "By hand, the gradient equals that of one process, up to rounding."
     ddp = DistributedDataParallel(network())
-    with Wire() as ddp_wire:  # @hide
-        by_ddp = gradients_of(ddp, x[own], target[own])
+    by_ddp = gradients_of(ddp, x[own], target[own])
     ddp_agrees = torch.allclose(by_ddp, expected)
     assert ddp_agrees, \
         "With DDP, the gradient also equals that of one process, up to rounding."
+    with Wire() as ddp_wire:  # @hide
+        gradients_of(ddp, x[own], target[own])
     formula = 2 * (ranks - 1) * expected.nbytes // ranks  # @hide
     ratios = hand_wire.sent / formula, ddp_wire.sent / formula  # @hide
     assert 1 < min(ratios) <= max(ratios) < 1.04, \
@@ -269,7 +270,8 @@ def unequal_shares_give_a_wrong_mean() -> None:
     rank, ranks = dist.get_rank(), dist.get_world_size()
     inputs = torch.full((rank + 1,), rank + 1.0)  # @inspect inputs
     weight = torch.tensor(1.0, requires_grad=True)
-    gradient, = torch.autograd.grad((weight * inputs).mean(), weight)
+    loss = (weight * inputs).mean()
+    gradient = torch.autograd.grad(loss, weight)[0]
     dist.all_reduce(gradient)  # adds up over ranks, in place
     averaged = gradient.item() / ranks  # @inspect averaged
     assert averaged == (1 + 2 + 3 + 4) / 4 == 2.5, \
@@ -295,7 +297,7 @@ def unequal_shares_give_a_wrong_mean() -> None:
     assert count.item() == len(batch) == 10, \
         "The four ranks have ten inputs together."
     loss = (weight * inputs).sum() / count
-    gradient, = torch.autograd.grad(loss, weight)
+    gradient = torch.autograd.grad(loss, weight)[0]
     dist.all_reduce(gradient)
     assert gradient.item() == correct, \
         "Divided by the total number of inputs, the sum over ranks is the correct gradient."

@@ -173,7 +173,7 @@ def every_rank_keeps_sixteen_bytes() -> None:
     for _ in range(2):  # training steps
         optimizer.zero_grad()
         loss(weights, my_rows()).backward()
-        average_over_ranks(w.grad for w in weights)
+        average_over_ranks(w.grad for w in weights)  # all-reduces
         optimizer.step()
     held = bytes_by_kind(weights, optimizer)  # @inspect held as B
     assert held == [4 * P, 4 * P, 8 * P], \
@@ -245,9 +245,9 @@ def each_rank_updates_a_shard() -> None:
         This needs no extra traffic, because a reduce-scatter and an all-gather are the two halves
         of the all-reduce that they replace. The update now happens between them.
 
-        In the code, `my_part` returns this rank's quarter of a vector, as a *view*: to update the
-        shard is to update the vector. `scatter_gradients` and `gather_weights` do the two
-        exchanges, and `Wire` counts the bytes that this rank sends:
+        In the code, the model has `P` parameters. `my_part` returns this rank's quarter of a
+        vector, as a *view*: to update the shard is to update the vector. `scatter_gradients` and
+        `gather_weights` do the two exchanges, and `Wire` counts the bytes that this rank sends:
     """)
     weights = initial_weights()  # a vector for each of four layers
     shards = [nn.Parameter(my_part(w)) for w in weights]
@@ -343,11 +343,13 @@ def weights_come_when_they_are_needed() -> None:
         2. In the backward pass, a second all-gather collects them again, because they were dropped.
         3. A reduce-scatter then leaves each rank with the summed gradients of its shard.
 
-        Data parallelism needs one all-reduce, which is a reduce-scatter and an all-gather. So the
-        third stage sends one and a half times as much.
+        Each of the three sends the same number of bytes. Data parallelism needs one all-reduce,
+        which is only two of them, a reduce-scatter and an all-gather. So the third stage sends
+        `3 / 2 = 1.5` times as much.
 
-        `run_and_drop` runs one layer on `x`. It gathers the weights, and drops them afterwards. In
-        the backward pass it does the second and the third exchange:
+        We train a model of `P` parameters in four layers. `run_and_drop` runs one layer on `x`: it
+        gathers the weights, and drops them afterwards. In the backward pass it does the second and
+        the third exchange:
     """)
     ranks = dist.get_world_size()
     # This rank's quarter of each of four layers:
@@ -364,7 +366,8 @@ def weights_come_when_they_are_needed() -> None:
     held = bytes_by_kind(shards, optimizer)  # @inspect held as B
     assert sum(held) == 16 * P // ranks, \
         "A rank keeps a quarter of all parameters, gradients and moments."
-    all_reduce_bytes = 2 * (ranks - 1) / ranks * 4 * P  # by the formula
+    # By the formula of a ring, for P gradients of 4 bytes:
+    all_reduce_bytes = 2 * (ranks - 1) / ranks * 4 * P
     ratio = wire.sent / all_reduce_bytes  # @inspect ratio as .2f
     assert round(ratio, 1) == 1.5, \
         "A rank sends one and a half times the bytes of an all-reduce of all gradients."
@@ -387,9 +390,8 @@ def weights_come_when_they_are_needed() -> None:
     figure(plot_state({"stage three": from_all_ranks(held)}, P), caption="What each rank keeps in the third stage: one shard of parameters, gradients and moments.",
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
     note(r"""
-        So the price is half as much traffic again, and in return the whole state, `16` bytes per
-        parameter, is divided by the number of ranks. With enough ranks, a model fits if each of its
-        layers fits.
+        In return for this traffic, the whole state, `16` bytes per parameter, is divided by the
+        number of ranks. So with enough ranks, a model fits if each of its layers fits.
     """)
     question(r"""
         A model has `100` layers with `1` GB of weights each, on `50` ranks in the third stage. How
@@ -488,7 +490,8 @@ def fsdp_does_the_same() -> None:
     # One process trains the same model with all rows:
     expected_weights, expected_moments = trained_alone()
     expected = [my_part(w) for w in expected_weights]
-    assert agree(weights, expected), \
+    same = agree(weights, expected)
+    assert same, \
         "After two steps, each rank has its shard of the same weights, up to rounding."
     assert agree(moments_of(optimizer), map(my_part, expected_moments)), \
         "Each rank also has its shard of the moments of one process."  # @hide
@@ -555,6 +558,7 @@ def more_ranks_keep_less_each() -> None:
     stage_two = sum(keep("stage two", 8).values())  # @inspect stage_two as B
     assert stage_two == (2 + 14 / 8) * 13e9 == 48.75e9, \
         "In stage two on 8 ranks, each rank keeps 2 + 14 / 8 = 3.75 bytes per parameter, 48.75 GB in all."
+    assert stage_two < memory == 72e9, "That fits."
     per_billion = [sum(keep(stage, 4).values()) / 13e9 for stage in sharded]  # @hide
     assert per_billion == [16, 7, 5.5, 4], \
         "On 4 ranks the four rows of the table are 16, 7, 5.5 and 4 bytes per parameter."  # @hide
