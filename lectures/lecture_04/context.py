@@ -35,7 +35,7 @@ def ring_attention(  # @show
     `positions` lists for each rank which tokens of the sequence it has.
     """
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    mean, weight_sum = torch.zeros_like(v), torch.zeros_like(v[..., :1])
+    mean = weight_sum = torch.tensor(0.0)  # of no values yet
     arrived = torch.stack([k, v])  # first this rank's own keys and values
     for turn in range(ranks):
         keys, values = arrived

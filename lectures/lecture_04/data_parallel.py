@@ -72,7 +72,7 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
     assert batch.tolist() == everything, "The batch has the rows of all ranks."  # @hide
     assert gradient == batch.mean() == 277.75, \
         "After the all-reduce and the division, it is the mean of the whole batch."
-    figure(plot_held({"before": before, "after the all-reduce": summed}),
+    figure(plot_held({"before": before, "after": summed}),
         caption="The gradient on each rank before and after the all-reduce, not yet divided by the number of ranks.",
         alt=r"""
             Two panels. Before the all-reduce each rank has a value of its own color; afterwards all

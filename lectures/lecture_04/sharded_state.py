@@ -157,9 +157,9 @@ def every_rank_keeps_sixteen_bytes() -> None:
         - The optimizer AdamW keeps two *moments* of `4` bytes, running means of the gradient and of
           its square.
 
-        That is `4 + 4 + 2 * 4 = 16` bytes. (Activations are extra, and are left out here.) A tiny
-        model of `3` parameters needs `3 * 16 = 48` bytes on one GPU. On two GPUs it needs `48`
-        bytes on each.
+        That is `4 + 4 + 2 * 4 = 16` bytes. (Activations, which the layers save for the backward
+        pass, are extra.) A tiny model of `3` parameters needs `3 * 16 = 48` bytes on one GPU. On
+        two GPUs it needs `48` bytes on each.
 
         Data parallelism divides the rows and not the model, because every row has to pass through
         all weights. So each rank keeps all weights, and also the gradients and moments that update
@@ -439,7 +439,8 @@ class Collectives(Watching):
         self, operation: Any, args: Any, kwargs: Any, made: Any
     ) -> None:  # @stepover
         if operation.namespace == "c10d":
-            ordinary = {"allgather_base": "all-gather", "reduce_scatter_base": "reduce-scatter"}
+            ordinary = {"allgather_base": "all-gather",
+                        "reduce_scatter_base": "reduce-scatter"}
             name = operation.overloadpacket.__name__.strip("_")
             self.counts[ordinary.get(name, name)] += 1
 
@@ -558,7 +559,8 @@ def more_ranks_keep_less_each() -> None:
     stage_two = sum(keep("stage two", 8).values())  # @inspect stage_two as B
     assert stage_two == (2 + 14 / 8) * 13e9 == 48.75e9, \
         "In stage two on 8 ranks, each rank keeps 2 + 14 / 8 = 3.75 bytes per parameter, 48.75 GB in all."
-    assert stage_two < memory == 72e9, "That fits."
+    assert stage_two < 72e9, "That fits into the 72 GB of one GPU."
+    assert memory == 72e9, "The memory that is available is 72 GB."  # @hide
     per_billion = [sum(keep(stage, 4).values()) / 13e9 for stage in sharded]  # @hide
     assert per_billion == [16, 7, 5.5, 4], \
         "On 4 ranks the four rows of the table are 16, 7, 5.5 and 4 bytes per parameter."  # @hide
