@@ -115,8 +115,8 @@ def three_ways_to_the_same_gradient() -> None:
         Yes, because the loss is a mean over rows. Take four rows with the losses `[1, 3, 5, 7]`,
         two on each of two ranks. The means of the ranks are `(1 + 3) / 2 = 2` and
         `(5 + 7) / 2 = 6`, and the mean of both, `(2 + 6) / 2 = 4`, is the mean of all four. The
-        gradient of a mean is the mean of the gradients. So the same holds for the gradients,
-        whatever the network is.
+        gradient of a mean is the mean of the gradients. So the same holds for the gradients of any
+        network that processes each row by itself.
 
         We compute the gradient of a network of eight layers for a batch of `32` rows in three ways:
 
@@ -221,7 +221,7 @@ def buckets_leave_during_the_backward_pass() -> None:
     model = network()
     ddp, events = watched_ddp(model, size=2 * 64 * 64 * 8)
     x = torch.randn(8, 64, dtype=torch.float64)  # @unnoticed: 8: any number of rows
-    ddp(x).square().mean().backward()  # DDP arranges its buckets after this
+    ddp(x).square().mean().backward()  # DDP forms its buckets after this
     events.clear()
     ddp(x).square().mean().backward()
     order = [*events]  # of the second step  # @inspect order

@@ -261,7 +261,7 @@ def each_rank_updates_a_shard() -> None:
     with Wire() as plain:  # what data parallelism would send
         average_over_ranks(gradients)
     ratio = wire.sent / plain.sent  # @inspect ratio as .2f
-    assert round(ratio, 1) == 1, \
+    assert 0.99 < ratio < 1.01, \
         "A rank sends the same number of bytes as in an all-reduce of the gradients."
     held = [bytes_of(weights), bytes_of(gradients),
             bytes_of(moments_of(optimizer))]  # @inspect held as B
@@ -555,12 +555,12 @@ def more_ranks_keep_less_each() -> None:
             kept[kind] /= ranks
         return kept
 
-    memory = room(CARDS["H100 SXM"].memory, RESERVE, 0)  # @hide
+    memory = 72e9  # available on each GPU
+    assert memory == room(CARDS["H100 SXM"].memory, RESERVE, 0), "The memory that is available is 72 GB."  # @hide
     stage_two = sum(keep("stage two", 8).values())  # @inspect stage_two as B
     assert stage_two == (2 + 14 / 8) * 13e9 == 48.75e9, \
         "In stage two on 8 ranks, each rank keeps 2 + 14 / 8 = 3.75 bytes per parameter, 48.75 GB in all."
-    assert stage_two < 72e9, "That fits into the 72 GB of one GPU."
-    assert memory == 72e9, "The memory that is available is 72 GB."  # @hide
+    assert stage_two < memory, "That fits into the memory of a GPU."
     per_billion = [sum(keep(stage, 4).values()) / 13e9 for stage in sharded]  # @hide
     assert per_billion == [16, 7, 5.5, 4], \
         "On 4 ranks the four rows of the table are 16, 7, 5.5 and 4 bytes per parameter."  # @hide
