@@ -34,48 +34,50 @@ def collectives() -> None:
 def a_rank_sees_its_own_memory_alone() -> None:
     """A rank is a process with memory of its own."""
     note(r"""
-        To train on several GPUs, we start several processes, one for each GPU. Such a process is
-        called a *rank*. All ranks run the same program, and each has a number: rank 0, rank 1, and
-        so on. Can one rank read the memory of another?
+        To train on several GPUs, we start one process for each GPU. Such a process is called a
+        *rank*. All ranks run the same program, and each has a number: rank 0, rank 1, and so on. If
+        rank 0 changes a tensor, do the other ranks see the change?
 
-        Four ranks ran the code of this section, on CPUs instead of GPUs. `dist` is
-        `torch.distributed`, PyTorch's module for exchanges between ranks. `rank` is the number of
-        the rank that runs the line, and `ranks` is how many there are. Each rank makes a tensor of
-        four elements. Rank 0 has `[1, 2, 3, 4]`, rank 1 has `[10, 20, 30, 40]`, and ranks 2 and 3
-        have hundreds and thousands. Where a value differs from rank to rank, the page shows all
-        four:
+        No, because the operating system gives each process its own memory. When four ranks run
+        `mine = ...`, there are four tensors of that name. A rank that needs the values of another
+        rank has to be sent them.
+
+        Four ranks ran the code below, on CPUs instead of GPUs. `dist` is `torch.distributed`,
+        PyTorch's module for exchanges between ranks. Rank 0 makes the tensor `[1, 2, 3, 4]`, rank 1
+        has `[10, 20, 30, 40]`, rank 2 has `[100, 200, 300, 400]`, and rank 3 has
+        `[1000, 2000, 3000, 4000]`:
     """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()  # @inspect rank, ranks
+    rank = dist.get_rank()  # the number of this rank  # @inspect rank
     mine = 10**rank * torch.arange(1, 5)  # @inspect mine
+    start = from_all_ranks(mine.tolist())  # @hide
+    assert start[0] == [1, 2, 3, 4], "Rank 0 has the values 1 to 4."  # @hide
+    assert start == [[10**r * n for n in (1, 2, 3, 4)] for r in range(4)], \
+        "The other ranks have ten, a hundred and a thousand times these values."  # @hide
     note(r"""
-        To see what all ranks have, we use `from_all_ranks`: each rank sends its value to all
-        others, and gets a list of all values, in rank order:
+        Now rank 0 sets an element of its tensor to `9`. `from_all_ranks` returns a list of all
+        ranks' values, in the order of the ranks:
     """)
-    start = from_all_ranks(mine.tolist())
-    assert start[0] == [1, 2, 3, 4], "Rank 0 has the values 1 to 4."
-    assert start[3] == [1000, 2000, 3000, 4000], \
-        "Rank 3 has a thousand times these values."
-    note("Now rank 0 sets an element of its tensor to `9`. Does that change the tensor of another rank?")
     if rank == 0:
         mine[0] = 9  # @unnoticed: 0: any element
     changed = from_all_ranks(mine.tolist())
-    untouched = [changed[r] == start[r] for r in range(ranks)]  # @inspect untouched
-    assert untouched == [False, True, True, True], \
-        "The tensor of rank 0 has changed, and the tensors of the other ranks have not."
+    assert changed[0] == [9, 2, 3, 4], "The tensor of rank 0 has changed."
+    assert changed[1:] == start[1:], \
+        "The tensors of the other ranks have not changed."  # @hide
+    assert changed[1] == [10, 20, 30, 40], \
+        "The tensor of rank 1 has not changed."
     note(r"""
-        No, because the operating system gives each process its own memory. So a rank has to send
-        what another rank needs. Here rank 0 sends its tensor to rank 1 (`send`; `dst` is the
-        destination). Rank 1 receives it from rank 0 (`recv`; `src` is the source). The received
-        values overwrite what rank 1 had:
+        Then rank 0 sends its tensor to rank 1 (`dst` is the destination). Rank 1 receives it from
+        rank 0 (`src` is the source), and the received values overwrite its own:
     """)
     if rank == 0:
         dist.send(mine, dst=1)
     if rank == 1:
         dist.recv(mine, src=0)  # @unnoticed: src= dropped: rank 0 alone sends
     sent = from_all_ranks(mine.tolist())
-    assert sent[1] == changed[0] != changed[1], \
+    assert sent[1] == [9, 2, 3, 4], \
         "After the message, rank 1 has the values of rank 0."
-    assert sent[2:] == start[2:], "Ranks 2 and 3 still have their own values."
+    assert sent[2:] == start[2:], \
+        "Ranks 2 and 3 still have their own values."  # @hide
     figure(plot_held({"at first": start, "rank 0 sets a 9": changed, "and sends to 1": sent}),
         caption=r"""
             What each rank holds at first, after rank 0 has set an element to `9`, and after rank 1
@@ -85,6 +87,7 @@ def a_rank_sees_its_own_memory_alone() -> None:
             Three panels with a row of four values for each rank. In the second panel the first
             value of rank 0 has changed. In the third, rank 1 has the values of rank 0.
         """)
+    note("So ranks share only what the program sends, and each exchange costs bytes.")
     question(r"""
         Ranks 0 and 1 now hold a `9`. Next, rank 1 sends its tensor to rank 2. After that, rank 2
         sends its own tensor to rank 3. How many ranks hold a `9` in the end?
@@ -98,35 +101,42 @@ def a_rank_sees_its_own_memory_alone() -> None:
 def an_all_reduce_leaves_the_sum_everywhere() -> None:
     """A reduce leaves the sum on one rank, an all-reduce leaves it on every rank."""
     note(r"""
-        Four [ranks](#a_rank_sees_its_own_memory_alone) have a tensor each, and all of them need the
-        sum of the four tensors. How do they get it? An exchange that all ranks call together is a
-        *collective*. Here are two collectives that add up the tensors of all ranks.
+        Four [ranks](#a_rank_sees_its_own_memory_alone) have a tensor each. How does a rank get the
+        sum of all four?
 
-        Rank 0 has `[1, 2, 3, 4]`, rank 1 has `[10, 20, 30, 40]`, and ranks 2 and 3 have hundreds
-        and thousands. The sum of the first elements is `1 + 10 + 100 + 1000 = 1111`: each of its
-        four digits comes from a different rank. A *reduce* leaves the sum on a single rank, the one
-        given as `dst`. Here this is rank 0:
+        Rank 0 has `[1, 2, 3, 4]`, rank 1 has `[10, 20, 30, 40]`, rank 2 has `[100, 200, 300, 400]`,
+        and rank 3 has `[1000, 2000, 3000, 4000]`. The sum of the first elements is
+        `1 + 10 + 100 + 1000 = 1111`: each of its four digits comes from a different rank. The sum
+        of all four tensors is `[1111, 2222, 3333, 4444]`.
+
+        An exchange that all ranks call together is a *collective*. Two collectives compute this
+        sum:
+
+        - A *reduce* leaves the sum on a single rank, the destination `dst`. That is enough if one
+          rank prints a loss.
+        - An *all-reduce* leaves the sum on every rank. That is needed if every rank updates its own
+          copy of the weights, because a rank cannot read the sum from another rank's memory.
+
+        Both overwrite the tensor that they are given, so the code passes a copy. `from_all_ranks`
+        returns a list of all ranks' values:
     """)
-    rank = dist.get_rank()
-    mine = 10**rank * torch.arange(1, 5)
-    start = from_all_ranks(mine.tolist())
-    total = [sum(column) for column in zip(*start)]  # @inspect total
-    on_rank_0 = mine.clone()
-    dist.reduce(on_rank_0, dst=0)
-    reduced = from_all_ranks(on_rank_0.tolist())
-    assert reduced[0] == total == [1111, 2222, 3333, 4444], \
-        "After the reduce, rank 0 has the sum of the four ranks' tensors."
-    note("An *all-reduce* leaves the same sum on every rank:")
-    on_all_ranks = mine.clone()
-    dist.all_reduce(on_all_ranks)  # adds up over ranks, in place
-    summed = from_all_ranks(on_all_ranks.tolist())
-    assert summed == [total, total, total, total], \
+    mine = 10 ** dist.get_rank() * torch.arange(1, 5)  # @inspect mine
+    start = from_all_ranks(mine.tolist())  # @hide
+    copy = mine.clone()
+    dist.reduce(copy, dst=0)
+    reduced = from_all_ranks(copy.tolist())
+    assert reduced[0] == [1111, 2222, 3333, 4444], \
+        "After the reduce, rank 0 has the sum."
+    copy = mine.clone()
+    dist.all_reduce(copy)
+    summed = from_all_ranks(copy.tolist())  # @inspect summed
+    assert summed == 4 * [reduced[0]], \
         "After the all-reduce, each of the four ranks has the sum."
     figure(plot_held({"at first": start, "after a reduce": reduced, "after an all-reduce": summed}),
         caption=r"""
             What each rank holds at first, after a reduce to rank 0, and after an all-reduce. A
-            value has the colors of all ranks that contributed to it. After the reduce, only rank 0
-            has a result: the others hold partial sums that passed through them.
+            value has the colors of all ranks that contributed to it. After the reduce, the other
+            ranks are left with partial sums, which are of no use.
         """,
         alt=r"""
             Three panels. At first each rank has values of its own color. After the reduce, rank 0
@@ -155,27 +165,30 @@ def an_all_reduce_has_two_halves() -> None:
         such a part is a *shard*. A *reduce-scatter* adds up the ranks' tensors and leaves each rank
         with only its own shard of the sum.
 
-        Rank 0 has `[1, 2, 3, 4]`, rank 1 has `[10, 20, 30, 40]`, and ranks 2 and 3 have hundreds
-        and thousands. So a shard is one element: rank 0 gets `1111`, the sum of the first elements,
-        rank 1 gets `2222`, and so on. `chunk` cuts a tensor into equal parts, and `empty_like`
-        allocates memory for a result:
+        Rank 0 has `[1, 2, 3, 4]`, rank 1 has `[10, 20, 30, 40]`, rank 2 has `[100, 200, 300, 400]`,
+        and rank 3 has `[1000, 2000, 3000, 4000]`. So a shard is one element: rank 0 gets `1111`,
+        the sum of the first elements, rank 1 gets `2222`, the sum of the second elements, and so
+        on:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    mine = 10**rank * torch.arange(1, 5)
-    start = from_all_ranks(mine.tolist())
-    parts = list(mine.chunk(ranks))
-    shard = torch.empty_like(parts[0])
-    dist.reduce_scatter(shard, parts)
-    scattered = from_all_ranks(shard.tolist())
+    mine = 10**rank * torch.arange(1, 5)  # @inspect mine
+    start = from_all_ranks(mine.tolist())  # @hide
+    parts = list(mine.chunk(ranks))  # four equal parts
+    shard = torch.empty_like(parts[0])  # memory for the result
+    dist.reduce_scatter(shard, parts)  # @inspect shard
+    scattered = from_all_ranks(shard.tolist())  # a list of all shards
     assert scattered == [[1111], [2222], [3333], [4444]], \
         "After the reduce-scatter, each rank has one of the four sums."
-    note("An *all-gather* collects the shards of all ranks on every rank, in rank order:")
-    whole = [torch.empty_like(shard) for _ in range(ranks)]
+    note(r"""
+        An *all-gather* collects the shards of all ranks on every rank. After the reduce-scatter it
+        completes an all-reduce, because each sum is already on one rank, and the all-gather brings
+        it to the others:
+    """)
+    whole = [torch.empty_like(shard) for _ in range(ranks)]  # memory
     dist.all_gather(whole, shard)
-    gathered = from_all_ranks(torch.cat(whole).tolist())
-    dist.all_reduce(mine)
-    all_reduced = from_all_ranks(mine.tolist())  # @inspect all_reduced
-    assert gathered == all_reduced, \
+    gathered = from_all_ranks(torch.cat(whole).tolist())  # on each rank
+    dist.all_reduce(mine)  # for comparison  # @inspect mine
+    assert gathered == 4 * [mine.tolist()], \
         "After the all-gather, all ranks have what an all-reduce gives."
     figure(plot_held({"at first": start, "after a reduce-scatter": scattered, "after an all-gather": gathered}),
         caption=r"""
@@ -192,9 +205,9 @@ def an_all_reduce_has_two_halves() -> None:
         it only for its own part, and the all-gather brings the results to all ranks.
     """)
     question(r"""
-        Each of `8` ranks needs the square root of every element of the sum of all tensors, and the
-        tensors have `4096` elements. After an all-reduce, every rank would compute `4096` roots.
-        How many does each rank compute, if the roots are taken between the two halves?
+        Eight ranks sum up their tensors of `4096` elements, and need the square root of each sum.
+        After an all-reduce, every rank would compute `4096` roots. How many does each rank compute,
+        if the roots are taken between the two halves?
     """, answer=4096 // 8, check=torch.empty(4096).chunk(8)[0].numel(), unit="roots",
         wrong={"That is after a whole all-reduce.": 4096},
         hint="What does a rank have after the reduce-scatter?",
@@ -209,67 +222,43 @@ def the_kernel_counts_what_a_rank_sends() -> None:
     """In an all-gather, each rank sends one shard fewer than there are ranks."""
     note(r"""
         Each of four ranks holds one *shard*, a fourth of a tensor. An
-        [all-gather](#an_all_reduce_has_two_halves) collects all four shards on every rank. How many
-        bytes does a rank send in it?
+        [all-gather](#an_all_reduce_has_two_halves) collects all four shards on every rank. How much
+        does a rank send in it?
 
-        By hand: each of the four ranks lacks three shards, so `4 * 3` shards have to arrive. Four
-        ranks send them. If they share this work equally, each rank sends three.
+        Each rank lacks three shards, because it already has its own. So `4 * 3 = 12` shards have to
+        arrive. Four ranks send them. If they share this work equally, each sends `12 / 4 = 3`.
 
-        Now we measure it. The operating system counts the bytes that a rank sends to each other
-        rank. `Wire` reads these counts before and after a block of code: `wire.to` lists the bytes
-        to each rank, and `wire.sent` is their sum. First we try `Wire` on a single message: rank 0
-        sends rank 3 a tensor of `1000` elements in `float32`, which has `4 * 1000` bytes. `by_send`
-        has a row for each sender, with the bytes to each receiver:
-    """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    x = torch.randn(1000)  # @unnoticed: 1000: a tensor of any size
-    with Wire() as wire:
-        if rank == 0:
-            dist.send(x, dst=3)
-        if rank == 3:
-            dist.recv(x, src=0)  # @unnoticed: src= dropped: rank 0 alone sends
-    by_send = from_all_ranks(wire.to)  # @inspect by_send
-    assert by_send[0] == [0, 0, 0, x.nbytes + 2 * HEADER], \
-        "Rank 0 sends rank 3 the 4000 bytes of the tensor and two headers of 48 bytes."
-    assert by_send[3] == [HEADER, 0, 0, 0], \
-        "Rank 3 sends rank 0 one header of 48 bytes."
-    note(rf"""
-        Why more than `4 * 1000` bytes? The *headers* are control messages of {HEADER} bytes
-        (`HEADER`) that are added by *gloo*, the library that carries data between CPUs. For each
-        message, the sender sends two headers, which say what is coming, and the receiver returns
-        one, which says that it is ready. Here that is `4000 + 2 * 48 = 4096` bytes. Because of
-        these headers, byte counts on these pages are slightly above the formulas.
-
-        Now the all-gather, with a shard of `60000` elements on each rank:
-    """)
-    shard = torch.randn(60_000)
-    whole = [torch.empty_like(shard) for _ in range(ranks)]
-    with Wire() as wire:
-        dist.all_gather(whole, shard)
-    by_gather = from_all_ranks(wire.to)  # @inspect by_gather
-    shards = wire.sent / shard.nbytes  # @inspect shards as .4f
-    assert round(shards, 2) == ranks - 1, \
-        "Each of the four ranks sends three shards, and headers add less than 1 %."
-    note(r"""
-        Each rank sends shards to one neighbor only, as the picture below shows. Rank 0 first sends
-        rank 1 its own shard. Then it passes on the shards of ranks 3 and 2, as they arrive from
-        rank 3. It does not send the shard of rank 1, because rank 1 already has it. So each of $G$
-        ranks sends all shards but one, and a shard is a $G$th of the tensor:
+        In the same way, each of $G$ ranks sends $G-1$ shards. A shard is a $G$th of the tensor:
 
         [@eq:gather]: $$
         \frac{G-1}{G} \times \text{bytes of the tensor}
         $$
+
+        Now we measure it. The operating system counts the bytes that a rank sends. `Wire` reads
+        this count before and after a block of code, and `wire.sent` is the difference:
     """)
-    figure(plot_traffic({"a send from 0 to 3": by_send, "an all-gather": by_gather}),
+    ranks = dist.get_world_size()
+    shard = torch.randn(60_000)
+    whole = [torch.empty_like(shard) for _ in range(ranks)]  # memory
+    with Wire() as wire:
+        dist.all_gather(whole, shard)
+    shards = wire.sent / shard.nbytes  # @inspect shards as .3f
+    assert round(shards, 2) == ranks - 1 == 3, \
+        "Each of the four ranks sends three shards."
+    by_gather = from_all_ranks(wire.to)  # @hide
+    extra = wire.sent - 3 * shard.nbytes  # @hide
+    assert extra == 18 * HEADER, "The rest is 18 headers."  # @hide
+    note(rf"""
+        Why slightly more than `3`? *gloo*, the library that carries data between CPUs, adds control
+        messages of {HEADER} bytes, called *headers*, which announce what is coming. So byte counts
+        on these pages are slightly above the formulas.
+    """)
+    figure(plot_traffic({"an all-gather": by_gather}),
         caption=r"""
-            Bytes that each rank (row) sent to each other rank (column), in one message and in an
-            all-gather. In the all-gather, each rank sends shards to one neighbor only, and headers
-            to the other.
+            Bytes that each rank (row) sent to each other rank (column). A rank sends all of its
+            shards to one neighbor, and only headers to the other. The neighbor passes them on.
         """,
-        alt=r"""
-            Two tables. In the first, only rank 0 sends some thousand bytes to rank 3, and a header
-            comes back. In the second, each rank sends nearly all of its bytes to one neighbor.
-        """)
+        alt="A table in which each rank sends nearly all of its bytes to one neighbor.")
     question(r"""
         `8` ranks all-gather a tensor. Then `16` ranks all-gather the same tensor, in shards half as
         large. By what factor does the number of bytes that each rank sends change?
@@ -301,55 +290,59 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
     note(r"""
         Four ranks want the sum of their tensors on every rank, an
         [all-reduce](#an_all_reduce_leaves_the_sum_everywhere). Can they get it if each sends to
-        only one other rank? Put the ranks in a *ring*: each sends to the next, and the last to the
-        first.
+        only one other rank?
 
-        Each rank cuts its four elements into parts `0` to `3`, of one element each. Rank 0 has
-        `[1, 2, 3, 4]`, rank 1 has `[10, 20, 30, 40]`, and ranks 2 and 3 have hundreds and
-        thousands. So the parts `0` are `[1]`, `[10]`, `[100]` and `[1000]`. Follow these parts:
+        Yes, because a sum can be built up on the way: each rank adds its own values to what arrives
+        and passes on the result. Put the ranks in a *ring*: each sends to the next, and the last to
+        the first. Each rank cuts its tensor into four parts, part `0` to part `3`.
 
-        | step | who sends its part `0` | what the receiver has after adding |
+        Rank 0 has `[1, 2, 3, 4]`, rank 1 has `[10, 20, 30, 40]`, rank 2 has `[100, 200, 300, 400]`,
+        and rank 3 has `[1000, 2000, 3000, 4000]`. So their parts `0` are `[1]`, `[10]`, `[100]` and
+        `[1000]`. Follow only these:
+
+        | step | who sends its part `0` | what the receiver then has |
         |---|---|---|
-        | first | rank 1 sends `[10]` | rank 2 has `10 + 100 = 110` |
-        | second | rank 2 sends `[110]` | rank 3 has `110 + 1000 = 1110` |
-        | third | rank 3 sends `[1110]` | rank 0 has `1110 + 1 = 1111` |
+        | `1` | rank 1 sends `[10]` | rank 2 has `10 + 100 = 110` |
+        | `2` | rank 2 sends `[110]` | rank 3 has `110 + 1000 = 1110` |
+        | `3` | rank 3 sends `[1110]` | rank 0 has `1110 + 1 = 1111` |
 
-        After three steps, rank 0 has the complete sum of all parts `0`. Parts `1` travel at the
-        same time: they start on rank 2, and their sum is complete on rank 1. Parts `2` and `3`
-        travel in the same way. So all ranks are busy in each step, because each passes on a
-        different part.
+        After three steps, rank 0 has the complete sum of all parts `0`. In the same steps, parts
+        `1` travel from rank 2 to rank 1, and so on. So in each step every rank sends a different
+        part.
 
-        In step `s`, rank `r` sends its part `r - s`, and adds what it receives to its part
-        `r - s - 1`. (With `% ranks`, part `-1` is part `3`.) Check the first step, `s = 1`, against
-        the table: rank 1 sends its part `1 - 1 = 0`, and rank 2 adds it to its own part
-        `2 - 1 - 1 = 0`. `pass_on` sends a part to the next rank and returns what the previous rank
-        has sent:
+        In the code, `sent` is the number of the part that a rank sends. In step `1`, rank 1 sends
+        its part `1 - 1 = 0`, as in the table. (`% ranks` turns part `-1` into part `3`.) `pass_on`
+        sends a part to the next rank and returns what the previous rank has sent:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     mine = 10**rank * torch.arange(1, 5)
     parts = mine.chunk(ranks)  # views: changing a part changes `mine`
-    states = {}
+    states = {}  # @hide
     for step in range(1, ranks):
-        incoming = pass_on(parts[(rank - step) % ranks])
-        parts[(rank - step - 1) % ranks].add_(incoming)
-        states[f"add {step}"] = from_all_ranks(mine.tolist())
-    finished = [row[r] for r, row in enumerate(states["add 3"])]  # @inspect finished
+        sent = (rank - step) % ranks
+        arriving = (sent - 1) % ranks  # the part the previous rank sends
+        parts[arriving].add_(pass_on(parts[sent]))
+        states[f"add {step}"] = from_all_ranks(mine.tolist())  # @hide
+    finished = from_all_ranks(mine[rank].item())  # part r of rank r  # @inspect finished
     assert finished == [1111, 2222, 3333, 4444], \
         "After three steps, rank r has the sum of all parts r."
     note(r"""
         Each rank now has one complete part of the sum: this was a *reduce-scatter*. In three more
-        steps, the complete parts travel round the ring. A rank now copies what it receives, and
-        does not add it. This is an *all-gather*. Here `step` begins at `0`, so rank `r` first sends
-        part `r`, the one that is complete on this rank:
+        steps, the complete parts travel round the ring, and each rank *copies* what arrives instead
+        of adding it. This is an *all-gather*. It begins with step `0`, so a rank first sends the
+        part that is complete:
     """)
     for step in range(ranks - 1):
-        incoming = pass_on(parts[(rank - step) % ranks])
-        parts[(rank - step - 1) % ranks].copy_(incoming)
-        states[f"copy {step + 1}"] = from_all_ranks(mine.tolist())
+        sent = (rank - step) % ranks
+        arriving = (sent - 1) % ranks
+        parts[arriving].copy_(pass_on(parts[sent]))
+        states[f"copy {step + 1}"] = from_all_ranks(mine.tolist())  # @hide
+    assert mine.tolist() == finished, \
+        "After six steps, every rank has all four complete parts."
     assert states["copy 3"] == ranks * [finished], \
-        "After six steps, each of the four ranks has all four complete parts."
+        "They are the same on all ranks."  # @hide
     assert len(states) == 2 * (ranks - 1), \
-        "Adding takes three steps, and copying takes three."
+        "Adding takes three steps, and copying takes three."  # @hide
     start = [[10**r * n for n in range(1, 5)] for r in range(ranks)]  # @hide
     held = explore(lambda step: [start, *states.values()][step], over={"step": range(7)}, at={"step": 2},
         module="pictures/ring.js", still=plot_held({"after the second step": states["add 2"]}),
@@ -366,14 +359,13 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
     assert (held[0][rank], held[6]) == ([10**rank * n for n in (1, 2, 3, 4)], states["copy 3"]), \
         "The picture begins with each rank's own elements, and ends with the sums on all ranks."  # @hide
     question(r"""
-        In the second half of the ring, somebody adds what a rank receives instead of copying it. In
-        the first step of that half, rank 1 receives the complete part `0` from rank 0. Its own part
-        `0` still has its first value, because nothing has been added to it. What is its part `0`
-        after the mistake?
+        In the second half of the ring, somebody adds what arrives instead of copying it. Rank 1
+        receives the complete part `0`, which is `1111`. Its own part `0` is still `10`. What is its
+        part `0` after the mistake?
     """,
         answer=10 + 1111, check=states["add 3"][1][0] + finished[0], within=0.001,
         wrong={"That is what copying gives.": 1111},
-        hint="Does the complete sum already contain what rank 1 has?",
+        hint="Is what rank 1 has already in the complete sum?",
         why=r"""
             Rank 1 has `10`, and receives `1111`, which already contains this `10`. After the
             addition, the `10` is in the sum twice: `1121`.
@@ -388,15 +380,15 @@ def difference(ours: Tensor, theirs: Tensor) -> float:
     return ((ours - theirs).abs().max() / theirs.abs().max()).item()
 
 
-def ring_reduce_scatter(parts: Sequence[Tensor]) -> Tensor:  # @show
+def ring_reduce_scatter(parts: Sequence[Tensor]) -> Tensor:
     """Adds up the ranks' `parts` round the ring, in place; returns this rank's part of the sum.
 
     The other parts are left as incomplete sums.
     """
     rank, ranks = dist.get_rank(), dist.get_world_size()
     for step in range(1, ranks):
-        incoming = pass_on(parts[(rank - step) % ranks])
-        parts[(rank - step - 1) % ranks].add_(incoming)
+        sent = (rank - step) % ranks
+        parts[(sent - 1) % ranks].add_(pass_on(parts[sent]))
     return parts[rank]
 
 
@@ -404,61 +396,67 @@ def ring_all_gather(parts: Sequence[Tensor]) -> None:
     """Fills in, in place, the parts that the other ranks have; part r is that of rank r."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     for step in range(ranks - 1):
-        incoming = pass_on(parts[(rank - step) % ranks])
-        parts[(rank - step - 1) % ranks].copy_(incoming)
+        sent = (rank - step) % ranks
+        parts[(sent - 1) % ranks].copy_(pass_on(parts[sent]))
 
 
 @requires("linux, ranks=4")
 def a_ring_sends_less_than_twice_the_tensor() -> None:
-    """In a ring, each rank sends less than twice the tensor for an all-reduce, however many ranks there are."""
+    """In a ring all-reduce, each rank sends less than two copies of its tensor, however many ranks there are."""
     note(r"""
         How many bytes does a rank send in an all-reduce? If each of $1000$ ranks sent its tensor to
         all others, it would send $999$ copies. The [ring](#a_ring_passes_sums_to_the_next_rank)
         does it with less than two.
 
-        Count for four ranks. Each cuts its tensor into four parts and sends one part in each step.
-        Adding up takes three steps and copying takes three. So a rank sends six parts, each a
-        fourth of the tensor: one and a half copies. On $G$ ranks there are $G-1$ steps in each
-        half, and in each step a rank sends a $G$th of the tensor:
+        Count for four ranks. A rank sends one part of its tensor in each step, a fourth. Adding up
+        takes three steps, and copying takes three. So a rank sends `6 / 4 = 1.5` copies of its
+        tensor.
+
+        On $G$ ranks there are $G-1$ steps in each half, and in each step a rank sends a $G$th of
+        the tensor:
 
         [@eq:all-reduce]: $$
         \underbrace{2}_{\text{halves}} \times \frac{G-1}{G} \times \text{bytes of the tensor}
         $$
 
-        With more ranks this approaches two copies, but never reaches them. The ring saves most of
-        the copies because a rank adds what it receives to its own part, and then passes on one sum
-        instead of several parts.
+        With more ranks this approaches two copies, but never reaches them. The ring needs so little
+        because a rank adds what arrives to its own part, and then passes on one sum instead of
+        several parts.
 
-        Four ranks have tensors of `240000` elements in `float32`, which are `4 * 240000 = 960000`
-        bytes. `ring_reduce_scatter` and `ring_all_gather` are the two halves of our own ring. We
-        compare them with the all-reduce of *gloo*, the library that carries data between CPUs:
+        We count the bytes of two all-reduces on four ranks: of our own ring, in its two halves, and
+        of PyTorch's `all_reduce`. `Wire` counts what this rank sends:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    x = torch.randn(ranks, 240_000)[rank]  # another row on each rank
-    formula = 2 * (ranks - 1) * x.nbytes // ranks  # @inspect formula as B
+    x = (rank + 1) * torch.randn(240_000)  # another one on each rank
+    formula = 2 * (ranks - 1) * x.nbytes // ranks  # @hide
     assert formula == 1.5 * 960_000, \
-        "By the formula, a rank sends one and a half times the 960000 bytes of its tensor."
-    by_hand, by_gloo = x.clone(), x.clone()
+        "By the formula, a rank sends one and a half times the 960000 bytes of its tensor."  # @hide
+    by_hand, by_pytorch = x.clone(), x.clone()
     parts = by_hand.chunk(ranks)
     with Wire() as ring_wire:
         ring_reduce_scatter(parts)
         ring_all_gather(parts)
-    with Wire() as gloo_wire:
-        dist.all_reduce(by_gloo)
-    assert difference(by_hand, by_gloo) < ROUNDING, \
-        "Our ring and gloo give the same sums, up to rounding."
-    ratios = ring_wire.sent / formula, gloo_wire.sent / formula  # @inspect ratios
-    assert [round(ratio, 2) for ratio in ratios] == [1.0, 1.0], \
-        "Our ring and gloo both send the bytes of the formula, and headers add less than 1 %."
-    figure(plot_traffic({"our ring": from_all_ranks(ring_wire.to), "gloo's all-reduce": from_all_ranks(gloo_wire.to)}),
+    with Wire() as pytorch_wire:
+        dist.all_reduce(by_pytorch)
+    assert difference(by_hand, by_pytorch) < ROUNDING, \
+        "Our ring and PyTorch give the same sums, up to rounding."  # @hide
+    ring_copies = ring_wire.sent / x.nbytes  # @inspect ring_copies as .3f
+    pytorch_copies = pytorch_wire.sent / x.nbytes  # @inspect pytorch_copies as .3f
+    assert round(ring_copies, 2) == 1.5, \
+        "With our ring, a rank sends one and a half copies of its tensor."
+    assert round(pytorch_copies, 2) == 1.5, \
+        "With PyTorch's all-reduce, it sends the same number."
+    figure(plot_traffic({"our ring": from_all_ranks(ring_wire.to), "PyTorch's all-reduce": from_all_ranks(pytorch_wire.to)}),
         caption=r"""
-            Bytes that each rank (row) sent to each other rank (column). Each rank sends to one
-            neighbor; gloo's ring runs in the other direction.
+            Bytes that each rank (row) sent to each other rank (column). In both, a rank sends
+            nearly all of its bytes to one neighbor: to the next rank in our ring, to the previous
+            rank in PyTorch's.
         """,
         alt=r"""
             Two tables. In both, every rank sends nearly all of its bytes to one neighbor, and the
             amounts are nearly the same.
         """)
+    note("So in data parallelism, where ranks all-reduce their gradients, more GPUs hardly add to what each one sends.")
     question(r"""
         Instead of a ring, each of `8` ranks sends its whole tensor to each of the others. How many
         times as many bytes does a rank send as with the ring?
@@ -476,48 +474,48 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
 def an_all_to_all_transposes() -> None:
     """In an all-to-all, each rank sends a different part to every rank."""
     note(r"""
-        A rank may have different data for each of the other ranks. (In
-        [expert parallelism](#the_router_decides_the_bytes) these data are tokens, and each token
-        goes to the rank with the weights that it needs.) How can all ranks exchange such data at
-        once?
+        Sometimes a rank has different data for each of the other ranks. In
+        [expert parallelism](#the_router_decides_the_bytes), for example, each token goes to the
+        rank with the weights that it needs. How can all ranks exchange such data at once?
 
         In an *all-to-all*, each rank cuts its tensor into one part for each rank, and part $i$ goes
-        to rank $i$. Nothing is added. Rank 0 has `[1, 2, 3, 4]`, rank 1 has `[10, 20, 30, 40]`, and
-        ranks 2 and 3 have hundreds and thousands. A part is one element. So rank 0 gets the first
-        element of every rank, rank 1 the second, and so on. Put the tensor of each rank into a row
-        of a table: `columns` lists the columns of this table:
+        to rank $i$. Take two ranks: rank 0 has `[1, 2]`, and rank 1 has `[10, 20]`. The first
+        elements go to rank 0, which then has `[1, 10]`. The second elements go to rank 1, which
+        then has `[2, 20]`. Nothing is added up.
+
+        Now four ranks: rank 0 has `[1, 2, 3, 4]`, rank 1 has `[10, 20, 30, 40]`, rank 2 has
+        `[100, 200, 300, 400]`, and rank 3 has `[1000, 2000, 3000, 4000]`:
     """)
-    rank = dist.get_rank()
-    mine = 10**rank * torch.arange(1, 5)
-    start = from_all_ranks(mine.tolist())
-    received = torch.empty_like(mine)
-    dist.all_to_all_single(received, mine)
-    exchanged = from_all_ranks(received.tolist())
-    columns = [list(column) for column in zip(*start)]  # @inspect columns
+    mine = 10 ** dist.get_rank() * torch.arange(1, 5)  # @inspect mine
+    start = from_all_ranks(mine.tolist())  # @hide
+    received = torch.empty_like(mine)  # memory for the result
+    dist.all_to_all_single(received, mine)  # @inspect received
+    exchanged = from_all_ranks(received.tolist())  # what each rank has
     assert exchanged[0] == [1, 10, 100, 1000], \
         "Rank 0 has the first element of every rank."
+    assert exchanged[3] == [4, 40, 400, 4000], \
+        "Rank 3 has the last element of every rank."
+    columns = [list(column) for column in zip(*start)]  # @hide
     assert exchanged == columns, \
-        "Element i of all ranks, a column of the table, is now the row of rank i."
+        "Element i of all ranks, a column of the table, is now the row of rank i."  # @hide
     figure(plot_held({"at first": start, "after an all-to-all": exchanged}),
         caption=r"""
-            What each rank holds before and after an all-to-all. The all-to-all transposes the table
-            that has a row for each rank.
+            What each rank holds before and after an all-to-all. The columns of the left table have
+            become the rows of the right one: an all-to-all transposes the table.
         """,
         alt="Two panels. At first each row has one color; afterwards each column has one.")
-    note(r"""
-        How many bytes does a rank send? It sends three of its four parts, because its own part
-        stays: three quarters of its tensor.
-    """)
-    x = torch.randn(240_000)  # @unnoticed: 240_000: a tensor of any size
-    with Wire() as wire:
+    x = torch.randn(240_000)  # @unnoticed: 240_000: a tensor of any size  # @hide
+    with Wire() as wire:  # @hide
         dist.all_to_all_single(torch.empty_like(x), x)  # @unnoticed: arguments swapped: any numbers
-    sent_share = wire.sent / x.nbytes  # @inspect sent_share as %
-    assert round(sent_share, 2) == 3 / 4, \
-        "Each rank sends three quarters of its tensor, and headers add less than 1 %."
+    assert round(wire.sent / x.nbytes, 2) == 3 / 4, \
+        "Each rank sends three quarters of its tensor."  # @hide
+    note(r"""
+        The part for the rank itself is not sent. So each of four ranks sends three quarters of its
+        tensor.
+    """)
     question(r"""
-        Each rank cuts its tensor into parts and calls an all-to-all. Then it calls an all-to-all
-        with the result. What share of its original elements does a rank then hold again, each in
-        its original position?
+        All ranks call an all-to-all, and then another one with the result. What share of its
+        original elements does a rank then hold, each in its original position?
     """, answer=1.0, check=torch.arange(16).view(4, 4).T.T.eq(torch.arange(16).view(4, 4)).float().mean().item(), unit="%", within=0.02,
         hint="What does an all-to-all do to the table of all ranks' parts?",
         why=r"""
@@ -528,7 +526,7 @@ def an_all_to_all_transposes() -> None:
         wrong={"That is after a single all-to-all: only the diagonal stays where it is.": 0.25})
 
 
-def doubling_all_reduce(x: Tensor) -> int:  # @show
+def doubling_all_reduce(x: Tensor) -> int:
     """An all-reduce of `x`, in place, in which pairs of ranks exchange whole tensors; returns the number of exchanges.
 
     The partner `rank ^ distance` is 1, 2, 4, … ranks away: twice as far each time. The number of ranks is a power of two.
@@ -548,63 +546,59 @@ def doubling_all_reduce(x: Tensor) -> int:  # @show
 @aside
 @requires("linux, ranks=4")
 def few_messages_or_few_bytes() -> None:
-    """A ring sends few bytes in many steps, and for a small tensor the steps determine the time."""
+    """A ring sends few bytes in many exchanges, which is slow for a small tensor."""
     note(r"""
         Each exchange takes a few microseconds, however little it sends. This time is its *latency*.
-        In [a ring](#a_ring_passes_sums_to_the_next_rank), an all-reduce on four ranks needs three
-        exchanges to add up, and three to copy the sums. On `64` ranks it needs `2 * 63`. Can it be
-        done in fewer?
+        In [a ring](#a_ring_passes_sums_to_the_next_rank) of $64$ ranks, an all-reduce needs
+        `2 * 63 = 126` exchanges in turn. Can it be done in fewer?
 
-        Yes, by *recursive doubling*. In the first exchange, ranks 0 and 1 send each other their
-        whole tensors, and so do ranks 2 and 3. Each rank adds what it receives, and has the sum
-        over two ranks. In the second exchange, ranks 0 and 2 send each other these sums, and so do
-        ranks 1 and 3. Now all four ranks have the sum over four. Each exchange doubles the number
-        of ranks in a sum, so `64` ranks need `6` exchanges, because `2**6 = 64`:
+        Yes, by *recursive doubling*. By hand, on four ranks:
+
+        - In the first exchange, ranks 0 and 1 send each other their whole tensors and add them up.
+          Ranks 2 and 3 do the same. Each rank has the sum of two.
+        - In the second exchange, ranks 0 and 2 send each other these sums, and so do ranks 1 and 3.
+          Each rank has the sum of all four.
+
+        Each exchange doubles the number of ranks in a sum. So $64$ ranks need only $6$ exchanges,
+        because `2**6 = 64`. But each of them sends the whole tensor, and each exchange of the ring
+        only a $64$th. Suppose that an exchange takes its latency plus its bytes divided by the
+        bandwidth:
     """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    x = torch.randn(ranks, 60_000)[rank]  # @unnoticed: 60_000: a tensor of any size
-    total = x.clone()
-    dist.all_reduce(total)
-    with Wire() as wire:
-        exchanges = doubling_all_reduce(x)  # @inspect exchanges
+    ranks = dist.get_world_size()  # @hide
+    x = torch.randn(ranks, 60_000)[dist.get_rank()]  # @unnoticed: 60_000: a tensor of any size  # @hide
+    total = x.clone()  # @hide
+    dist.all_reduce(total)  # @hide
+    with Wire() as wire:  # @hide
+        exchanges = doubling_all_reduce(x)
     assert difference(x, total) < ROUNDING, \
-        "Recursive doubling gives the sum of an all-reduce, up to rounding."
-    tensors = wire.sent / x.nbytes  # @inspect tensors as .2f
+        "Recursive doubling gives the sum of an all-reduce, up to rounding."  # @hide
+    tensors = wire.sent / x.nbytes  # @hide
     assert round(tensors, 2) == exchanges == 2, \
-        "Four ranks need two exchanges, and each rank sends its whole tensor twice."
-    note(r"""
-        Recursive doubling sends the whole tensor in each exchange, `6` times on `64` ranks. A ring
-        sends a `64`th of the tensor in each exchange, `2 * 63 / 64` tensors in total. Which one is
-        faster?
-
-        Suppose that an exchange takes its `latency` plus its bytes divided by the `bandwidth` of a
-        link. With the values below, a megabyte takes $10$ microseconds to send. The ring needs
-        `126 * 5 = 630` microseconds for the latencies of its exchanges, and `126 / 64 * 10`, about
-        $20$, for the bytes. Recursive doubling needs `6 * 5 = 30` for the latencies and
-        `6 * 10 = 60` for the bytes.
-
-        In the code, each algorithm is a pair: the number of exchanges, and the number of tensors
-        that a rank sends:
-    """)
+        "Four ranks need two exchanges, and each rank sends its whole tensor twice."  # @hide
     latency, bandwidth = 5e-6, 100e9  # @inspect latency as s, bandwidth as B/s
-    ways = {"ring": (2 * 63, 2 * 63 / 64), "recursive doubling": (6, 6)}
 
-    def seconds(way: str, size: float) -> float:
-        exchanges, tensors = ways[way]
-        return exchanges * latency + tensors * size / bandwidth
+    def ring_seconds(size: float) -> float:  # of a tensor of `size` bytes
+        return 126 * (latency + size / 64 / bandwidth)
 
-    small = {way: seconds(way, 1e6) for way in ways}  # @inspect small as s
-    large = {way: seconds(way, 1e9) for way in ways}  # @inspect large as s
-    assert 7.2 < small["ring"] / small["recursive doubling"] < 7.25, \
+    def doubling_seconds(size: float) -> float:
+        return 6 * (latency + size / bandwidth)
+
+    small = ring_seconds(1e6) / doubling_seconds(1e6)  # @inspect small as times
+    assert 7.2 < small < 7.25, \
         "For a megabyte, a ring takes 7.2 times as long as recursive doubling."
-    assert 2.95 < large["recursive doubling"] / large["ring"] < 2.96, \
-        "For a gigabyte, recursive doubling takes nearly 3 times as long as a ring."
-    note("So libraries have several algorithms, and choose one by the size of the tensor.")
+    large = ring_seconds(1e9) / doubling_seconds(1e9)  # @inspect large as times
+    assert 0.33 < large < 0.34, \
+        "For a gigabyte, a ring takes a third of the time of recursive doubling."
+    note(r"""
+        For a small tensor most of the time is latency, so fewer exchanges win. For a large tensor
+        most of it is bytes, and a rank of the ring sends less than two tensors instead of six. So
+        libraries have several algorithms, and choose one by the size of the tensor.
+    """)
     question(r"""
-        A step all-reduces `100` small tensors one after another, by a ring on `64` ranks. An
+        A training step all-reduces `100` small tensors in turn, by a ring on `64` ranks. An
         exchange has a latency of `5` microseconds, and the time for the bytes is negligible.
         Somebody packs all tensors into one. How many milliseconds does that save?
-    """, answer=99 * 126 * latency * 1e3, check=(100 * seconds("ring", 0) - seconds("ring", 0)) * 1e3, unit="ms", within=0.02,
+    """, answer=99 * 126 * latency * 1e3, check=(100 * ring_seconds(0) - ring_seconds(0)) * 1e3, unit="ms", within=0.02,
         hint="How many exchanges does each all-reduce need, however small its tensor is?",
         why=r"""
             Each of the `100` all-reduces needs `126` exchanges, of `5` microseconds each. Packed
@@ -617,28 +611,29 @@ def few_messages_or_few_bytes() -> None:
 def a_collective_needs_every_rank() -> None:
     """If one rank does not call a collective, the others wait."""
     note(r"""
-        A program on several ranks may hang without any message. Why? Often the reason is a
-        [collective](#an_all_reduce_leaves_the_sum_everywhere), which all ranks have to call.
-        Suppose that one rank does not, for instance because it took another branch of an `if`. Then
-        the others wait for it until a *timeout*, because they cannot know that it will never call
-        the collective. The timeout is minutes long unless you set it.
+        A program on several ranks may hang without any message. Why?
 
-        Here three of four ranks call an all-reduce and rank 2 does not. `impatient` is a group of
-        the same ranks with a timeout of half a second:
+        Often one rank has not called a [collective](#an_all_reduce_leaves_the_sum_everywhere) that
+        the others have called, for instance because it took another branch of an `if`. The others
+        wait for it, because they cannot know that it will never come. They wait until a *timeout*,
+        which is minutes long unless you set it.
+
+        Here ranks 0, 1 and 3 call an all-reduce and rank 2 does not. The timeout is half a second,
+        set for a group of the same four ranks:
     """)
-    rank, message = dist.get_rank(), ""
-    short = timedelta(seconds=0.5)  # @unnoticed: 0.5: any short time
-    impatient = dist.new_group(timeout=short)
+    group = dist.new_group(timeout=timedelta(seconds=0.5))  # @unnoticed: 0.5: any short time
+    rank = dist.get_rank()
+    message = ""
     if rank != 2:
         try:
-            dist.all_reduce(torch.ones(4), group=impatient)  # @unnoticed: 4: any size
+            dist.all_reduce(torch.ones(4), group=group)  # @unnoticed: 4: any size
         except RuntimeError as error:
             message = str(error)
-    failed = from_all_ranks(message != "")  # @inspect failed
-    assert failed == [True, True, False, True], \
+    failed = message != ""  # @inspect failed
+    assert failed == (rank != 2), \
         "The three ranks that called the all-reduce get an error, and rank 2 gets none."
-    late = "Timed out" in str(from_all_ranks(message))
-    assert late, "The error says that the call has timed out."
+    late = "Timed out" in str(from_all_ranks(message))  # @hide
+    assert late, "The error says that the call has timed out."  # @hide
     note(r"""
         While you develop such a program, run it with `TORCH_DISTRIBUTED_DEBUG=DETAIL`. Then PyTorch
         checks before each collective that all ranks call the same one.

@@ -65,26 +65,6 @@ def plot_pairs(tokens: int, cuts: Mapping[str, tuple[Sequence[Tensor], Sequence[
     return fig
 
 
-def plot_turns(pairs: Sequence[Sequence[int]]) -> Figure:
-    """A table for each turn of a ring: a row for each rank's queries, a column for each rank's keys, and the pairs."""
-    fig = Figure(figsize=(7, 2.3), facecolor="none", layout="constrained")
-    count = len(pairs)
-    for turn, axes in enumerate(fig.subplots(1, count)):
-        axes.set_title(f"turn {turn + 1}", color=GREY, fontsize=10)
-        axes.set(xlim=(-0.5, count - 0.5), ylim=(count - 0.5, -0.5), aspect="equal")
-        grid(axes, count, count)
-        axes.grid(color=GREY, linewidth=0.4)
-        for rank in range(count):
-            keys, scored = (rank - turn) % count, pairs[rank][turn]
-            fill = COLORS[rank] if scored else "none"
-            axes.add_patch(Rectangle((keys - 0.46, rank - 0.46), 0.92, 0.92, fc=fill, ec=COLORS[rank], lw=0.8))
-            axes.text(keys, rank, str(scored), color="white" if scored else GREY, fontsize=7, ha="center", va="center")
-            axes.text(rank, count - 0.4, str(rank), color=COLORS[rank], fontsize=8, ha="center", va="top")
-            if not turn:
-                axes.text(-0.65, rank, f"rank {rank}", color=COLORS[rank], fontsize=8, ha="right", va="center")
-    return fig
-
-
 def plot_arrivals(tokens: Mapping[str, float], needed: float) -> Figure:
     """Bars of the tokens that use a weight each time it has arrived, and a line where they are enough."""
     fig, axes = blank(6.2, 1.6)

@@ -56,20 +56,18 @@ def initial_weights() -> list[Tensor]:  # @stepover
     return [vector.clone().requires_grad_() for vector in vectors]
 
 
-def loss_of(
-    layers: Iterable[Callable[[Tensor], Tensor]], rows: slice
-) -> Tensor:
-    """The loss of a model, given as functions or modules, on some rows of the batch."""
+def batch() -> Tensor:  # @stepover
+    """The 32 rows of the batch, equal on all ranks."""
     generator = torch.Generator().manual_seed(1)
-    x = torch.randn(32, WIDTH, generator=generator)[rows]
-    for run in layers:
-        x = run(x)
-    return x.square().mean()
+    return torch.randn(32, WIDTH, generator=generator)
 
 
 def loss(weights: Sequence[Tensor], rows: slice) -> Tensor:
-    """The loss of the same model, given as one vector of weights for each layer."""
-    return loss_of([partial(layer, w) for w in weights], rows)
+    """The loss of the model on some rows of the batch; `weights` has a vector for each layer."""
+    x = batch()[rows]
+    for vector in weights:
+        x = layer(vector, x)
+    return x.square().mean()
 
 
 def my_rows() -> slice:
@@ -135,6 +133,14 @@ def traffic_units(sent: int) -> float:
     return sent / (4 * P * (ranks - 1) / ranks)
 
 
+def average_over_ranks(tensors: Iterable[Tensor | None]) -> None:  # @stepover
+    """All-reduces the tensors and divides each by the number of ranks, in place."""
+    for tensor in tensors:
+        if tensor is not None:
+            dist.all_reduce(tensor)
+            tensor /= dist.get_world_size()
+
+
 @requires("linux, ranks=4")
 def every_rank_keeps_sixteen_bytes() -> None:
     """With AdamW in float32, each data-parallel rank keeps 16 bytes per parameter."""
@@ -144,33 +150,30 @@ def every_rank_keeps_sixteen_bytes() -> None:
         The simplest way to use both is
         [data parallelism](#a_rank_has_the_gradient_of_its_own_rows): each rank has a copy of the
         model and trains on its own rows of the batch. Count what a rank keeps for one parameter in
-        `float32`. (Activations are extra. They depend on the number of rows, and are left out
-        here.)
+        `float32`:
 
         - The parameter itself has `4` bytes.
         - Its gradient has `4` bytes.
-        - The optimizer AdamW keeps two *moments* of `4` bytes: running means of the gradient and of
-          its square. It has to store them, because the gradients of earlier steps are gone.
+        - The optimizer AdamW keeps two *moments* of `4` bytes, running means of the gradient and of
+          its square.
 
-        That is `4 + 4 + 2 * 4 = 16` bytes. A tiny model of `3` parameters needs `48` bytes on one
-        GPU. On two GPUs it needs `48` bytes on each.
+        That is `4 + 4 + 2 * 4 = 16` bytes. (Activations, which the layers save for the backward
+        pass, are extra.) A tiny model of `3` parameters needs `3 * 16 = 48` bytes on one GPU. On
+        two GPUs it needs `48` bytes on each.
 
         Data parallelism divides the rows and not the model, because every row has to pass through
         all weights. So each rank keeps all weights, and also the gradients and moments that update
         them.
 
-        We check this on four ranks, with a model of `P` = {P:,} parameters in four layers.
-        `weights` has a vector for each layer. `loss` runs the model on this rank's rows, and
-        `bytes_by_kind` adds up the bytes of parameters, gradients and moments:
+        We check this on four ranks, with a model of `P` = {P:,} parameters. `loss` runs it on this
+        rank's rows. `bytes_by_kind` counts the bytes of parameters, gradients and moments:
     """)
-    ranks = dist.get_world_size()
-    weights = initial_weights()
+    weights = initial_weights()  # a vector for each of four layers
     optimizer = torch.optim.AdamW(weights)
-    for _ in range(2):  # training steps: each keeps the same bytes
-        gradients = torch.autograd.grad(loss(weights, my_rows()), weights)
-        for weight, gradient in zip(weights, gradients):
-            dist.all_reduce(gradient)
-            weight.grad = gradient / ranks
+    for _ in range(2):  # training steps
+        optimizer.zero_grad()
+        loss(weights, my_rows()).backward()
+        average_over_ranks(w.grad for w in weights)  # all-reduces
         optimizer.step()
     held = bytes_by_kind(weights, optimizer)  # @inspect held as B
     assert held == [4 * P, 4 * P, 8 * P], \
@@ -203,6 +206,21 @@ def every_rank_keeps_sixteen_bytes() -> None:
         """)
 
 
+def scatter_gradients(
+    gradients: Iterable[Tensor], shards: Iterable[nn.Parameter]
+) -> None:  # @stepover
+    """A reduce-scatter of each gradient; the mean over ranks becomes the gradient of this rank's shard."""
+    ranks = dist.get_world_size()
+    for gradient, shard in zip(gradients, shards, strict=True):
+        shard.grad = ring_reduce_scatter(gradient.chunk(ranks)) / ranks
+
+
+def gather_weights(weights: Iterable[Tensor]) -> None:  # @stepover
+    """An all-gather of each vector of weights, in place, from the shards that the ranks have updated."""
+    for vector in weights:
+        ring_all_gather(vector.detach().chunk(dist.get_world_size()))
+
+
 @requires("linux, ranks=4")
 def each_rank_updates_a_shard() -> None:
     """ZeRO's first stage shards the moments, and needs no extra traffic."""
@@ -212,50 +230,47 @@ def each_rank_updates_a_shard() -> None:
         [keeps both moments of every parameter](#every_rank_keeps_sixteen_bytes) for it. Can the
         ranks share this work?
 
-        Take two ranks and a tiny model with the parameters $a$ and $b$. Rank 0 updates $a$, and
-        rank 1 updates $b$. Then rank 0 needs only the moments of $a$, and rank 1 only those of $b$.
-        The part that a rank is responsible for is its *shard*. This is the first of three stages of
-        *ZeRO*, a way to divide the state among ranks [@zero]. The backward pass does not change, so
-        a rank still has all gradients. Then:
+        Yes. Take two ranks and a tiny model with the parameters $a$ and $b$. Rank 0 updates only
+        $a$, so it needs only the moments of $a$. Rank 1 updates only $b$. Then each sends the other
+        its new value. The part that a rank updates is its *shard*.
 
-        1. A [reduce-scatter](#an_all_reduce_has_two_halves) leaves each rank with the sum of all
-           ranks' gradients for its shard.
+        This is the first of three stages of *ZeRO*, a way to divide the state among ranks [@zero].
+        After the backward pass, which does not change, a step has three parts:
+
+        1. A [reduce-scatter](#an_all_reduce_has_two_halves) leaves each rank with the summed
+           gradients of its shard.
         2. Each rank updates its shard.
         3. An all-gather brings the updated shards to all ranks.
 
-        This costs no extra traffic, because a reduce-scatter and an all-gather are the two halves
-        of the all-reduce that they replace. The update now happens between the two.
+        This needs no extra traffic, because a reduce-scatter and an all-gather are the two halves
+        of the all-reduce that they replace. The update now happens between them.
 
-        To count, call what one all-gather of all parameters sends one *unit* of traffic. A
-        reduce-scatter of all gradients sends one unit as well, so the two halves together send two
-        units.
-
-        `my_part` returns this rank's quarter of a vector, as a *view*: changing the shard changes
-        the vector. `ring_reduce_scatter` and `ring_all_gather` are
-        [our own rings](#a_ring_sends_less_than_twice_the_tensor). The second writes the other
-        ranks' shards into `weight`:
+        In the code, the model has `P` parameters. `my_part` returns this rank's quarter of a
+        vector, as a *view*: to update the shard is to update the vector. `scatter_gradients` and
+        `gather_weights` do the two exchanges, and `Wire` counts the bytes that this rank sends:
     """)
-    ranks = dist.get_world_size()
-    weights = initial_weights()
+    weights = initial_weights()  # a vector for each of four layers
     shards = [nn.Parameter(my_part(w)) for w in weights]
-    optimizer = torch.optim.AdamW(shards)
+    optimizer = torch.optim.AdamW(shards)  # has moments of shards only
     for _ in range(2):  # training steps
         gradients = torch.autograd.grad(loss(weights, my_rows()), weights)
         with Wire() as wire:
-            for shard, gradient in zip(shards, gradients):
-                total = ring_reduce_scatter(gradient.chunk(ranks))  # 1.
-                shard.grad = total / ranks
+            scatter_gradients(gradients, shards)  # 1.
             optimizer.step()  # 2.
-            for weight in weights:  # 3.
-                ring_all_gather(weight.detach().chunk(ranks))
-    units = traffic_units(wire.sent)  # @inspect units as .2f
-    assert round(units, 1) == 2.0, \
-        "A rank sends two units plus headers, the same as in an all-reduce of the gradients."
-    # Shards are views of the weights, so they add no bytes.
-    held = [bytes_of([*weights, *shards]), bytes_of(gradients),
+            gather_weights(weights)  # 3.
+    with Wire() as plain:  # what data parallelism would send
+        average_over_ranks(gradients)
+    ratio = wire.sent / plain.sent  # @inspect ratio as .2f
+    assert 0.99 < ratio < 1.01, \
+        "A rank sends the same number of bytes as in an all-reduce of the gradients."
+    held = [bytes_of(weights), bytes_of(gradients),
             bytes_of(moments_of(optimizer))]  # @inspect held as B
-    assert held == [4 * P, 4 * P, 8 * P // ranks], \
+    assert held == [4 * P, 4 * P, 8 * P // dist.get_world_size()], \
         "A rank keeps all parameters, all gradients, and a quarter of the moments."
+    assert round(traffic_units(wire.sent), 1) == 2.0, \
+        "These are two units plus headers."  # @hide
+    assert bytes_of([*weights, *shards]) == held[0], \
+        "Shards are views of the weights, so they add no bytes."  # @hide
     expected_weights, expected_moments = trained_alone()  # @hide
     assert agree(weights, expected_weights), \
         "After two steps, every rank has the weights of one process with all rows, up to rounding."  # @hide
@@ -303,8 +318,8 @@ def run_from_shard(shard: Tensor, x: Tensor) -> Tensor:
     return layer(Gather.apply(shard), x)
 
 
-def run_and_drop(shard: Tensor, x: Tensor) -> Any:  # @show
-    """Like `run_from_shard`, but drops the weights: the backward pass gathers them and runs the layer again, from `x`."""
+def run_and_drop(shard: Tensor, x: Tensor) -> Any:
+    """Gathers a layer's weights, runs the layer on `x`, and drops the weights; the backward pass gathers them and runs the layer again."""
     return checkpoint(run_from_shard, shard, x, use_reentrant=False)
 
 
@@ -317,37 +332,47 @@ def weights_come_when_they_are_needed() -> None:
 
         No, because a layer needs its weights only while it runs. Take a model of four layers with
         `1` GB of weights each, on four ranks. In the *third stage* a rank keeps a quarter of every
-        layer, `1` GB in all. When a layer runs, its other three quarters arrive, and then they are
-        dropped. So at any time a rank needs its own `1` GB, and another `3/4` GB for the layer that
-        runs.
+        layer, `4 * 1/4 = 1` GB. When a layer runs, its other three quarters arrive, and then they
+        are dropped. So at any time a rank needs its own `1` GB, and another `3/4` GB for the layer
+        that runs.
 
-        - In the forward pass, an [all-gather](#an_all_reduce_has_two_halves) collects the weights
-          of a layer from all ranks. The layer runs, and the rank drops the weights.
-        - In the backward pass, a second all-gather collects them again, because they were dropped.
-          A reduce-scatter then leaves each rank with the summed gradient of its shard.
+        A step needs three exchanges for each layer:
 
-        `run_and_drop` does this for one layer, including all exchanges. It gathers the weights,
-        runs the layer, and keeps only the layer's input. So in the backward pass it gathers the
-        weights again and
-        [runs the layer once more](#lecture_03.checkpointing_keeps_the_input_alone). `partial` makes
-        a function of `x` alone, with the shard already given. Traffic is counted in *units*: one
-        unit is what an all-gather of all parameters sends.
+        1. In the forward pass, an [all-gather](#an_all_reduce_has_two_halves) collects the layer's
+           weights on all ranks.
+        2. In the backward pass, a second all-gather collects them again, because they were dropped.
+        3. A reduce-scatter then leaves each rank with the summed gradients of its shard.
+
+        Each of the three sends the same number of bytes. Data parallelism needs one all-reduce,
+        which is only two of them, a reduce-scatter and an all-gather. So the third stage sends
+        `3 / 2 = 1.5` times as much.
+
+        We train a model of `P` parameters in four layers. `run_and_drop` runs one layer on `x`: it
+        gathers the weights, and drops them afterwards. In the backward pass it does the second and
+        the third exchange:
     """)
     ranks = dist.get_world_size()
+    # This rank's quarter of each of four layers:
     shards = [nn.Parameter(my_part(w).clone()) for w in initial_weights()]
     optimizer = torch.optim.AdamW(shards)
-    layers = [partial(run_and_drop, shard) for shard in shards]
     for _ in range(2):  # training steps
         optimizer.zero_grad()
         with Wire() as wire:
-            loss_of(layers, my_rows()).backward()
+            x = batch()[my_rows()]
+            for shard in shards:
+                x = run_and_drop(shard, x)
+            x.square().mean().backward()
         optimizer.step()
     held = bytes_by_kind(shards, optimizer)  # @inspect held as B
     assert sum(held) == 16 * P // ranks, \
-        "A rank keeps a fourth of the state: the 4 + 4 + 8 = 16 bytes of a fourth of the parameters."
-    units = traffic_units(wire.sent)  # @inspect units as .2f
-    assert round(units, 1) == 3.0, \
-        "A rank sends three units plus headers, for two all-gathers and a reduce-scatter."
+        "A rank keeps a quarter of all parameters, gradients and moments."
+    # By the formula of a ring, for P gradients of 4 bytes:
+    all_reduce_bytes = 2 * (ranks - 1) / ranks * 4 * P
+    ratio = wire.sent / all_reduce_bytes  # @inspect ratio as .2f
+    assert round(ratio, 1) == 1.5, \
+        "A rank sends one and a half times the bytes of an all-reduce of all gradients."
+    assert round(traffic_units(wire.sent), 1) == 3.0, \
+        "A rank sends three units plus headers, for two all-gathers and a reduce-scatter."  # @hide
     expected_weights, expected_moments = trained_alone()  # @hide
     assert agree(shards, map(my_part, expected_weights)), \
         "After two steps, each shard equals that of one process, up to rounding."  # @hide
@@ -356,9 +381,8 @@ def weights_come_when_they_are_needed() -> None:
     gathered = Gather.apply(shards[0])  # @hide
     assert gathered.nbytes == 4 * P // LAYERS, \
         "A gathered layer has all of its weights, however many ranks there are."  # @hide
-    without = [partial(run_from_shard, shard) for shard in shards]  # @hide
-    saved = [saved_bytes_of(partial(loss_of, run, my_rows()), shards)
-             for run in (without, layers)]  # @hide
+    saved = [saved_bytes_of(partial(loss_by, run, shards), shards)
+             for run in (run_from_shard, run_and_drop)]  # @hide
     assert saved[0] > 4 * P, \
         "If the layers did not drop their weights, autograd would keep all of them."  # @hide
     assert saved[1] == 4 * WIDTH * (32 + 8 * LAYERS), \
@@ -366,9 +390,8 @@ def weights_come_when_they_are_needed() -> None:
     figure(plot_state({"stage three": from_all_ranks(held)}, P), caption="What each rank keeps in the third stage: one shard of parameters, gradients and moments.",
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
     note(r"""
-        Data parallelism sends two units in a step. In return for the third unit, the whole state,
-        `16` bytes per parameter, is divided by the number of ranks. So with enough ranks, the state
-        of any model fits.
+        In return for this traffic, the whole state, `16` bytes per parameter, is divided by the
+        number of ranks. So with enough ranks, a model fits if each of its layers fits.
     """)
     question(r"""
         A model has `100` layers with `1` GB of weights each, on `50` ranks in the third stage. How
@@ -384,6 +407,16 @@ def weights_come_when_they_are_needed() -> None:
         """)
 
 
+def loss_by(
+    run: Callable[[Tensor, Tensor], Tensor], shards: Iterable[Tensor]
+) -> Tensor:
+    """The loss on this rank's rows, with `run` for each layer."""
+    x = batch()[my_rows()]
+    for shard in shards:
+        x = run(shard, x)
+    return x.square().mean()
+
+
 class Layer(nn.Module):
     """The function `layer` and its vector of weights as a module, which is what FSDP takes."""
 
@@ -396,7 +429,7 @@ class Layer(nn.Module):
 
 
 class Collectives(Watching):
-    """While active, counts how often PyTorch runs each collective; `counts` maps its name to that number."""
+    """While active, counts how often PyTorch calls each collective; `counts` maps its name to that number."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -406,55 +439,64 @@ class Collectives(Watching):
         self, operation: Any, args: Any, kwargs: Any, made: Any
     ) -> None:  # @stepover
         if operation.namespace == "c10d":
-            self.counts[operation.overloadpacket.__name__.strip("_")] += 1
+            ordinary = {"allgather_base": "all-gather",
+                        "reduce_scatter_base": "reduce-scatter"}
+            name = operation.overloadpacket.__name__.strip("_")
+            self.counts[ordinary.get(name, name)] += 1
 
 
 @requires("linux, ranks=4")
 def fsdp_does_the_same() -> None:
     """PyTorch's FSDP keeps and computes the same as the third stage by hand."""
-    note(rf"""
+    note(r"""
         You do not have to shard a model by hand. PyTorch does it for any model, and calls the
         method *FSDP*, fully sharded data parallelism [@fsdp]. FSDP is the
         [third stage of ZeRO](#weights_come_when_they_are_needed): each rank keeps one shard of all
         parameters, gradients and moments.
 
-        You call `fully_shard` for each layer. From then on, PyTorch all-gathers the layer's weights
-        before the layer runs, in the forward pass and once more in the backward pass, and drops
-        them afterwards (`reshard_after_forward`). A reduce-scatter leaves each rank with the summed
-        gradients of its shard.
+        You call `fully_shard` for each layer. From then on, PyTorch makes the layer's exchanges by
+        itself:
 
-        For two layers, this makes `2 * 2` all-gathers and `2` reduce-scatters in a step. The model
-        below has `P` = {P:,} parameters in four layers, on four ranks. So a rank keeps
-        `{P} / 4 = {P // 4}` of them. `held` lists the bytes of its weights, gradients and moments.
+        - An all-gather collects its weights before it runs in the forward pass, and a second one
+          before the backward pass. In between the weights are dropped, because of
+          `reshard_after_forward=True`.
+        - A reduce-scatter leaves each rank with the summed gradients of its shard.
 
-        `Collectives` counts the exchanges of a step by PyTorch's names for them, `allgather_base`
-        and `reduce_scatter_base`:
+        So a model of two layers needs `2 * 2 = 4` all-gathers and `2` reduce-scatters in a step. We
+        count them for a model of four layers, on four ranks. The loop is that of ordinary training:
     """)
-    ranks = dist.get_world_size()
-    layers = [Layer(w) for w in initial_weights()]
+    ranks = dist.get_world_size()  # @hide
+    layers = [Layer(w) for w in initial_weights()]  # four modules
     for module in layers:
         fully_shard(module, reshard_after_forward=True)
     weights = [module.weights for module in layers]
     optimizer = torch.optim.AdamW(weights)
     for _ in range(2):  # training steps
         optimizer.zero_grad()
-        with Collectives() as calls:
-            loss_of(layers, my_rows()).backward()
+        with Collectives() as calls:  # counts exchanges
+            x = batch()[my_rows()]
+            for module in layers:
+                x = module(x)
+            x.square().mean().backward()
         optimizer.step()
-    held = bytes_by_kind(weights, optimizer)  # @inspect held as B
+    counts = calls.counts  # @inspect counts["all-gather"], counts["reduce-scatter"]
+    assert counts["all-gather"] == 2 * 4, \
+        "FSDP does two all-gathers for each of the four layers."
+    assert counts["reduce-scatter"] == 4, \
+        "FSDP does one reduce-scatter for each layer."
+    assert counts.total() == 12 == 3 * LAYERS, "These are all collectives of a step."  # @hide
+    held = bytes_by_kind(weights, optimizer)  # @hide
     assert sum(held) == 16 * P // ranks, \
-        "With FSDP, a rank keeps a fourth of the state: the 4 + 4 + 8 = 16 bytes of a fourth of the parameters."
-    counts = calls.counts  # @inspect counts
-    assert counts["allgather_base"] == 2 * LAYERS, \
-        "For four layers, FSDP does eight all-gathers, two for each."
-    assert counts["reduce_scatter_base"] == LAYERS, \
-        "FSDP does four reduce-scatters, one for each layer."
+        "With FSDP, a rank keeps a fourth of the state: the 4 + 4 + 8 = 16 bytes of a fourth of the parameters."  # @hide
+    # One process trains the same model with all rows:
     expected_weights, expected_moments = trained_alone()
-    assert agree(weights, map(my_part, expected_weights)), \
-        "After two steps, each rank has its shard of the weights that one process computes with all rows, up to rounding."
+    expected = [my_part(w) for w in expected_weights]
+    same = agree(weights, expected)
+    assert same, \
+        "After two steps, each rank has its shard of the same weights, up to rounding."
     assert agree(moments_of(optimizer), map(my_part, expected_moments)), \
         "Each rank also has its shard of the moments of one process."  # @hide
-    note("So each layer needs three exchanges in a step, the same as in the third stage by hand.")
+    note("So FSDP needs three exchanges per layer and step, the same as the third stage by hand.")
     question(r"""
         Somebody sets `reshard_after_forward` to `False`: gathered weights are kept until the
         backward pass. What share of the traffic of a step is saved, if all three exchanges send the
@@ -472,55 +514,56 @@ def fsdp_does_the_same() -> None:
 def more_ranks_keep_less_each() -> None:
     """Only what is sharded shrinks with more ranks."""
     note(rf"""
-        A model of $13$ billion parameters is to be trained on H100 GPUs, with
-        {CARDS["H100 SXM"].memory / 1e9:.0f} GB each. A tenth is
-        [kept free](#lecture_03.checkpointing_lets_a_large_model_fit), so
-        {room(CARDS["H100 SXM"].memory, RESERVE, 0) / 1e9:.0f} GB are available. How many GPUs are
-        needed? That depends on what is *sharded*, so that each rank keeps only one part. Every rank
-        keeps a full copy of what is not sharded.
+        A model is too large for one GPU. How much of its state is left on each rank, if there are
+        more ranks?
 
         The usual recipe keeps `16` bytes for each parameter: `2` for the weight in `bfloat16`, `2`
-        for its gradient, and `3 * 4 = 12` for the optimizer: two moments and a copy of the weight,
-        in `float32`. Each stage of [ZeRO](#each_rank_updates_a_shard) shards more than the previous
-        one. With $P$ parameters on $G$ ranks:
+        for its gradient, and `3 * 4 = 12` for the optimizer, which stores two moments and a copy of
+        the weight in `float32`. So $1$ billion parameters have `2 + 2 + 12 = 16` GB of state.
 
-        [@tab:stages]: What each rank keeps with this recipe, in bytes [@zero].
+        Each stage of [ZeRO](#each_rank_updates_a_shard) *shards* more of it: it gives each rank
+        only one part. A rank keeps, on four ranks and on any number $G$ of ranks:
 
-        | | weights, gradients, optimizer |
-        |---|---|
-        | data parallelism: nothing is sharded | $2P + 2P + 12P$ |
-        | stage one: the optimizer is sharded | $2P + 2P + 12P/G$ |
-        | stage two: optimizer and gradients | $2P + 2P/G + 12P/G$ |
-        | stage three: everything | $2P/G + 2P/G + 12P/G$ |
+        [@tab:stages]: What each rank keeps for $1$ billion parameters, in GB: weights, gradients, optimizer [@zero].
 
-        Stage two can shard gradients, because a gradient can be added up over the ranks as soon as
-        the backward pass has left its layer, and then a rank drops all but its shard.
+        | | four ranks | $G$ ranks |
+        |---|---|---|
+        | data parallelism: nothing is sharded | `2 + 2 + 12 = 16` | $2 + 2 + 12$ |
+        | stage one: the optimizer is sharded | `2 + 2 + 12/4 = 7` | $2 + 2 + 12/G$ |
+        | stage two: also the gradients | `2 + 2/4 + 12/4 = 5.5` | $2 + 2/G + 12/G$ |
+        | stage three: also the weights | `2/4 + 2/4 + 12/4 = 4` | $2/G + 2/G + 12/G$ |
 
-        Take stage two on `8` ranks. Every rank keeps all weights, `2 * 13 = 26` GB, and an eighth
-        of the gradients and the optimizer, `14 * 13 / 8 = 22.75` GB. Together that is
-        `26 + 22.75 = 48.75` GB. With data parallelism, every rank keeps `16 * 13 = 208` GB, however
-        many ranks there are.
+        With more ranks only the terms with $G$ shrink, because every rank keeps a full copy of the
+        rest. So stage one never gets below `2 + 2 = 4` GB, and stage two never below `2` GB. Stage
+        three shrinks without a limit.
 
-        `keep` returns the bytes of each kind on one rank, and `sharded` says what each stage
-        shards. `memory` is what is available on a GPU, and `needed` lists what the three stages
-        need on `8`, `4` and `4` ranks:
+        Now take $13$ billion parameters on H100 GPUs, with {CARDS["H100 SXM"].memory / 1e9:.0f} GB
+        each. A tenth is [kept free](#lecture_03.checkpointing_lets_a_large_model_fit), so
+        {room(CARDS["H100 SXM"].memory, RESERVE, 0) / 1e9:.0f} GB are available:
     """)
-    recipe = {"weights": 2, "gradients": 2, "optimizer": 12}  # bytes
+    # Bytes per parameter:
+    recipe = {"weights": 2, "gradients": 2, "optimizer": 12}
     assert sum(recipe.values()) == 16, "The state of a parameter has 16 bytes."  # @hide
-    sharded = {"data parallelism": {}, "stage one": {"optimizer"},
-               "stage two": {"optimizer", "gradients"}, "stage three": recipe}
+    sharded = {"data parallelism": [],
+               "stage one": ["optimizer"],
+               "stage two": ["optimizer", "gradients"],
+               "stage three": ["optimizer", "gradients", "weights"]}
 
     def keep(stage: str, ranks: int) -> dict[str, float]:
-        return {kind: 13e9 * size / (ranks if kind in sharded[stage] else 1)
-                for kind, size in recipe.items()}
+        kept = {kind: 13e9 * size for kind, size in recipe.items()}
+        for kind in sharded[stage]:
+            kept[kind] /= ranks
+        return kept
 
-    assert sum(keep("stage two", 8).values()) == (26 + 22.75) * 1e9, \
-        "In stage two on 8 ranks, each rank keeps 48.75 GB."
-    memory = room(CARDS["H100 SXM"].memory, RESERVE, 0)  # @inspect memory as B
-    needed = [sum(keep(stage, ranks).values()) for stage, ranks in
-              [("stage one", 8), ("stage two", 4), ("stage three", 4)]]  # @inspect needed as B
-    assert needed == [71.5e9, 71.5e9, 52e9], \
-        "Stage one on 8 ranks needs 52 + 156 / 8 = 71.5 GB, stage two on 4 needs 26 + 182 / 4 = 71.5 GB, and stage three on 4 needs 208 / 4 = 52 GB."
+    memory = 72e9  # available on each GPU
+    assert memory == room(CARDS["H100 SXM"].memory, RESERVE, 0), "The memory that is available is 72 GB."  # @hide
+    stage_two = sum(keep("stage two", 8).values())  # @inspect stage_two as B
+    assert stage_two == (2 + 14 / 8) * 13e9 == 48.75e9, \
+        "In stage two on 8 ranks, each rank keeps 2 + 14 / 8 = 3.75 bytes per parameter, 48.75 GB in all."
+    assert stage_two < memory, "That fits into the memory of a GPU."
+    per_billion = [sum(keep(stage, 4).values()) / 13e9 for stage in sharded]  # @hide
+    assert per_billion == [16, 7, 5.5, 4], \
+        "On 4 ranks the four rows of the table are 16, 7, 5.5 and 4 bytes per parameter."  # @hide
     grid = explore(keep, over={"stage": [*sharded], "ranks": [1, 2, 4, 6, 8, 16, 32, 64, 128, 1024]},
         at={"stage": "stage one", "ranks": 4}, kind="stack", unit="B", limit=("nine tenths of an H100's memory", memory),
         do="How many ranks does each stage need to fit on an H100? Choose a stage, then change the number of ranks.",
@@ -535,7 +578,7 @@ def more_ranks_keep_less_each() -> None:
         if not fits[stage] and sum(state.values()) <= memory:
             fits[stage] = ranks
     assert [*fits.values()] == [0, 8, 4, 4], \
-        "Tried with more and more ranks, data parallelism never fits (0), stage one first fits on 8, and stages two and three on 4."
+        "Data parallelism never fits, stage one first fits on 8 ranks, and stages two and three on 4."  # @hide
     question(r"""
         How many times as many parameters fit on `1024` ranks with stage three as with stage two?
         Both use the usual recipe. Count only the state.
