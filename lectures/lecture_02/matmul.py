@@ -207,7 +207,7 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
     note(r"""
         So in a test, give each axis a different size. Then a forgotten transpose raises an error.
     """)
-    shapes = (2, 4, 4), (4, 4, 2), (2, 4, 8), (1, 8, 4), (3, 8, 8)  # @hide  # @unnoticed: 8, 2, 4, 1, 3: squares stay square, and what is none stays none
+    shapes = (2, 4, 4), (4, 4, 2), (2, 4, 8), (1, 8, 4), (3, 8, 8)  # @hide
     tried = [torch.ones(shape) for shape in shapes]  # @hide
     errors = [message_of(partial(torch.matmul, t, t)) for t in tried]  # @hide
     question(r"""

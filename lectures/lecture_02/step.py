@@ -413,7 +413,7 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
         Now a small model and `32` examples. `accumulated` calls `backward` for micro-batches of
         given sizes, with each loss multiplied by `share`, and returns the gradient:
     """)
-    model, parts = Stack(16, 2).double(), 4  # @hide  # @unnoticed: 2: any depth
+    model, parts = Stack(16, 2).double(), 4  # @hide
     with torch.no_grad():  # @hide
         for w in model.weights:
             w.copy_(whole_numbers(*w.shape))
