@@ -408,8 +408,9 @@ def a_block_needs_four_all_reduces() -> None:
         return x + sum_forward(terms)
 
     x = torch.randn(2, 128, 64).double().requires_grad_()
-    with Wire() as single:  # one all-reduce, to compare with
-        dist.all_reduce(torch.ones_like(x))
+    # Wire counts the bytes that this rank sends.
+    with Wire() as single:
+        dist.all_reduce(torch.ones_like(x))  # one all-reduce
     with Wire() as forward:
         y = block(x)
     with Wire() as backward:
@@ -507,7 +508,7 @@ def a_sum_can_be_left_scattered() -> None:
     note(r"""
         In [tensor parallelism](#a_block_needs_four_all_reduces) ranks share the matrices of a
         block. But after each all-reduce, every rank has the results for all tokens. So all ranks
-        compute the same norms of the same tokens, and save the same activations for the backward
+        compute the same norms of the same tokens, and store the same activations for the backward
         pass. Can they share this memory as well?
 
         Let each of four ranks have one token of its own. A norm works on each token by itself, so
@@ -519,8 +520,8 @@ def a_sum_can_be_left_scattered() -> None:
         - Before the next matrices, an *all-gather* gives every rank all tokens.
 
         This is *sequence parallelism* [@korthikanti2022]. It sends the same number of bytes,
-        because the two halves of an all-reduce together send what the all-reduce sends. It
-        needs less memory, because between the halves a rank has only its own tokens.
+        because the two halves of an all-reduce together send what the all-reduce sends. It needs
+        less memory, because between the halves a rank has only its own tokens.
 
         `gather` and `scatter` do the two halves. `attention` and `feed_forward` compute with this
         rank's slices of the matrices:
@@ -551,18 +552,19 @@ def a_sum_can_be_left_scattered() -> None:
         "A rank has the result for its own tokens, up to rounding."
     assert torch.allclose(gradient_own, gradient.chunk(ranks, dim=1)[rank]), \
         "A rank has the gradient for its own tokens, up to rounding."  # @hide
-    all_reduces, halves = with_all_reduces.sent, with_halves.sent  # @inspect all_reduces as B, halves as B
-    assert math.isclose(halves, all_reduces, rel_tol=0.01), \
-        "In a training step, a rank sends the same number of bytes, within 1 %."
+    # Bytes that a rank sends in a training step, with each of the two:
+    tensor_sent, sequence_sent = with_all_reduces.sent, with_halves.sent  # @inspect tensor_sent as B, sequence_sent as B
+    assert math.isclose(sequence_sent, tensor_sent, rel_tol=0.01), \
+        "Sequence and tensor parallelism send the same number of bytes, within 1 %."
     note(r"""
-        `saved_bytes_of` counts the bytes of activations that a rank saves for the backward pass.
-        `tensor_block` is the same block with tensor parallelism, for all tokens `x`:
+        `saved_bytes_of` counts the bytes that a rank stores for the backward pass, without the
+        weights. `tensor_block` is the same block with tensor parallelism, for all tokens `x`:
     """)
-    before = saved_bytes_of(partial(tensor_block, x), weights)  # @inspect before as B
-    after = saved_bytes_of(partial(block, x_own), weights)  # @inspect after as B
-    assert after < 0.7 * before, \
-        "With sequence parallelism, a rank saves less than 70 % of the bytes."
-    assert before - after == 2 * (64 + 1) * 8 * 2 * 128 * 3 / 4, \
+    tensor_stored = saved_bytes_of(partial(tensor_block, x), weights)  # @inspect tensor_stored as B
+    sequence_stored = saved_bytes_of(partial(block, x_own), weights)  # @inspect sequence_stored as B
+    assert sequence_stored < 0.7 * tensor_stored, \
+        "With sequence parallelism, a rank stores less than 70 % of the bytes."
+    assert tensor_stored - sequence_stored == 2 * (64 + 1) * 8 * 2 * 128 * 3 / 4, \
         "Each of two norms kept 64 + 1 values of 8 bytes for each of 2 * 128 tokens; three quarters of these are gone."  # @hide
     question(r"""
         Ranks share a layer in the same way as the norms here: each rank computes it for its own
