@@ -122,7 +122,8 @@ def one_axis_carries_weights_the_other_tokens() -> None:
         model.zero_grad()  # @hide
         with Wire() as wire:
             model(own).square().mean().backward()
-        tables[batch] = from_all_ranks(wire.to)  # bytes to each rank
+        # From each rank, the bytes that it sent to each rank.
+        tables[batch] = from_all_ranks(wire.to)
         from_rank_0[batch] = tables[batch][0]  # @inspect from_rank_0[batch] as B
         alone.zero_grad()  # @hide
         alone(x).square().mean().backward()  # @hide
@@ -131,7 +132,7 @@ def one_axis_carries_weights_the_other_tokens() -> None:
         for part, wanted in zip(ours, expected, strict=True):  # @hide
             assert torch.allclose(part, wanted, atol=1e-7), \
                 "Each rank has its part of the gradient of one process, up to rounding."
-    small, large = from_rank_0[256], from_rank_0[4096]  # @hide
+    small, large = from_rank_0[256], from_rank_0[4096]
     assert math.isclose(large[1], 16 * small[1], rel_tol=0.01), \
         "To rank 1, in its row, rank 0 sends 16 times as many bytes, within 1 %."
     assert large[2] == small[2] > 0, \
@@ -289,6 +290,7 @@ def flops_per_byte_follow_the_tokens() -> None:
         with torch.no_grad(), Wire() as wire:
             work = sum(flops(partial(model, x))
                        for _ in range(microbatches))
+        # The FLOPs of this rank, and the bytes that it sent:
         ratio = work / wire.sent  # @inspect ratio as FLOP/B
         assert math.isclose(ratio, 4 * 2 * tokens / (3 * 4), rel_tol=0.01), \
             "The FLOPs per byte are those of the formula, within 1 %."
@@ -325,17 +327,18 @@ def enough_tokens_hide_the_weights() -> None:
         that nearly every weight has to arrive. Take a slow GPU that computes $10$ FLOPs while one
         byte arrives. While a weight arrives, it can compute `2 * 10 = 20` FLOPs.
 
-        - With $5$ tokens, a weight costs `2 * 5 = 10` FLOPs. The GPU waits half of the time.
+        - With $5$ tokens, a weight costs `2 * 5 = 10` FLOPs. That is too few, and the GPU waits.
         - With $10$ tokens, a weight costs `2 * 10 = 20` FLOPs. The GPU never waits.
 
-        So the GPU needs as many tokens as it can compute FLOPs while one byte arrives, because a
-        weight costs one FLOP per token for each of its bytes. The tokens of one *microbatch* count,
-        because the weights [arrive again for each microbatch](#flops_per_byte_follow_the_tokens).
+        So $10$ tokens are enough for $10$ FLOPs per byte, because each token costs one FLOP for
+        each byte of a weight. The tokens of one *microbatch* count, because the weights
+        [arrive again for each microbatch](#flops_per_byte_follow_the_tokens).
 
-        Now take an H100. `PEAK` is {PEAK / 1e12:.1f}e12 FLOPs a second. From GPUs in the same node
-        it receives `NVLINK`, {NVLINK / 1e9:.0f}e9 bytes a second [@nvidia-hopper]. From other nodes
-        it receives `NETWORK`, {NETWORK / 1e9:.0f}e9 bytes a second, if the network is that of Llama
-        3 [@llama3]:
+        Now take an H100. It computes at most {PEAK / 1e12:.1f}e12 FLOPs a second, its `PEAK`. From
+        GPUs in the same node it receives {NVLINK / 1e9:.0f}e9 bytes a second over `NVLINK`
+        [@nvidia-hopper]. From other nodes it receives {NETWORK / 1e9:.0f}e9 bytes a second over the
+        `NETWORK`, if this is the one of Llama 3 [@llama3]. The FLOPs that it can compute while one
+        byte arrives are again the number of tokens that it needs:
     """)
     nvlink_tokens = PEAK / NVLINK  # @inspect nvlink_tokens as tokens
     assert round(nvlink_tokens) == 2199, \
@@ -343,6 +346,11 @@ def enough_tokens_hide_the_weights() -> None:
     network_tokens = PEAK / NETWORK  # @inspect network_tokens as tokens
     assert round(network_tokens) == 19790, \
         "Over the network, 19790 tokens hide it."
+    assert nvlink_tokens < 8192 < network_tokens, \
+        "A sequence of 8192 tokens is enough over NVLink, and too short over the network."  # @hide
+    note(r"""
+        So one sequence of `8192` tokens is enough inside a node. Between nodes it is too short.
+    """)
     question(r"""
         A GPU has `40000` tokens in a step. That is about twice the number that hides the traffic of
         FSDP over the network. To save memory, somebody runs them in `4` microbatches. About how
@@ -369,8 +377,8 @@ def weights_can_be_gathered_once() -> None:
 
         Over the network of this run, {NETWORK / 1e9:.0f}e9 bytes arrive in a second (`NETWORK`). An
         H100 computes at most {PEAK / 1e12:.1f}e12 FLOPs a second (`PEAK`). In `bfloat16` a weight
-        costs one FLOP per token for each of its bytes. So the number of tokens that hides the
-        traffic is the ratio of the two:
+        costs one FLOP per token for each of its bytes. So at the peak, the number of tokens that
+        hides the traffic is the ratio of the two:
     """)
     run = LLAMA_3[0]  # @hide
     assert (run.gpus, run.data, run.sequences, run.sequence) == (8192, 64, 32, 8192), \
@@ -391,11 +399,11 @@ def weights_can_be_gathered_once() -> None:
         """,
         alt="Two bars on a logarithmic scale. That of a microbatch ends before the dashed line, that of a group's step far beyond it.")
     note(r"""
-        So if FSDP gathered the weights for each microbatch, the GPUs would wait for the network.
-        The run did not free gathered weights after the forward pass [@llama3]. If they stay until
-        the end of the step, the traffic can be hidden, because each weight arrives once, and the
-        tokens of all microbatches use it. The price is memory: a GPU keeps all the weights that it
-        computes with, and not only a shard of them.
+        So if FSDP gathered the weights for each microbatch, GPUs at their peak would wait for the
+        network. The run did not free gathered weights after the forward pass [@llama3]. If they
+        stay until the end of the step, the traffic can be hidden, because each weight arrives once,
+        and the tokens of all microbatches use it. The price is memory: a GPU keeps all the weights
+        that it computes with, and not only a shard of them.
     """)
     question(r"""
         A run waits for the network, because FSDP gathers weights for each of many small
@@ -430,9 +438,9 @@ def enough_width_hides_the_tokens() -> None:
         per byte, because the number of weights grows with $d^2$, and the bytes of a token only with
         $d$. So a large model dimension makes computing take longer than sending.
 
-        Is a real one large enough? Take a block of Llama 3's 405B model on $8$ GPUs [@llama3].
-        `BLOCK` is the number of its weights, {BLOCK / 1e9:.3f} billion, and $d$ is `16384`. On $8$
-        GPUs, an all-reduce sends `2 * 7 / 8` times its tensor:
+        Is that of a real model large enough? Take a block of Llama 3's 405B model on $8$ GPUs
+        [@llama3]. `BLOCK` is the number of its weights, {BLOCK / 1e9:.3f} billion, and $d$ is
+        `16384`. On $8$ GPUs, an all-reduce sends `2 * 7 / 8` times its tensor:
     """)
 
     def flops_per_byte(d: int, weights: float, gpus: int) -> float:  # @hide
@@ -450,13 +458,13 @@ def enough_width_hides_the_tokens() -> None:
     nvlink, network = PEAK / NVLINK, PEAK / NETWORK  # @hide
     note(rf"""
         While one byte is sent over NVLink, inside a node, an H100 can compute
-        [at most {nvlink:.0f} FLOPs](#enough_tokens_hide_the_weights): its `PEAK` divided by the
-        bandwidth. Over the network it can compute at most {network:.0f}:
+        [at most](#enough_tokens_hide_the_weights) {nvlink:.0f} FLOPs, `PEAK / NVLINK`. While one
+        byte is sent over the network, it can compute at most {network:.0f}, `PEAK / NETWORK`:
     """)
     assert intensity > PEAK / NVLINK, \
-        "Inside a node, computing takes longer than sending."
+        "Inside a node, computing takes longer than sending, even at the GPU's peak."
     assert intensity < PEAK / NETWORK, \
-        "Over the network, sending takes longer than computing."
+        "Over the network, sending takes longer than computing at the GPU's peak."
     note("That is why GPUs that share matrices are in one node.")
     assert flops_per_byte(WIDTH, BLOCK, 4) > 2 * intensity, \
         "On 4 GPUs instead of 8, a GPU does more than twice as many FLOPs per byte."  # @hide
