@@ -169,8 +169,8 @@ def the_router_decides_the_bytes() -> None:
         \underbrace{k\,T}_{\text{copies}} \cdot \underbrace{d\,w}_{\text{bytes of a token}} .
         $$
 
-        In the backward pass, gradients travel the same routes. So expert parallelism can add
-        experts without adding traffic.
+        In the backward pass, gradients travel the same routes. The number of experts is not in the
+        formula, so a model can have more experts without more traffic.
     """)
     _, picked = Router(64, 32)(x)  # @hide
     stay = torch.isin(picked, torch.arange(32).chunk(ranks)[rank]).double().mean().item()  # @hide

@@ -414,9 +414,9 @@ def early_backward_passes_keep_less() -> None:
         - Rank 2 sends a second microbatch while it waits for the first. It keeps two.
         - Rank 0 has sent four before the first comes back. It keeps four.
 
-        The time does not change, because rank 3 runs the same passes, only in another order. So the
-        *bubble*, the share of [steps](#ranks_wait_for_each_other) in which ranks wait, stays the
-        same.
+        The time does not change, because rank 3 runs the same passes, only in a different order. So
+        the *bubble*, the share of [steps](#ranks_wait_for_each_other) in which ranks wait, stays
+        the same.
 
         `run_schedule` runs PyTorch's version of a schedule with eight microbatches. `most_kept` is
         the largest number of microbatches that a rank keeps at a time:

@@ -146,7 +146,7 @@ def columns_then_rows_need_one_sum() -> None:
     dist.all_reduce(total)
     whole = (F.silu(x @ gate) * (x @ up)) @ down
     assert not torch.allclose(terms, whole), \
-        "Before the all-reduce, a rank has only one term of each sum."
+        "Before the all-reduce, a rank has only its own term of each sum."
     assert torch.allclose(total, whole), \
         "After the all-reduce, every rank has the result of one process, up to rounding."
     bands = torch.tensor([r for r in range(ranks) for _ in range(4)])  # @hide
@@ -160,8 +160,8 @@ def columns_then_rows_need_one_sum() -> None:
             some columns, in down the rows with the same numbers.
         """)
     misbelief("It does not matter which matrix is cut by columns and which by rows.", r"""
-        It does. If `gate` is cut by rows, each rank has only one term of each sum when SiLU needs
-        the whole sum. So the ranks need another all-reduce before SiLU.
+        It does. If `gate` is cut by rows, each rank has only its own term of each sum when SiLU
+        needs the whole sum. So the ranks need another all-reduce before SiLU.
     """)
     rows = slice(2 * rank, 2 * rank + 2)  # of 8 inputs  # @hide
     curved = F.silu(x[:, rows] @ gate[rows])  # @hide
