@@ -425,7 +425,8 @@ def early_backward_passes_keep_less() -> None:
     x, target = torch.randn(2, 256, 32).double()  # @unnoticed: 256 -> 512: what eight microbatches divide  # @hide
     expected = gradients_alone(ranks, x, target)  # @hide
     steps, kept, waiting = {}, {}, {}  # @hide
-    for name, schedule in {"GPipe": ScheduleGPipe, "1F1B": Schedule1F1B}.items():
+    schedules = {"GPipe": ScheduleGPipe, "1F1B": Schedule1F1B}
+    for name, schedule in schedules.items():
         stage = run_schedule(schedule, x, target, batches=8)
         steps[name] = timetable(from_all_ranks(stage.log))
         kept[name] = [most_kept(row) for row in steps[name]]  # by rank  # @inspect kept[name]
