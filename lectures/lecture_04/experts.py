@@ -1,10 +1,8 @@
 """Expert parallelism: each rank keeps some experts, and tokens travel to those that the router picks."""
 import math
-from functools import partial
 
 import torch
 import torch.distributed as dist
-from counters import flops
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from wire import Wire, from_all_ranks
@@ -30,7 +28,7 @@ def expert_parallelism() -> None:
 TOP = 2  # experts for each token
 
 
-class Router(nn.Module):  # @show
+class Router(nn.Module):
     """For each token, picks the two experts with the highest scores, and computes the share that each has in the result.
 
     The two shares of a token add up to one. `favor` is added to the first expert's score.
@@ -71,41 +69,30 @@ def all_to_all_rows(
     return received
 
 
-class Dispatch:
-    """How the copies of this rank's tokens travel to the ranks of their experts, and back.
+def run_experts(
+    x: Float[Tensor, "t d"], shares: Float[Tensor, "t 2"],
+    chosen: Int[Tensor, "t 2"], own_experts: list[FeedForward],
+) -> Float[Tensor, "t d"]:
+    """The layer's results for this rank's tokens `x`; each rank runs its own experts on all copies that arrive.
 
-    `counts` says how many copies go to each rank's experts, `to_ranks` how many to each rank, and `from_ranks` how many
-    come from each. `order` lists the copies by expert; copy c is one of token `c // TOP`.
+    Copy c is one of token `c // TOP`, for expert `chosen.flatten()[c]`.
     """
-
-    def __init__(self, chosen: Int[Tensor, "t 2"], own_experts: int) -> None:
-        ranks = dist.get_world_size()
-        self.order = chosen.flatten().argsort(stable=True)
-        self.tokens = self.order // TOP  # of each copy, in this order
-        counts = chosen.flatten().bincount(minlength=ranks * own_experts)
-        self.counts = counts.view(ranks, own_experts)
-        # The ranks tell each other how many copies will come for each expert.
-        self.arriving = all_to_all_rows(self.counts, [1] * ranks, [1] * ranks)
-        self.to_ranks: list[int] = self.counts.sum(1).tolist()
-        self.from_ranks: list[int] = self.arriving.sum(1).tolist()
-
-    def send(self, x: Float[Tensor, "t d"]) -> list[Tensor]:
-        """Sends the copies of tokens; returns those that arrive, in a list: for each rank, for each own expert."""
-        received = all_to_all_rows(
-            x[self.tokens], self.to_ranks, self.from_ranks
-        )
-        return [*received.split(self.arriving.flatten().tolist())]
-
-    def send_back(
-        self, results: list[Tensor], shares: Float[Tensor, "t 2"]
-    ) -> Float[Tensor, "t d"]:
-        """Sends results back; returns for each token of this rank their sum, weighted by its shares."""
-        returned = all_to_all_rows(
-            torch.cat(results), self.from_ranks, self.to_ranks
-        )
-        weighted = returned * shares.flatten()[self.order, None]
-        y = torch.zeros(len(shares), *returned.shape[1:]).to(returned)
-        return y.index_add(0, self.tokens, weighted)
+    ranks = dist.get_world_size()
+    order = chosen.flatten().argsort(stable=True)  # copies by expert
+    counts = chosen.flatten().bincount(minlength=ranks * len(own_experts))
+    counts = counts.view(ranks, len(own_experts))
+    # The ranks tell each other how many copies will come for each expert.
+    arriving = all_to_all_rows(counts, [1] * ranks, [1] * ranks)
+    to_ranks, from_ranks = counts.sum(1).tolist(), arriving.sum(1).tolist()
+    copies = all_to_all_rows(x[order // TOP], to_ranks, from_ranks)
+    # Those from each rank, for each of this rank's experts in turn.
+    parts = copies.split(arriving.flatten().tolist())
+    results = [
+        own_experts[i % len(own_experts)](part) for i, part in enumerate(parts)
+    ]
+    returned = all_to_all_rows(torch.cat(results), from_ranks, to_ranks)
+    weighted = returned * shares.flatten()[order, None]
+    return torch.zeros_like(x).index_add(0, order // TOP, weighted)
 
 
 def all_experts() -> list[FeedForward]:  # @stepover
@@ -122,71 +109,68 @@ def own_tokens() -> Float[Tensor, "512 64"]:
 def the_router_decides_the_bytes() -> None:
     """Tokens are sent to their experts, and the results come back."""
     note(r"""
-        A layer has eight *experts*. Each of them is a feed-forward part, and each token uses only
-        two of them. A small matrix, the *router*, picks these two. Each of four ranks keeps two of
-        the experts. How many bytes does a rank send for its tokens?
+        A layer has eight *experts*, and each expert is a feed-forward part. A small matrix, the
+        *router*, picks two of them for each token. Four ranks keep two experts each. How many bytes
+        do they send?
 
-        Follow one token on rank 0 whose experts are on ranks 0 and 2. Rank 0 makes two copies of
-        the token. One copy stays, and the other goes to rank 2. There the expert computes a result
-        of the same size, and the result comes back. So this token costs two messages of its size.
+        Follow one token on rank 0. The router picks an expert on rank 0 and an expert on rank 2.
 
-        Rank 0 sends the copy, and rank 2 sends the result. Rank 0 also sends results, for the
-        copies that it receives from other ranks.
+        - Rank 0 makes two copies of the token. One copy stays, and one is sent to rank 2.
+        - The expert on rank 2 computes a result of the same size as the token.
+        - Rank 2 sends this result back, and rank 0 adds up the two results.
 
-        So the traffic depends on the number of tokens and on the number of experts per token. The
-        size of the experts does not matter, because weights stay where they are.
+        So each copy that leaves its rank costs two messages of the size of a token. The size of the
+        experts does not matter, because their weights stay where they are.
 
-        Each rank has `512` tokens of its own, and so `2 * 512` copies. The copies go out in one
-        [all-to-all](#an_all_to_all_transposes), and the results come back in another: in an
-        all-to-all, each rank sends different data to each rank. `Dispatch` does both. Its
-        `to_ranks` counts the copies that this rank sends to each rank, and `from_ranks` counts the
-        copies that it receives from each. `table` collects the `to_ranks` of all ranks, one row for
-        each:
+        Now each rank has `512` tokens of its own. `run_experts` sends all copies in one
+        [all-to-all](#an_all_to_all_transposes), an exchange in which each rank sends different data
+        to each rank. A second all-to-all sends the results back:
     """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    experts, router = all_experts(), Router(64, 8)
-    own_experts = experts[2 * rank : 2 * rank + 2]
-    x = own_tokens()
-    with torch.no_grad():
+    ranks = dist.get_world_size()  # @hide
+    rank = dist.get_rank()
+    router, experts = Router(64, 8), all_experts()  # @hide
+    own_experts = experts[2 * rank : 2 * rank + 2]  # @hide
+    x = own_tokens()  # 512 tokens
+    with torch.no_grad(), Wire() as wire:
+        # Two experts per token, and the share of each in the result.
         shares, chosen = router(x)
-        with Wire() as wire:
-            dispatch = Dispatch(chosen, own_experts=2)
-            # A tensor from each rank for each of the two experts here.
-            copies = dispatch.send(x)
-            results = [own_experts[i % 2](c) for i, c in enumerate(copies)]
-            y = dispatch.send_back(results, shares)  # @inspect y
-        expected = run_in_one_process(x, shares, chosen, experts)
+        y = run_experts(x, shares, chosen, own_experts)
+    expected = run_in_one_process(x, shares, chosen, experts)
     assert torch.allclose(y, expected), \
         "The results equal those of one process with all experts, up to rounding."
-    table = from_all_ranks(dispatch.to_ranks)  # @inspect table
+    owners = chosen // 2  # experts 0 and 1 are on rank 0, and so on
+    leaving = (owners != rank).sum().item()  # @inspect leaving as copies
+    all_leaving = sum(from_all_ranks(leaving))  # @inspect all_leaving as copies
+    leaving_share = all_leaving / (4 * 512 * 2)  # @inspect leaving_share as %
+    assert math.isclose(leaving_share, 3 / 4, rel_tol=0.03), \
+        "About three quarters of all copies leave their rank."
+    sent = sum(from_all_ranks(wire.sent))  # @inspect sent as B
+    assert math.isclose(sent, 2 * all_leaving * x[0].nbytes, rel_tol=0.01), \
+        "For each copy that leaves, the ranks send the bytes of two tokens, within 1 %."
+    table = from_all_ranks(owners.flatten().bincount(minlength=4).tolist())  # @hide
     assert sum(map(sum, table)) == 2 * 512 * ranks, \
         "There are two copies of each of the 4 * 512 tokens."  # @hide
+    assert sum(sum(row) - row[r] for r, row in enumerate(table)) == all_leaving, \
+        "The copies off the diagonal of the picture are those that leave."  # @hide
     figure(plot_traffic({"copies of tokens": table}),
         caption=r"""
             How many copies of each rank's tokens (row) went to the experts of each rank (column).
             The diagonal shows the copies that stayed.
         """,
         alt="A table of four by four cells with a number in each, all of nearly the same shade.")
-    copies_sent = sum(dispatch.to_ranks) - dispatch.to_ranks[rank]  # @inspect copies_sent
-    results_sent = sum(dispatch.from_ranks) - dispatch.from_ranks[rank]  # @inspect results_sent
-    ratio = wire.sent / ((copies_sent + results_sent) * x[0].nbytes)  # @inspect ratio
-    assert 1 < ratio < 1.01, \
-        "A rank sends its copies for other ranks and the results for other ranks' copies; headers add less than 1 %."
-    leaving_copies = [sum(row) - row[r] for r, row in enumerate(table)]
-    leaving = sum(leaving_copies) / sum(map(sum, table))  # @inspect leaving as %
-    assert math.isclose(leaving, (ranks - 1) / ranks, rel_tol=0.03), \
-        "About three quarters of all copies leave their rank, within 3 %."
     note(r"""
-        Three of four copies leave, because three of four ranks are other ranks. On $G$ ranks with
-        experts that are picked evenly, the share is $(G-1)/G$. A rank with $T$ tokens of $d$
-        elements of $w$ bytes, and with $k$ experts for each token, sends
+        Three quarters leave, because three of the four ranks are other ranks. On $G$ ranks, with
+        experts that are picked evenly, a copy leaves with probability $(G-1)/G$. Let each rank have
+        $T$ tokens of $d$ elements of $w$ bytes, and let each token use $k$ experts. Then in the
+        forward pass a rank sends
 
         [@eq:experts]: $$
-        \underbrace{2}_{\text{there, back}} \cdot \underbrace{\frac{G - 1}{G}}_{\text{leave}} \cdot
-        \underbrace{k\,T}_{\text{copies}} \cdot \underbrace{d\,w}_{\text{bytes of one}}
+        \underbrace{2}_{\text{out, back}} \cdot \underbrace{\frac{G - 1}{G}}_{\text{share that leaves}} \cdot
+        \underbrace{k\,T}_{\text{copies}} \cdot \underbrace{d\,w}_{\text{bytes of a token}} .
         $$
 
-        bytes in the forward pass. In the backward pass, gradients travel the same routes.
+        In the backward pass, gradients travel the same routes. The number of experts is not in the
+        formula, so a model can have more experts without more traffic.
     """)
     _, picked = Router(64, 32)(x)  # @hide
     stay = torch.isin(picked, torch.arange(32).chunk(ranks)[rank]).double().mean().item()  # @hide
@@ -195,14 +179,16 @@ def the_router_decides_the_bytes() -> None:
     assert 0.74 < still < 0.76, \
         "With 32 experts, eight on each rank, three quarters of the copies leave as well."  # @hide
     question(r"""
-        A model has `8` experts in each layer, two for each token. It is changed to `64` experts of
-        the same size, on the same ranks, still two for each token. By what factors do the memory
-        for experts and the traffic change? Give two numbers.
-    """, answer=[64 / 8, 1.0], check=[64 * FeedForward(4, 8).up.weight.numel() / (8 * 4 * 8), round(still / leaving, 1)],
-        hint="Is the number of experts in the formula?",
+        A model has `8` experts in each layer, and each token uses two of them. Somebody doubles the
+        size of every expert, and lets each token use four of the `8`. The ranks and the tokens stay
+        the same. By what factors do the memory for experts and the traffic change? Give two
+        numbers.
+    """, answer=[2.0, 4 / 2], check=[FeedForward(4, 16).up.weight.numel() / FeedForward(4, 8).up.weight.numel(), 2 * 4 * 512 / (2 * 2 * 512)],
+        hint="How many copies does a token have, and how large is a copy?",
         why=r"""
-            Each expert has its own weights, so the memory grows by a factor of `8`. A token still
-            has two copies, and the same share of them leaves.
+            An expert of twice the size has twice as many weights. But it gets and returns vectors
+            of the same size as before. The traffic doubles only because each token has four copies
+            instead of two.
         """)
 
 
@@ -211,44 +197,43 @@ def the_step_waits_for_the_fullest_rank() -> None:
     """If a router has a favorite, one rank gets more tokens than the others, and all wait for it."""
     note(r"""
         Each of four ranks keeps two of eight experts, and
-        [copies of tokens travel to them](#the_router_decides_the_bytes). What happens if the router
-        has a favorite expert? Suppose that there are $400$ copies. With an even router, each rank
-        gets $100$. Now rank 0 gets $200$ of them, and the others share the rest. No rank can
-        continue before all results are back, because each has tokens that went to rank 0. So the
-        layer takes as long as rank 0 needs for its $200$ copies, twice as long as before, although
-        the total work is the same.
+        [copies of tokens are sent to them](#the_router_decides_the_bytes). A router has a favorite
+        expert if it picks this expert far more often than the others. What does that cost?
 
-        Four ranks with `512` tokens each run the layer twice: with an even router, and with one
-        that adds `1` to all scores of the first expert, which is on rank 0. `flops` counts the
-        `work` of a rank's experts. All experts have the same size, so one of them can stand for
-        both, and the values of the copies do not matter. `fullest` is the work of the rank that has
-        the most, divided by the mean work of all ranks:
+        By hand, take $400$ copies. All experts have the same size, so the time of a rank grows with
+        the number of copies that it gets.
+
+        - With an even router, each rank gets `400 / 4 = 100` copies.
+        - With a favorite on rank 0, rank 0 gets $200$, and the other ranks share the other $200$.
+
+        Now the layer takes twice as long, although there are still $400$ copies. It takes as long
+        as rank 0, because every rank has tokens whose results come from rank 0, and cannot continue
+        without them.
+
+        Four ranks with `512` tokens each try both routers. The second one adds `1` to every token's
+        score for the first expert, which is on rank 0:
     """)
-    ranks = dist.get_world_size()
-    own_expert = all_experts()[0]
-    x = own_tokens()
-    tables, work = {}, {}
-    for name, favor in {"even": 0.0, "a favorite": 1.0}.items():
-        torch.manual_seed(1)
-        _, chosen = Router(64, 8, favor)(x)
-        dispatch = Dispatch(chosen, own_experts=2)
-        copies = x.new_empty(sum(dispatch.from_ranks), 64)  # of any values
-        work[name] = from_all_ranks(flops(partial(own_expert, copies)))  # @inspect work[name] as FLOP
-        tables[name] = from_all_ranks(dispatch.to_ranks)
-    assert sum(map(sum, tables["even"])) == 4 * 2 * 512, \
+    x = own_tokens()  # @hide
+    tables, fullest = {}, {}  # @hide
+    for name, favor in {"even": 0.0, "favorite": 1.0}.items():
+        torch.manual_seed(9)  # the same weights for both routers
+        _, chosen = Router(64, 8, favor)(x)  # two experts per token
+        owners = chosen // 2  # experts 0 and 1 are on rank 0, and so on
+        to_each_rank = owners.flatten().bincount(minlength=4).tolist()
+        tables[name] = from_all_ranks(to_each_rank)  # a row for each rank
+        copies = [sum(column) for column in zip(*tables[name])]  # @inspect copies
+        mean = sum(copies) / 4
+        fullest[name] = max(copies) / mean  # @inspect fullest[name] as times
+    assert all(sum(map(sum, table)) == 4 * 2 * 512 for table in tables.values()), \
         "There are two copies of each of the 4 * 512 tokens."  # @hide
-    assert sum(work["even"]) == sum(work["a favorite"]), \
-        "All ranks together do the same number of FLOPs with a favorite as without."
-    fullest = {name: max(each) * ranks / sum(each)
-               for name, each in work.items()}  # @inspect fullest["even"] as times, fullest["a favorite"] as times
-    assert 1.04 < fullest["even"] < 1.06, \
-        "With the even router, the fullest rank does 1.05 times the mean work of all ranks, by chance."
-    assert 1.9 < fullest["a favorite"] < 2.1, \
-        "With a favorite, the fullest rank does about twice the mean work."
+    assert 1 < fullest["even"] < 1.01, \
+        "With the even router, the fullest rank gets the mean, within 1 %."
+    assert 1.9 < fullest["favorite"] < 2.1, \
+        "With a favorite, the fullest rank gets about twice the mean."
     figure(plot_traffic(tables),
         caption=r"""
             How many copies of each rank's tokens (row) went to the experts of each rank (column),
-            with an even router and with one that favors an expert of rank 0.
+            with an even router and with one that has a favorite on rank 0.
         """,
         alt="Two tables of four by four cells. The first is even; in the second all four cells of the first column are dark.")
     note(r"""

@@ -1,6 +1,6 @@
 """Pipelines: each rank has some of the layers, and microbatches pass through the ranks in turn."""
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 from wire import Wire, from_all_ranks
 
 from litbook import aside, explore, figure, misbelief, note, question, requires
@@ -32,7 +32,6 @@ def pipelines() -> None:
     ranks_wait_for_each_other()
     microbatches_fill_the_pipeline()
     early_backward_passes_keep_less()
-    more_pieces_wait_less()
 
 
 class Pass(NamedTuple):
@@ -157,48 +156,54 @@ def idle_share(steps: Sequence[Sequence[Step]]) -> Fraction:
 def stages_hand_on_activations() -> None:
     """A pipeline sends activations and their gradients between stages, and no weights."""
     note(r"""
-        A model has too many layers for one GPU. So each of four ranks keeps some of them, a
-        *stage*, and sends its outputs to the rank with the next stage. This is a *pipeline*. If the
-        whole batch went through at once, only one rank would work at a time. So the batch is cut
-        into *microbatches*: as soon as a rank has sent on one microbatch, it takes the next. In the
-        simplest schedule, all microbatches go forward first, and then all go backward [@gpipe].
+        A model has too many layers for one GPU. So each of four ranks keeps a few consecutive
+        layers, a *stage*, and sends its outputs to the rank with the next stage. This is a
+        *pipeline*. How much does a rank send?
 
-        What does a rank send? Take two stages, and $3$ tokens of $2$ elements each. In the forward
-        pass, rank 0 sends its outputs for these tokens, `3 * 2` values. In the backward pass, rank
-        1 sends the gradient of each of these values, again `3 * 2`. The weights stay where they
-        are, because each layer runs on one rank only. The number of layers in a stage does not
-        matter, because what passes between these layers stays on the rank.
+        By hand, take two stages, and a batch of $3$ tokens with $2$ elements each:
 
-        Four stages of one layer each get a batch of `256` tokens in `4` microbatches. The first and
-        the last rank have one neighbor, the others two. A rank sends outputs to the next rank and
-        gradients to the previous rank, in four messages each. Four messages together have the bytes
-        of the whole batch. `batches_sent` is the number of bytes that a rank sends, divided by the
-        bytes of the batch:
+        - Forward, rank 0 sends its outputs for all tokens to rank 1: `3 * 2 = 6` values.
+        - Backward, rank 1 sends the gradient of each of these values to rank 0: again $6$ values.
+
+        No weights are sent, because each layer runs on one rank only. The number of layers in a
+        stage does not change the traffic, because what one layer passes to the next inside a stage
+        stays on the rank.
+
+        If the whole batch went through at once, only one rank would work at a time. So the batch is
+        cut into *microbatches*: when a rank has sent its outputs for one microbatch, it starts the
+        next. In the simplest schedule, all microbatches run forward first, and then all run
+        backward [@gpipe].
+
+        Here four stages of one layer each get a batch `x` in four microbatches. `wire.to` lists how
+        many bytes this rank sends to each of the four ranks:
     """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()
+    rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
     x, target = torch.randn(2, 256, 32).double()  # 256 tokens each
     stage = Stage(rank)
     with Wire() as wire:
         run_all_forward_then_all_backward(stage, x, target, batches=4)
-    neighbors = (rank > 0) + (rank < ranks - 1)  # @inspect neighbors
-    batches_sent = wire.sent / x.nbytes  # @inspect batches_sent
-    assert round(batches_sent, 1) == neighbors, \
-        "To each neighbor, a rank sends the bytes of one batch, plus a few headers."
+    batches_sent = [round(to_rank / x.nbytes, 1) for to_rank in wire.to]  # @inspect batches_sent
+    assert batches_sent == [float(abs(r - rank) == 1) for r in range(ranks)], \
+        "A rank sends the bytes of one batch to each neighbor, and nothing to other ranks."
     expected = gradients_alone(ranks, x, target)
     assert is_gradient(stage.gradient, expected[rank]), \
-        "Each stage has the gradient that one process with all four layers computes, up to rounding."
+        "Each stage has the gradient that one process with all stages computes, up to rounding."
+    note(r"""
+        So in a training step, a rank sends the bytes of its batch at most twice. Tensor parallelism
+        needs [four all-reduces in every block](#a_block_needs_four_all_reduces). That is why a
+        pipeline can run over slower links.
+    """)
     question(r"""
         Somebody moves layers from rank to rank, so that a stage in the middle has `10` layers
         instead of `5`. It still gets `16` microbatches of `8192` tokens, with `16384` elements of
-        `2` bytes per token. How many bytes does its rank send in a training step, forward and
-        backward together?
-    """, answer=2 * 16 * 8192 * 16384 * 2, check=(1 + 1) * (16 * 8192) * (2 * 16384), unit="B", within=0.05,
-        wrong={"Gradients go back as well.": 16 * 8192 * 16384 * 2, "What passes inside a stage is not sent.": 2 * 2 * 16 * 8192 * 16384 * 2},
+        `2` bytes per token. By what factor does the number of bytes that its rank sends in a
+        training step change?
+    """, answer=1.0, check=(1 + 1) * (16 * 8192) * (2 * 16384) / (2 * 16 * 8192 * 16384 * 2), unit="times",
+        wrong={"What passes between layers inside a stage is not sent.": 2},
         hint="What does a rank send to the next rank, and what to the previous one?",
         why=r"""
-            It sends the outputs for all `16 * 8192` tokens forward, and the same number of
-            gradients backward: `16384` values of `2` bytes for each token, twice. The number of
-            layers in the stage does not matter.
+            The rank sends the outputs of its last layer forward, and the gradient of its first
+            layer's input backward. These are the same number of values for `5` layers and for `10`.
         """)
 
 
@@ -217,23 +222,22 @@ def ranks_wait_for_each_other() -> None:
         - The last of them still has to go back through ranks 2, 1 and 0, which takes `3` steps.
 
         So the whole batch takes `3 + 4 + 4 + 3 = 14` steps. Each rank works in `8` of them and
-        waits in `6`. One rank alone would run the passes of all four stages one after another, in
-        `4 * 8 = 32` steps. So the pipeline is only `32 / 14`, about {32 / 14:.1f} times as fast.
+        waits in `6`. A single rank never waits, but has the work of all four: `4 * 8 = 32` steps.
+        So the pipeline is only `32 / 14`, about {32 / 14:.1f} times as fast.
 
-        `log` lists this rank's passes in the order in which they ran. `timetable` lets each pass
-        begin as soon as its rank is free and its input has arrived, and `idle_share` returns the
-        share of steps in which ranks wait:
+        Four ranks run it. `log` lists a rank's passes in the order in which they ran, and
+        `timetable` gives each pass its step:
     """)
-    rank = dist.get_rank()
-    x, target = torch.randn(2, 256, 32).double()  # @unnoticed: 256: any number of tokens
+    rank = dist.get_rank()  # @hide
+    x, target = torch.randn(2, 256, 32).double()  # @unnoticed: 256: any number of tokens  # @hide
     log: list[Pass] = []
     run_all_forward_then_all_backward(Stage(rank, log), x, target, batches=4)
-    logs = from_all_ranks(log)
-    steps = timetable(logs)
+    # A pass starts as soon as its rank is free and its input has arrived.
+    steps = timetable(from_all_ranks(log))
     length = max(step.number for row in steps for step in row)  # @inspect length as steps
     assert length == 3 + 4 + 4 + 3, "The pipeline takes 14 steps."
-    assert idle_share(steps) == Fraction(6, 14), \
-        "Ranks wait in 6 of 14 steps, 3/7 of the time."
+    waiting = idle_share(steps)  # of all steps of all ranks  # @inspect waiting
+    assert waiting == Fraction(6, 14), "Ranks wait in 6 of 14 steps."
     figure(plot_schedules({"all forward, then all backward": steps}),
         caption=r"""
             What each rank did in each step, with the numbers of the microbatches. In a gap, the
@@ -244,6 +248,10 @@ def ranks_wait_for_each_other() -> None:
             to the last, backward passes one from the last to the first, with gaps at both ends and
             in the middle.
         """)
+    note(r"""
+        So GPUs are idle for nearly half of the time.
+        [More microbatches](#microbatches_fill_the_pipeline) change that.
+    """)
     question(r"""
         Two ranks with one stage each get a single microbatch. A stage needs one step forward and
         one backward. In what share of the steps does a rank wait?
@@ -282,35 +290,42 @@ def microbatches_fill_the_pipeline() -> None:
     """The bubble shrinks as the number of microbatches grows."""
     note(r"""
         In a [pipeline](#ranks_wait_for_each_other) a rank waits for its first input, and again for
-        the first gradient. The share of all steps in which ranks wait is called the *bubble*. Can
-        the bubble be made small?
+        its first gradient. The share of all steps in which ranks wait is called the *bubble*. Can
+        it be made small?
 
-        Take four stages, and suppose that a stage needs one step for one microbatch. With `8`
-        microbatches, each rank works in `8` forward steps. The last rank begins three steps after
-        the first, so the forward passes take `8 + 3 = 11` steps, and each rank waits in `3` of
-        them. The backward pass takes the same number of steps, so the bubble is
-        `(3 + 3) / (11 + 11) = 3/11`. With $G$ stages and $\mu$ microbatches it is
+        Take four stages, and suppose that a stage needs one step for a microbatch. Count the steps
+        of the forward passes:
+
+        - With `1` microbatch, a rank works in `1` step and waits in `3`. The bubble is `3/4`.
+        - With `4` microbatches, it works in `4` steps and waits in `3`. The bubble is `3/7`.
+        - With `8` microbatches, it works in `8` steps and waits in `3`. The bubble is `3/11`.
+
+        In the backward passes, the numbers are the same.
+
+        So the bubble shrinks, because only the work grows with the number of microbatches. The wait
+        stays three steps: rank 3 waits for the first microbatch, and rank 0 waits while the last
+        one passes the other ranks. With $G$ stages and $\mu$ microbatches, the bubble is
 
         [@eq:bubble]: $$
         \frac{\text{steps of waiting}}{\text{all steps}} = \frac{G - 1}{\mu + G - 1} .
         $$
 
-        With more microbatches the bubble shrinks, because in each direction a rank still waits in
-        $G-1$ steps, but works in more. Here are pipelines on four ranks, with `1` to `16`
-        microbatches:
+        Four ranks check it with up to `16` microbatches. `Stage`, `timetable` and `idle_share` run
+        a pipeline and count its steps:
     """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    x, target = torch.randn(2, 64, 32).double()  # @unnoticed: 64: at least as many as microbatches
-    counted = {}
-    for batches in (1, 2, 4, 8, 16):
+    rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
+    x, target = torch.randn(2, 64, 32).double()  # @unnoticed: 64: at least as many as microbatches  # @hide
+    for microbatches in (1, 2, 4, 8, 16):
         stage = Stage(rank)
-        run_all_forward_then_all_backward(stage, x, target, batches)
+        run_all_forward_then_all_backward(stage, x, target, microbatches)
         steps = timetable(from_all_ranks(stage.log))
-        counted[batches] = idle_share(steps)  # @inspect counted[batches]
-    assert counted == {b: bubble(ranks, b) for b in counted}, \
-        "For each number of microbatches, the counted bubble equals that of the formula."
-    assert [*counted.values()] == [Fraction(3, n) for n in (4, 5, 7, 11, 19)], \
-        "With 1, 2, 4, 8 and 16 microbatches, ranks wait in 3 of 4, 5, 7, 11 and 19 steps."  # @hide
+        waiting = idle_share(steps)  # of all steps  # @inspect waiting
+        assert waiting == Fraction(3, microbatches + 3), \
+            "With four stages, the bubble is 3 / (microbatches + 3)."
+        assert waiting == bubble(ranks, microbatches), \
+            "The bubble is that of the formula for any number of stages."  # @hide
+    assert waiting < Fraction(1, 5), \
+        "With 16 microbatches, ranks wait in less than a fifth of the time."  # @hide
     assert stage.log == schedule_passes(ALL_FORWARD, rank, ranks, 16), \
         "The passes of the picture are those that this rank ran with 16 microbatches."  # @hide
 
@@ -330,10 +345,10 @@ def microbatches_fill_the_pipeline() -> None:
             schedules. But if all forward passes come first, rank 0 keeps all `16` microbatches. If
             forward and backward passes alternate, it keeps `4`.
         """, caption=r"""
-            What each rank does in each step, with the numbers of the microbatches. The numbers on
-            the right count the microbatches that, at the red line, the rank has run forward but not
-            yet backward. The rank keeps their activations. In the schedule "one forward, one
-            backward" a rank alternates as soon as it has a gradient.
+            What each rank does in each step, with the numbers of the microbatches. On the right is
+            the number of microbatches whose activations the rank keeps at the red line: those that
+            it has run forward, but not yet backward. In the schedule "one forward, one backward" a
+            rank alternates as soon as it has a gradient.
         """, alt=r"""
             A row for each rank over the steps, with a box for each forward and each backward pass,
             and gaps where the rank waits.
@@ -345,40 +360,34 @@ def microbatches_fill_the_pipeline() -> None:
     assert [most_kept([Step(0, *p) for p in passes]) for passes in first.values()] == [16, 4], \
         "Rank 0 then keeps 16 microbatches if all forward passes come first, and 4 if the passes alternate."  # @hide
     question(r"""
-        A batch has `16` sequences, and each is one microbatch. A pipeline of `16` stages is made
-        twice as long, with `32` GPUs and `32` stages of half as many layers each. How many times as
-        fast is a training step then?
-    """, answer=(16 + 15) / ((16 + 31) / 2), check=float((1 - bubble(32, 16)) * 32 / ((1 - bubble(16, 16)) * 16)),
-        unit="times", within=0.02,
-        wrong={"Ranks wait for a larger share of the time.": 2},
-        hint="How many time slots does a direction take before and after the change, and how long is a slot?",
+        A pipeline of four stages runs a batch in `4` microbatches. Somebody cuts the same batch
+        into `8` microbatches of half the size, so that each step takes half the time. How long does
+        a rank now wait, compared with before?
+    """, answer=0.5, check=float(bubble(4, 8) * (8 + 3) / 2 / (bubble(4, 4) * (4 + 3))), unit="times",
+        wrong={"It waits for the same number of steps, but each step is shorter.": 1},
+        hint="How many steps does a rank wait, and how long is a step?",
         why=r"""
-            Before, a direction takes `16 + 15 = 31` slots. Afterwards it takes `16 + 31 = 47`
-            slots, each half as long. These take as long as `23.5` slots before. Twice as many GPUs
-            are only `31 / 23.5`, about `1.3` times as fast, because most of the time is waiting.
+            In each direction a rank waits three steps, before and after. But a step takes half the
+            time. The time in which the rank works stays the same.
         """)
 
 
 def run_schedule(
-    kind: Any, numbers: Iterable[int], stages: int,
-    x: Tensor, target: Tensor, batches: int,
-) -> list[Stage]:  # @stepover
-    """Runs one training step with a schedule of PyTorch's; returns this rank's stages, with their gradients and a shared log."""
-    log: list[Pass] = []
-    own = [Stage(number, log) for number in numbers]
+    kind: Any, x: Tensor, target: Tensor, batches: int
+) -> Stage:  # @stepover
+    """Runs one training step with a schedule of PyTorch's; returns this rank's stage, with its gradient and log."""
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    stage = Stage(rank)
     # What comes and goes, and that gradients go back.
     like = x[: len(x) // batches].clone().requires_grad_()
     cpu = torch.device("cpu")
-    ends = [
-        PipelineStage(s, s.number, stages, cpu, (like,), (like,)) for s in own
-    ]
-    log.clear()  # of what PyTorch tried
-    given_to = ends if len(ends) > 1 else ends[0]
-    schedule = kind(given_to, batches, loss_fn=F.mse_loss)
-    given = [x] if own[0].number == 0 else []
-    wanted = {"target": target} if own[-1].number == stages - 1 else {}
+    end = PipelineStage(stage, rank, ranks, cpu, (like,), (like,))
+    stage.log.clear()  # of what PyTorch tried
+    schedule = kind(end, batches, loss_fn=F.mse_loss)
+    given = [x] if rank == 0 else []
+    wanted = {"target": target} if rank == ranks - 1 else {}
     schedule.step(*given, **wanted)
-    return own
+    return stage
 
 
 def most_kept(steps: Sequence[Step]) -> int:
@@ -397,34 +406,43 @@ def early_backward_passes_keep_less() -> None:
         microbatches go forward first [@gpipe]. So with `8` microbatches, each rank keeps the
         activations of `8`. Is that necessary?
 
-        No, because the last rank can run the first microbatch backward at once. The schedule `1F1B`
-        does that: as soon as a microbatch comes back, a rank alternates between one forward and one
-        backward pass [@narayanan2021]. Rank 3 then keeps a single microbatch. Rank 2 sends a second
-        one forward while it waits for the first to come back, and keeps two. Rank 0 keeps `4`, one
-        for each stage that a microbatch passes.
+        No, because a microbatch can go back as soon as it has reached the last rank. In the
+        schedule `1F1B`, a rank alternates between one forward and one backward pass as soon as
+        microbatches come back [@narayanan2021]. With four ranks:
 
-        PyTorch has both schedules. `run_schedule` runs one of them on eight microbatches, and
-        `timetable` says in which [step](#ranks_wait_for_each_other) each pass ends:
+        - Rank 3, the last, runs each microbatch backward at once. It keeps one.
+        - Rank 2 sends a second microbatch while it waits for the first. It keeps two.
+        - Rank 0 has sent four before the first comes back. It keeps four.
+
+        The time does not change, because rank 3 runs the same passes, only in a different order. So
+        the *bubble*, the share of [steps](#ranks_wait_for_each_other) in which ranks wait, stays
+        the same.
+
+        `run_schedule` runs PyTorch's version of a schedule with eight microbatches. `most_kept` is
+        the largest number of microbatches that a rank keeps at a time:
     """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    x, target = torch.randn(2, 256, 32).double()  # @unnoticed: 256 -> 512: what eight microbatches divide
+    rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
+    x, target = torch.randn(2, 256, 32).double()  # @unnoticed: 256 -> 512: what eight microbatches divide  # @hide
     expected = gradients_alone(ranks, x, target)  # @hide
-    steps = {}
-    for name, kind in {"GPipe": ScheduleGPipe, "1F1B": Schedule1F1B}.items():
-        [stage] = run_schedule(kind, [rank], ranks, x, target, batches=8)
+    steps, kept, waiting = {}, {}, {}  # @hide
+    schedules = {"GPipe": ScheduleGPipe, "1F1B": Schedule1F1B}
+    for name, schedule in schedules.items():
+        stage = run_schedule(schedule, x, target, batches=8)
         steps[name] = timetable(from_all_ranks(stage.log))
+        kept[name] = [most_kept(row) for row in steps[name]]  # by rank  # @inspect kept[name]
+        waiting[name] = idle_share(steps[name])  # @inspect waiting[name]
         assert stage.log == schedule_passes({"GPipe": ALL_FORWARD, "1F1B": ALTERNATING}[name], rank, ranks, 8), \
             "Each rank ran the passes that the picture of schedules shows, in that order."  # @hide
         assert is_gradient(stage.gradient, expected[rank]), \
-            "With either schedule, each stage has the gradient of one process, up to rounding."
-    kept = {name: [*map(most_kept, rows)] for name, rows in steps.items()}  # @inspect kept
+            "With either schedule, each stage has the gradient of one process, up to rounding."  # @hide
     assert kept["GPipe"] == [8, 8, 8, 8], \
         "With GPipe, every rank keeps all 8 microbatches."
     assert kept["1F1B"] == [4, 3, 2, 1], \
-        "With 1F1B, a rank keeps one microbatch for each stage from it to the end."
-    bubbles = [idle_share(rows) for rows in steps.values()]  # @inspect bubbles
-    assert bubbles == [bubble(ranks, 8)] * 2 == [Fraction(3, 11)] * 2, \
+        "With 1F1B, ranks 0 to 3 keep 4, 3, 2 and 1 microbatches."
+    assert waiting["GPipe"] == waiting["1F1B"] == Fraction(3, 11), \
         "With both schedules, ranks wait in 3 of 11 steps."
+    assert [*waiting.values()] == [bubble(ranks, 8)] * 2, \
+        "Both bubbles are that of the formula."  # @hide
     figure(plot_schedules(steps),
         caption="What each rank did in each step with eight microbatches, in both schedules.",
         alt=r"""
@@ -434,82 +452,19 @@ def early_backward_passes_keep_less() -> None:
         """)
     misbelief("`1F1B` is faster than GPipe.", rf"""
         With the same number of microbatches it is not: both need
-        {max(s.number for row in steps['1F1B'] for s in row)} steps for eight of them. But each rank
-        keeps fewer microbatches, and keeps no more of them if a batch has more. So a batch can be
-        cut into more microbatches, and this makes the bubble, the share of idle time, smaller.
+        {max(s.number for row in steps['1F1B'] for s in row)} steps for eight of them. But with
+        `1F1B` a batch can be cut into more microbatches without more memory, and more microbatches
+        [make the bubble smaller](#microbatches_fill_the_pipeline).
     """)
     question(r"""
-        A pipeline of `16` stages with `1F1B` gets `64` microbatches instead of `32`. By what factor
-        does the number of microbatches that the first rank has to keep change?
-    """, answer=min(16, 64) / min(16, 32), check=1.0, unit="times",
-        wrong={"That is GPipe.": 2},
-        hint="What determines how many microbatches are in flight before the first one comes back?",
+        A pipeline has `16` stages. It gets `64` microbatches instead of `32`. By what factor does
+        the number of microbatches that the first rank has to keep change, with GPipe and with
+        `1F1B`? Give two numbers.
+    """, answer=[64 / 32, min(16, 64) / min(16, 32)],
+        check=[len(schedule_passes(ALL_FORWARD, 0, 16, 64)) / len(schedule_passes(ALL_FORWARD, 0, 16, 32)), 1.0],
+        hint="How many microbatches go forward before the first one comes back?",
         why=r"""
-            The first rank sends one microbatch forward for each stage, `16`, before the first one
-            comes back. From then on, one microbatch comes back for each one that is sent. More
-            microbatches need no more memory, and that is the point of `1F1B`.
-        """)
-
-
-@aside
-@requires("linux, ranks=4")
-def more_pieces_wait_less() -> None:
-    """Two pieces of the model on each rank halve the wait, send more and keep more."""
-    note(r"""
-        In a [pipeline](#ranks_wait_for_each_other) of four ranks, the last one waits until the
-        first microbatch has passed the three ranks before it. If their stages were half as long, it
-        would wait half as long. Can a rank have short stages and still have all of its layers?
-
-        Yes: cut the model into eight pieces, and give each rank two of them. Rank 0 gets the first
-        and the fifth, rank 1 the second and the sixth, and so on. That is *interleaving*
-        [@narayanan2021].
-
-        In one step, a rank now runs one microbatch through one piece. Take `8` microbatches. In the
-        forward pass, a rank works in `2 * 8 = 16` steps, because each microbatch passes it twice.
-        It waits in `3` steps, as without interleaving, but these steps are half as long. So the
-        bubble is `3 / (16 + 3)`. With one piece on each rank it is `3 / (8 + 3)`.
-
-        PyTorch has this schedule as well. `run_schedule` runs it, with two pieces on each rank:
-    """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    x, target = torch.randn(2, 256, 32).double()  # @unnoticed: 256 -> 512: what eight microbatches divide
-    with Wire() as wire:
-        pieces = run_schedule(
-            ScheduleInterleaved1F1B, [rank, rank + ranks], 2 * ranks,
-            x, target, batches=8,
-        )
-    expected = gradients_alone(2 * ranks, x, target)  # @hide
-    for piece in pieces:  # @hide
-        assert is_gradient(piece.gradient, expected[piece.number]), \
-            "Each piece has the gradient of one process, up to rounding."  # @hide
-    steps = timetable(from_all_ranks(pieces[0].log))
-    waiting = idle_share(steps)  # @inspect waiting
-    assert waiting == Fraction(3, 16 + 3), \
-        "With two pieces on each rank, ranks wait in 3 of 19 steps."
-    note(r"""
-        The price is traffic and memory. Between four stages there are three cuts that activations
-        and gradients have to cross, and between eight pieces there are seven. A rank also keeps the
-        activations of more passes at a time:
-    """)
-    cuts = sum(from_all_ranks(wire.sent)) / (2 * x.nbytes)  # @inspect cuts
-    assert 7 < cuts < 7.2, \
-        "All tokens cross 7 cuts, forward and backward; headers and setup add a little."
-    kept = [most_kept(row) for row in steps]  # @inspect kept
-    assert kept == [11, 9, 7, 5], \
-        "The first rank keeps the activations of 11 passes through a piece at a time, the last one 5."
-    note(rf"""
-        A piece is half a stage. So {kept[0]} passes of a piece keep as much as {kept[0] / 2}
-        microbatches, while `1F1B` without interleaving
-        [keeps four](#early_backward_passes_keep_less).
-    """)
-    question(r"""
-        Interleaving with two pieces halves the wait. Somebody halves it in another way, with twice
-        as many microbatches of half the size. By what factor does the traffic between ranks change
-        then, for the same batch?
-    """, answer=1.0, check=(2 * 8 * 128) / (8 * 256), unit="times",
-        wrong={"Each message is half as large.": 2, "That is interleaving: more cuts.": 7 / 3},
-        why=r"""
-            The same tokens cross the same cuts, in smaller messages. So microbatches are the
-            cheaper way, as long as there are enough sequences in a batch and enough tokens in a
-            microbatch to keep a GPU busy.
+            With GPipe all microbatches go forward first. With `1F1B` the first rank sends one
+            microbatch for each stage, `16`, before the first one comes back. From then on, one
+            comes back for each one that is sent.
         """)

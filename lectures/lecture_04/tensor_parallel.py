@@ -14,7 +14,6 @@ from wire import Wire, from_all_ranks
 
 from litbook import aside, figure, misbelief, note, question, requires
 
-from .collectives import difference
 from .drawings import plot_owners
 
 
@@ -31,7 +30,6 @@ def tensor_parallelism() -> None:
     heads_are_columns()
     a_block_needs_four_all_reduces()
     a_sum_can_be_left_scattered()
-    a_loss_needs_three_numbers_per_token()
 
 
 class FeedForward(nn.Module):
@@ -55,42 +53,46 @@ ROUNDING = 1e-12  # tolerance for another summation order in float64, relative t
 def a_matmul_can_be_cut_in_two_ways() -> None:
     """Cut by columns, a matrix gives each rank some of the results; cut by rows, a part of every result."""
     note(r"""
-        A matrix may be too large for one GPU. How can four ranks share a matmul $xW$, each with a
+        A matrix $W$ may be too large for one GPU. How can ranks share a matmul $xW$, each with a
         slice of $W$?
 
-        Take a token `x = [1, 2, 3, 4]`, and let the first column of $W$ be `[0, 4, 3, 2]`. The
-        first element of the result is `1 * 0 + 2 * 4 + 3 * 3 + 4 * 2 = 25`.
+        By hand, take two ranks, the token `x = [1, 2]`, and a matrix with the rows `[3, 4]` and
+        `[5, 6]`. The result has two elements:
 
-        - Cut $W$ by *columns*. Rank 0 keeps the first column. It computes the `25` alone, and needs
-          all of `x` for that. Each rank computes one element of the result.
-        - Cut $W$ by *rows*. Rank 0 keeps the first row and needs only the first element of `x`. It
-          computes `1 * 0`, rank 1 computes `2 * 4`, and so on. Each rank has one of the four terms
-          of the `25`, and also one term of every other element. An
-          [all-reduce](#an_all_reduce_leaves_the_sum_everywhere) adds up the terms of all ranks.
+        - first column: `1 * 3 + 2 * 5 = 13`,
+        - second column: `1 * 4 + 2 * 6 = 16`.
 
-        `chunk` cuts a matrix into groups of rows, and with `dim=1` into groups of columns:
+        Cut the matrix *by columns*. Rank 0 has the first column and computes the $13$, and rank 1
+        computes the $16$. Each rank needs all of `x`.
+
+        Cut the matrix *by rows*. Rank 0 has the row `[3, 4]` and needs only the `1` of `x`. It
+        computes `1 * 3` and `1 * 4`. Rank 1 computes `2 * 5` and `2 * 6`. No rank has a result yet,
+        because the two terms of each sum are on different ranks. An
+        [all-reduce](#an_all_reduce_leaves_the_sum_everywhere) adds up the terms.
+
+        Now four ranks share a matrix of four rows and four columns, first by columns:
     """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    x: Float[Tensor, "1 4"] = torch.tensor([[1.0, 2, 3, 4]])
-    w: Float[Tensor, "4 4"] = torch.tensor(
-        [[0.0, 1, 2, 3], [4, 0, 1, 2], [3, 3, 0, 1], [2, 4, 4, 0]]
+    rank = dist.get_rank()
+    x = torch.tensor([1, 2, 3, 4])
+    w: Int[Tensor, "row column"] = torch.tensor(
+        [[0, 1, 2, 3], [4, 0, 1, 2], [3, 3, 0, 1], [2, 4, 4, 0]]
     )
-    element: Float[Tensor, "1 1"] = x @ w.chunk(ranks, dim=1)[rank]  # @inspect element
-    elements = from_all_ranks(element.item())
-    assert elements == (x @ w)[0].tolist() == [25, 26, 20, 10], \
-        "Cut by columns, each rank computes one element of the result."
-    assert len({*elements}) == 4, "The four elements differ."  # @hide
-    terms: Float[Tensor, "1 4"] = x[:, rank : rank + 1] @ w.chunk(ranks)[rank]  # @inspect terms
-    firsts = from_all_ranks(terms[0, 0].item())  # @inspect firsts
-    assert firsts == [1 * 0, 2 * 4, 3 * 3, 4 * 2], \
-        "Cut by rows, each rank has one of the four terms of the first element."
-    total = terms.clone()
-    dist.all_reduce(total)
-    assert torch.equal(total, x @ w), \
-        "The all-reduce gives every rank the whole result."
+    result = x @ w  # on one rank, with all of w  # @inspect result
+    element = x @ w[:, rank]  # this rank's column  # @inspect element
+    assert from_all_ranks(element.item()) == result.tolist(), \
+        "Cut by columns, each rank has one element of the result."
+    assert result.tolist() == [25, 26, 20, 10], \
+        "The four elements differ."  # @hide
+    note("Then the four ranks share the matrix by rows:")
+    terms = x[rank] * w[rank]  # this rank's row  # @inspect terms
+    assert (terms != result).all(), \
+        "Cut by rows, a rank has none of the results, but one term of each."
+    dist.all_reduce(terms)
+    assert torch.equal(terms, result), \
+        "After the all-reduce, every rank has the whole result."
     note(r"""
-        So a cut by columns needs all of the input, but no sum. A cut by rows needs only a part of
-        the input, but then the results have to be added up. PyTorch calls the two ways
+        So a cut by columns needs all of the input, and nothing has to be added up. A cut by rows
+        needs only a part of the input, and costs an all-reduce. PyTorch calls the two ways
         `ColwiseParallel` and `RowwiseParallel`.
     """)
     question(r"""
@@ -111,44 +113,42 @@ def a_matmul_can_be_cut_in_two_ways() -> None:
 def columns_then_rows_need_one_sum() -> None:
     """Cut the first matrices by columns and the last by rows, and one all-reduce is enough."""
     note(r"""
-        The feed-forward part of a Transformer block has three matrices. `gate` and `up` map a token
-        to a longer vector, and `down` maps it back:
+        The feed-forward part of a Transformer block has three matrices. `gate` and `up` each map a
+        token `x` to a longer vector. `down` maps the product of the two vectors back:
 
-        $$\big(\mathrm{SiLU}(x\,G) \odot x\,U\big)\, D$$
+        $$\text{hidden} = \mathrm{SiLU}(x \cdot \text{gate}) \odot (x \cdot \text{up}), \qquad
+        \text{result} = \text{hidden} \cdot \text{down}$$
 
-        How often do four ranks that share these matrices have to communicate?
+        SiLU and $\odot$ work on each element by itself. How often do ranks that share the three
+        matrices have to communicate?
 
-        If a matrix is [cut by columns](#a_matmul_can_be_cut_in_two_ways), a rank computes some
-        columns of the result, each of them complete. If it is cut by rows, a rank needs only some
-        columns of the input, but has only a part of each sum. An all-reduce adds up the parts. So
-        cut `gate` and `up` by columns and `down` by rows, because then each rank has computed
-        exactly the columns that it needs next.
+        Cut `gate` and `up` [by columns](#a_matmul_can_be_cut_in_two_ways). Then each rank computes
+        some elements of `hidden`. Cut `down` by rows. Take two ranks, `hidden = [3, 4]`, and a
+        `down` with a single column, `[2, 5]`:
 
-        By hand, with two ranks: let there be two columns between the matrices. For some token, rank
-        0 computes $3$ in the first column, and rank 1 computes $4$ in the second. The result has
-        one element, and `down` is the column `[2, 5]`. Rank 0 keeps the $2$ and computes
-        `3 * 2 = 6`. Rank 1 keeps the $5$ and computes `4 * 5 = 20`. The element is `6 + 20 = 26`.
+        - Rank 0 has computed the $3$ and keeps the $2$. It computes `3 * 2 = 6`.
+        - Rank 1 has computed the $4$ and keeps the $5$. It computes `4 * 5 = 20`.
+        - An all-reduce adds up the two terms: `6 + 20 = 26`.
 
-        SiLU and the multiplication $\odot$ need no exchange, because they work on each column by
-        itself. So there is one all-reduce, at the very end. `draw` makes the matrices, and `own`
-        selects the columns of this rank. `whole` is what one process computes with all columns:
+        So one all-reduce is enough, because the rows of `down` on a rank need exactly those
+        elements of `hidden` that this rank has computed.
+
+        Four ranks share matrices with $16$ elements in `hidden`. Each rank uses four columns and
+        four rows, `own`. `whole` is the result of one process with all of the matrices:
     """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    gate, up, down = draw((8, 16), (8, 16), (16, 8))
+    rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
+    gate, up, down = draw((8, 16), (8, 16), (16, 8))  # random matrices
     x: Float[Tensor, "token 8"] = torch.randn(3, 8).double()
-    own = slice(4 * rank, 4 * rank + 4)  # of 16 columns
-    inside = F.silu(x @ gate[:, own]) * (x @ up[:, own])
-    terms = inside @ down[own]  # this rank's rows
+    own = slice(4 * rank, 4 * rank + 4)  # 4 of 16, from 4 * rank on
+    hidden = F.silu(x @ gate[:, own]) * (x @ up[:, own])
+    terms = hidden @ down[own]
     total = terms.clone()
     dist.all_reduce(total)
     whole = (F.silu(x @ gate) * (x @ up)) @ down
     assert not torch.allclose(terms, whole), \
-        "Before the all-reduce, a rank has only some terms of each sum."
+        "Before the all-reduce, a rank has only its own term of each sum."
     assert torch.allclose(total, whole), \
-        "After the all-reduce, every rank has the result of one process with all columns, up to rounding."
-    kept = 2 * gate[:, own].numel() + down[own].numel()  # @inspect kept
-    assert kept * ranks == gate.numel() + up.numel() + down.numel(), \
-        "Each rank keeps a fourth of the weights."
+        "After the all-reduce, every rank has the result of one process, up to rounding."
     bands = torch.tensor([r for r in range(ranks) for _ in range(4)])  # @hide
     figure(plot_owners({"gate": bands.expand(8, 16), "up": bands.expand(8, 16), "down": bands.expand(8, 16).T}),
         caption=r"""
@@ -160,9 +160,8 @@ def columns_then_rows_need_one_sum() -> None:
             some columns, in down the rows with the same numbers.
         """)
     misbelief("It does not matter which matrix is cut by columns and which by rows.", r"""
-        It does. If `gate` is cut by rows, each rank has only a part of each sum before SiLU. But
-        the sum of SiLU of the parts is not SiLU of the sum. So a second all-reduce is needed before
-        SiLU.
+        It does. If `gate` is cut by rows, each rank has only its own term of each sum when SiLU
+        needs the whole sum. So the ranks need another all-reduce before SiLU.
     """)
     rows = slice(2 * rank, 2 * rank + 2)  # of 8 inputs  # @hide
     curved = F.silu(x[:, rows] @ gate[rows])  # @hide
@@ -174,16 +173,16 @@ def columns_then_rows_need_one_sum() -> None:
     assert torch.allclose(normed, F.silu(norm(x @ up)) @ down), \
         "A norm before SiLU needs one more all-reduce, of a sum of squares for each token."  # @hide
     question(r"""
-        Another feed-forward part computes `down(SiLU(norm(up(x))))`. Its norm divides all columns
-        of a token by their root mean square. `up` is cut by columns and `down` by rows, and weights
-        are never sent. How many all-reduces does one forward pass need?
+        Another feed-forward part computes `down(SiLU(norm(up(x))))`. Its norm divides a token's
+        elements by the root of the mean of their squares. `up` is cut by columns and `down` by
+        rows, and weights are never sent. How many all-reduces does one forward pass need?
     """, answer=2, check=len((squares, normed)), unit="all-reduces",
         wrong={"The norm needs the squares of all columns, and a rank has only some.": 1},
         hint="Can a rank compute the norm, and then SiLU, from its own columns?",
         why=r"""
-            The mean square is taken over all columns, so the ranks first add up their sums of
-            squares: one number for each token. This cannot wait until the end, because SiLU of a
-            column needs the norm. The second all-reduce is the one at the end.
+            The mean is taken over all columns, so the ranks first add up their sums of squares: one
+            number for each token. This cannot wait until the end, because SiLU of a column needs
+            the norm. The second all-reduce is the one at the end.
         """)
 
 
@@ -204,36 +203,33 @@ def heads_are_columns() -> None:
 
         Only the last matrix, the *output projection*, combines the heads. By hand, take two ranks
         with one head each. For some token, the head on rank 0 computes `[1, 2]`, and the head on
-        rank 1 computes `[3, 4]`. One element of the output is a sum of these four values with the
-        weights `1, 0, 2, 1`.
+        rank 1 computes `[3, 4]`. The first element of the output is `[1, 2, 3, 4]` times the first
+        column of the output projection, `[1, 0, 2, 1]`.
 
-        - Rank 0 keeps the two weights for its own head, and computes `1 * 1 + 2 * 0 = 1`.
-        - Rank 1 keeps the other two, and computes `3 * 2 + 4 * 1 = 10`.
+        - Rank 0 keeps the rows of the projection for its own head. It computes `1 * 1 + 2 * 0 = 1`.
+        - Rank 1 keeps the other rows. It computes `3 * 2 + 4 * 1 = 10`.
         - The element is `1 + 10 = 11`, and neither rank knows it.
 
-        The ranks only have to add up what they have, because each element is a sum over all heads,
-        and a sum can be computed in parts. An
-        [all-reduce](#an_all_reduce_leaves_the_sum_everywhere) does that.
+        An [all-reduce](#an_all_reduce_leaves_the_sum_everywhere) is all that is missing, because
+        each element of the output is a sum over all heads, and a sum can be computed in parts.
 
-        Now take PyTorch's own `layer` of dimension `64` with four heads, on four ranks. Each head
-        has `64 / 4 = 16` columns of `query`, `key` and `value`, and `16` rows of the `projection`.
-        So the number of heads has to be a multiple of the number of ranks. (PyTorch keeps the first
-        three matrices in one, `in_proj_weight`, with outputs as rows. We transpose it and cut it
-        into three.)
+        Four ranks check it with PyTorch's own `layer` of four heads. Its matrices `query`, `key`,
+        `value` and `projection` have $64$ rows and $64$ columns. A head uses $16$ columns of the
+        first three matrices, and $16$ rows of the projection:
     """)
-    rank = dist.get_rank()
-    layer = nn.MultiheadAttention(64, 4, bias=False).double()
+    layer = nn.MultiheadAttention(64, 4, bias=False).double()  # @hide
     layer.requires_grad_(False)  # @hide
-    query, key, value = layer.in_proj_weight.T.chunk(3, dim=1)
-    projection = layer.out_proj.weight.T
+    query, key, value = layer.in_proj_weight.T.chunk(3, dim=1)  # @hide
+    projection = layer.out_proj.weight.T  # @hide
+    rank = dist.get_rank()
     x: Float[Tensor, "token 64"] = torch.randn(10, 64).double()
     own = slice(16 * rank, 16 * rank + 16)  # this rank's head
     q, k, v = x @ query[:, own], x @ key[:, own], x @ value[:, own]
     head = F.scaled_dot_product_attention(q, k, v)
-    terms = head @ projection[own]  # this rank's rows
+    terms = head @ projection[own]
     total = terms.clone()
     dist.all_reduce(total)
-    whole = layer(x, x, x)[0]  # all heads
+    whole = layer(x, x, x)[0]  # PyTorch's own result, all heads
     assert not torch.allclose(terms, whole), \
         "Before the all-reduce, a rank has only the terms of its own head."
     assert torch.allclose(total, whole), \
@@ -250,6 +246,10 @@ def heads_are_columns() -> None:
             Four squares. In query, key and value each rank has one band of columns, in the output
             projection one band of rows.
         """)
+    note(r"""
+        A head stays whole on its rank. So if ranks share the heads evenly, the number of heads has
+        to be a multiple of the number of ranks.
+    """)
     parts = [10.0, -4.0, 1.0, 3.0]  # @hide
     question(r"""
         Four ranks have one head each. For one element of the output, they compute `10`, `-4`, `1`
@@ -373,62 +373,65 @@ def all_reduce_bytes(size: float, ranks: int) -> float:
 def a_block_needs_four_all_reduces() -> None:
     """In a training step, tensor parallelism needs four all-reduces per block."""
     note(r"""
-        In *tensor parallelism* all ranks work on the same tokens, but each keeps only a slice of
-        every matrix. When do the ranks have to communicate?
+        In *tensor parallelism* all ranks work on the same tokens, but each rank keeps only a slice
+        of every matrix. How often do the ranks have to communicate?
 
-        In the forward pass, [attention](#heads_are_columns) leaves each rank with a part of a sum,
-        and an all-reduce adds up the parts. The feed-forward part of the block ends in the same
-        way. That makes two all-reduces.
+        In the forward pass, [attention](#heads_are_columns) leaves each rank with some terms of
+        each sum, and an all-reduce adds up the terms of all ranks. The feed-forward part of the
+        block ends in the same way. That makes two all-reduces.
 
-        For the backward pass, take one value by hand. Two ranks have the same input $x$. Rank 0
-        computes $3x$, rank 1 computes $5x$, and the output is $3x + 5x$. So the gradient of $x$ is
-        $8$. But rank 0 finds $3$, and rank 1 finds $5$.
+        For the backward pass, take one value by hand. Two ranks have the same input $x$.
 
-        The two gradients have to be added up, because each rank used $x$ for a different term of
-        the sum, and has only the gradient of its own term. A block has two such inputs: that of
-        attention and that of the feed-forward part. That makes two more all-reduces, four in all
-        [@shoeybi2019]. (The residual connection needs none, because every rank computes all of it.)
+        - Rank 0 computes the term $3x$. It finds the gradient $3$.
+        - Rank 1 computes the term $5x$. It finds the gradient $5$.
+        - The output is $3x + 5x$, so the gradient of $x$ is $8$. Neither rank knows it.
 
-        Two helpers do this. `sum_forward` all-reduces in the forward pass, and passes the gradient
-        on unchanged. `sum_backward` passes the tokens on unchanged, and all-reduces their gradient
-        in the backward pass. `attention` and `feed_forward` compute with this rank's slices, and
-        `norm` normalizes. `gradient_of_tokens` runs the backward pass. `one_all_reduce` is the
-        number of bytes that a single all-reduce of the tokens `x` sends:
+        The gradients also have to be added up, because each rank has used $x$ for a different term
+        and knows only the gradient of its own term. Attention has such an input, and the
+        feed-forward part has another. That makes two more all-reduces, four in all [@shoeybi2019].
+
+        Two functions do this, and pass everything else on unchanged. `sum_forward` all-reduces in
+        the forward pass. `sum_backward` all-reduces the gradient in the backward pass.
+
+        In `block`, the functions `norm`, `attention` and `feed_forward` are the parts of a block,
+        with this rank's slices of the matrices:
     """)
-    matrices = block_matrices()
-    slices = own_slices(matrices)
-    attention = partial(attend, matrices=slices[0])
-    feed_forward = partial(feed, matrices=slices[1])
+    matrices = block_matrices()  # @hide
+    slices = own_slices(matrices)  # @hide
+    attention = partial(attend, matrices=slices[0])  # @hide
+    feed_forward = partial(feed, matrices=slices[1])  # @hide
 
-    def split_block(x: Tensor) -> Tensor:
+    def block(x: Tensor) -> Tensor:
         terms = attention(sum_backward(norm(x)))
-        x = x + sum_forward(terms)  # x + is the residual connection
+        x = x + sum_forward(terms)
         terms = feed_forward(sum_backward(norm(x)))
         return x + sum_forward(terms)
 
     x = torch.randn(2, 128, 64).double().requires_grad_()
+    # Wire counts the bytes that this rank sends.
     with Wire() as single:
-        dist.all_reduce(torch.ones_like(x))
-    one_all_reduce = single.sent  # @inspect one_all_reduce as B
+        dist.all_reduce(torch.ones_like(x))  # one all-reduce
     with Wire() as forward:
-        y = split_block(x)
+        y = block(x)
     with Wire() as backward:
-        gradient = gradient_of_tokens(y, x)
-    assert forward.sent == backward.sent == 2 * one_all_reduce, \
+        y.square().sum().backward()  # any loss
+    assert forward.sent == backward.sent == 2 * single.sent, \
         "Each direction sends exactly as many bytes as two all-reduces."
     note(r"""
-        So the ranks add up tokens, never weights. An all-reduce on $G$ ranks sends
-        [$2\,(G-1)/G$ times its tensor](#a_ring_sends_less_than_twice_the_tensor). With $T$ tokens
-        of $d$ elements of $w$ bytes, each rank sends, per block and step,
+        So the ranks exchange activations, and never weights. An all-reduce on $G$ ranks sends
+        [$2\,(G-1)/G$ times its tensor](#a_ring_sends_less_than_twice_the_tensor). The tensor has a
+        vector of $d$ elements of $w$ bytes for each of $T$ tokens. So in a training step each rank
+        sends for one block
 
         [@eq:tensor]: $$
         \underbrace{4}_{\text{all-reduces}} \cdot \underbrace{\frac{2\,(G-1)}{G}}_{\text{sent by each}}
-        \cdot \underbrace{T\,d\,w}_{\text{bytes of the tokens}} .
+        \cdot \underbrace{T\,d\,w}_{\text{bytes of the tensor}} \quad\text{bytes.}
         $$
     """)
     whole = run_block(x, matrices, torch.clone, torch.clone)  # @hide
     assert torch.allclose(y, whole), \
         "The output equals that of the whole block on one rank, up to rounding."  # @hide
+    [gradient] = [p.grad for p in (x,) if p.grad is not None]  # @hide
     assert torch.allclose(gradient, gradient_of_tokens(whole, x)), \
         "The gradient of the tokens also equals that of the whole block."  # @hide
     wide = slices_of(draw((64, 320), (64, 320), (320, 64)))  # @hide
@@ -501,59 +504,68 @@ def scatter(x: Tensor) -> Any:
 @aside
 @requires("linux, ranks=4")
 def a_sum_can_be_left_scattered() -> None:
-    """Sequence parallelism sends the same number of bytes as tensor parallelism, and keeps less."""
+    """Sequence parallelism sends the same number of bytes as tensor parallelism, and needs less memory."""
     note(r"""
         In [tensor parallelism](#a_block_needs_four_all_reduces) ranks share the matrices of a
-        block, but not the operations between them: after each part, an all-reduce gives every rank
-        all tokens. Then all ranks compute the same norms of the same tokens, and keep the same
-        values for the backward pass. Can they share this work and memory as well?
+        block. But after each all-reduce, every rank has the results for all tokens. So all ranks
+        compute the same norms of the same tokens, and store the same activations for the backward
+        pass. Can they share this memory as well?
 
-        Take a token for each rank. A norm looks at one token at a time, so rank 0 could normalize
-        the first, rank 1 the second, and so on. For that, split the all-reduce into its
-        [two halves](#an_all_reduce_has_two_halves). After a part, the reduce-scatter leaves each
-        rank with the sums of its own tokens. The rank computes the norm of only these tokens.
-        Before the next matrices, the all-gather collects the tokens of all ranks. This is *sequence
-        parallelism* [@korthikanti2022].
+        Let each of four ranks have one token of its own. A norm works on each token by itself, so
+        each rank can normalize its own token. Split the all-reduce into its
+        [two halves](#an_all_reduce_has_two_halves), and put the norm between them:
 
-        `gather` and `scatter` do the two halves. `run_block` calls them before and after each part
-        of a block, and `x_own` is this rank's fourth of the tokens:
+        - A *reduce-scatter* leaves each rank with the sum for its own token only.
+        - Each rank normalizes its token.
+        - Before the next matrices, an *all-gather* gives every rank all tokens.
+
+        This is *sequence parallelism* [@korthikanti2022]. It sends the same number of bytes,
+        because the two halves of an all-reduce together send what the all-reduce sends. It needs
+        less memory, because between the halves a rank has only its own tokens.
+
+        `gather` and `scatter` do the two halves. `attention` and `feed_forward` compute with this
+        rank's slices of the matrices:
     """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    slices = own_slices(block_matrices())
-    tensor_parallel = partial(
-        run_block, matrices=slices, before=sum_backward, after=sum_forward
-    )
-    sequence_parallel = partial(
-        run_block, matrices=slices, before=gather, after=scatter
-    )
-    x: Float[Tensor, "b all d"] = torch.randn(2, 128, 64).double()
-    x_own: Float[Tensor, "b t d"] = x.chunk(ranks, dim=1)[rank].clone()  # @inspect x_own
-    x.requires_grad_()
-    x_own.requires_grad_()
-    y = tensor_parallel(x)
-    with Wire() as wire:
-        y_own = sequence_parallel(x_own)
+    rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
+    slices = own_slices(block_matrices())  # @hide
+    attention = partial(attend, matrices=slices[0])  # @hide
+    feed_forward = partial(feed, matrices=slices[1])  # @hide
+    weights = [*slices[0], *slices[1]]  # @hide
+    x = torch.randn(2, 128, 64).double()  # @hide
+    x_own = x.chunk(ranks, dim=1)[rank].clone().requires_grad_()  # @hide
+    x.requires_grad_()  # @hide
+
+    def block(x_own: Tensor) -> Tensor:
+        terms = attention(gather(norm(x_own)))
+        x_own = x_own + scatter(terms)
+        terms = feed_forward(gather(norm(x_own)))
+        return x_own + scatter(terms)
+
+    tensor_block = partial(run_block, matrices=slices, before=sum_backward, after=sum_forward)  # @hide
+    with Wire() as with_all_reduces:  # @hide
+        y = tensor_block(x)
+        gradient = gradient_of_tokens(y, x)
+    with Wire() as with_halves:  # @hide
+        y_own = block(x_own)
         gradient_own = gradient_of_tokens(y_own, x_own)
     assert torch.allclose(y_own, y.chunk(ranks, dim=1)[rank]), \
         "A rank has the result for its own tokens, up to rounding."
-    gradient = gradient_of_tokens(y, x)  # @hide
     assert torch.allclose(gradient_own, gradient.chunk(ranks, dim=1)[rank]), \
         "A rank has the gradient for its own tokens, up to rounding."  # @hide
-    ratio = wire.sent / (4 * all_reduce_bytes(x.nbytes, ranks))  # @inspect ratio
-    assert 1 < ratio < 1.02, \
-        "A rank sends the bytes of the four all-reduces of tensor parallelism, plus headers."
+    # Bytes that a rank sends in a training step, with each of the two:
+    tensor_sent, sequence_sent = with_all_reduces.sent, with_halves.sent  # @inspect tensor_sent as B, sequence_sent as B
+    assert math.isclose(sequence_sent, tensor_sent, rel_tol=0.01), \
+        "Sequence and tensor parallelism send the same number of bytes, within 1 %."
     note(r"""
-        The traffic is the same, because the two halves of an all-reduce together send what it
-        sends. The gain is memory: a rank no longer keeps what the norms need for other ranks'
-        tokens. For each token, a norm keeps its `64` elements and the one factor that it multiplied
-        them by, of `8` bytes each. `saved_bytes_of` counts what autograd keeps on this rank for the
-        backward pass, without the weights:
+        `saved_bytes_of` counts the bytes that a rank stores for the backward pass, without the
+        weights. `tensor_block` is the same block with tensor parallelism, for all tokens `x`:
     """)
-    weights = [*slices[0], *slices[1]]
-    all_tokens = saved_bytes_of(partial(tensor_parallel, x), weights)  # @inspect all_tokens as B
-    own_tokens = saved_bytes_of(partial(sequence_parallel, x_own), weights)  # @inspect own_tokens as B
-    assert all_tokens - own_tokens == 2 * (64 + 1) * 8 * 2 * 128 * 3 / 4, \
-        "Each of two norms kept 64 + 1 values of 8 bytes for each of 2 * 128 tokens; three quarters of these are saved."
+    tensor_stored = saved_bytes_of(partial(tensor_block, x), weights)  # @inspect tensor_stored as B
+    sequence_stored = saved_bytes_of(partial(block, x_own), weights)  # @inspect sequence_stored as B
+    assert sequence_stored < 0.7 * tensor_stored, \
+        "With sequence parallelism, a rank stores less than 70 % of the bytes."
+    assert tensor_stored - sequence_stored == 2 * (64 + 1) * 8 * 2 * 128 * 3 / 4, \
+        "Each of two norms kept 64 + 1 values of 8 bytes for each of 2 * 128 tokens; three quarters of these are gone."  # @hide
     question(r"""
         Ranks share a layer in the same way as the norms here: each rank computes it for its own
         tokens. Which of these layers need no exchange for that? Give `1` or `0` for each: a norm
@@ -563,71 +575,4 @@ def a_sum_can_be_left_scattered() -> None:
         why=r"""
             A norm and dropout treat each token by itself. A softmax over the sequence divides by a
             sum over all tokens, and a rank has only some of them.
-        """)
-
-
-@aside
-@requires("linux, ranks=4")
-def a_loss_needs_three_numbers_per_token() -> None:
-    """A loss over sharded logits all-reduces three numbers per token, not the logits."""
-    note(r"""
-        For each token, a language model computes a score, the *logit*, for every entry of its
-        vocabulary. With [tensor parallelism](#columns_then_rows_need_one_sum) the last matrix is
-        cut by columns, so each of four ranks has the logits of a fourth of the entries. The loss
-        needs all of them. Do the logits have to be gathered?
-
-        No, because the loss of a token needs only a sum over all logits $z_i$, and the one logit of
-        the target, the correct next token:
-
-        $$
-        \log \sum_i e^{z_i} - z_{\text{target}}
-        $$
-
-        Take two entries with $e^{z} = 1$ and $2$ on rank 0, and two with $3$ and $4$ on rank 1.
-        Rank 0 knows $1 + 2 = 3$, rank 1 knows $3 + 4 = 7$, and the sum is $10$. Each rank sends one
-        number instead of two, and one instead of thousands if it has thousands of entries.
-
-        So three all-reduces of one number per token are enough: of the `largest` logit, which is
-        subtracted first so that the exponentials do not overflow; of the sums; and of the target's
-        logit, which is set to zero on all ranks but one. `own` holds a rank's logits, `24` for each
-        token, and `is_own` says for which tokens the target is among them. `gather` needs a valid
-        column for every token. So where the target is on another rank, we read an arbitrary column
-        and multiply it by zero:
-    """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    logits: Float[Tensor, "t 96"] = torch.randn(16384, 96).double()
-    targets: Int[Tensor, " t"] = torch.randint(96, (16384,))
-    own: Float[Tensor, "t 24"] = logits.chunk(ranks, dim=1)[rank].clone()
-    column = targets - 24 * rank  # in this rank's logits, if it is there
-    is_own = (column >= 0) & (column < 24)
-    valid = column.clamp(0, 23)[:, None]  # any column, where it is not
-    with Wire() as wire:
-        largest = own.amax(dim=1)
-        dist.all_reduce(largest, dist.ReduceOp.MAX)
-        sums = (own - largest[:, None]).exp().sum(dim=1)
-        dist.all_reduce(sums)
-        target_logits = own.gather(1, valid)[:, 0] * is_own
-        dist.all_reduce(target_logits)
-    loss = (sums.log() + largest - target_logits).mean()  # @inspect loss
-    assert difference(loss, F.cross_entropy(logits, targets)) < ROUNDING, \
-        "The loss equals that of one process with all logits, up to rounding."
-    parts = [torch.empty_like(own) for _ in range(ranks)]
-    with Wire() as gathering:
-        dist.all_gather(parts, own)
-    ratio = gathering.sent / wire.sent  # @inspect ratio as times
-    assert math.isclose(ratio, 96 / (3 * 2), rel_tol=0.01), \
-        "To gather all 96 logits on every rank, a rank sends 96 / (3 * 2) times as many bytes, within 1 % for headers."
-    note(r"""
-        Why this ratio? For each token, an all-gather sends three quarters of `96` values, and an
-        all-reduce sends twice three quarters of one value.
-    """)
-    question(r"""
-        The vocabulary of `Llama-3` has `128256` entries. How many times as many bytes does an
-        all-gather of all logits send as three all-reduces of one number per token?
-    """, answer=128256 / (3 * 2), check=128256 * 7 / 8 / (3 * all_reduce_bytes(1, 8)), unit="times", within=0.05,
-        wrong={"An all-reduce sends twice what an all-gather of the same tensor sends.": 128256 / 3},
-        why=r"""
-            An all-gather sends a fraction $(G-1)/G$ of `128256` values. The three all-reduces send
-            twice this fraction of `3` values. So the ratio is `128256 / (3 * 2)`, on any number of
-            ranks.
         """)
