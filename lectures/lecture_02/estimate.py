@@ -335,6 +335,7 @@ def adamw_follows_the_dtype_it_is_given() -> None:
     first, second = state["exp_avg"], state["exp_avg_sq"]  # @unnoticed: 'exp_avg': both are alike in size
     assert first.dtype == torch.bfloat16, \
         "The moments are in bfloat16, like the parameter."
+    assert p.grad is not None, "The gradient is kept."  # @hide
     held = p.nbytes + p.grad.nbytes + first.nbytes + second.nbytes
     per_parameter = held / 1000  # @inspect per_parameter as B
     assert per_parameter == 2 + 2 + (2 + 2), \

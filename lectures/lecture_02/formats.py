@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from litbook import aside, explore, figure, misbelief, note, question
 
 from .figures import byte_figure, curves, decades_figure, plot_bits, staircase_figure
-from .measure import E4M3, E5M2, message_of
+from .measure import E4M3, E5M2, dense_peak, message_of
 
 FORMATS = (torch.float32, torch.float16, torch.bfloat16, E4M3, E5M2)
 NAMES = {"bfloat16": torch.bfloat16, "float32": torch.float32, "float16": torch.float16}
@@ -668,10 +668,10 @@ def one_byte_is_for_storing_and_multiplying() -> None:
         Matmuls are the exception. A GPU such as the H100 multiplies one-byte floats, because it can
         add up the products in a format of higher precision [@nvidia-hopper], so that the sum does
         not suffer from the few digits of its terms. Its peak for them is twice that for `bfloat16`.
-        `peak` looks up both:
+        `dense_peak` looks up both:
     """)
-    one_byte = peak(CARDS["H100 SXM"], "float8")  # @inspect one_byte as FLOP/s
-    two_bytes = peak(CARDS["H100 SXM"], "bfloat16")  # @inspect two_bytes as FLOP/s
+    one_byte = dense_peak("H100 SXM", "float8")  # @inspect one_byte as FLOP/s
+    two_bytes = dense_peak("H100 SXM", "bfloat16")  # @inspect two_bytes as FLOP/s
     assert one_byte == 2 * two_bytes, \
         "On an H100 the peak is twice that of bfloat16."
     assert one_byte == 1979e12, "An H100 has a peak of 1979 TFLOP/s for one-byte floats."  # @hide
@@ -922,8 +922,8 @@ def scaling_the_loss_saves_small_gradients() -> None:
     loss.backward(retain_graph=True)  # @hide
     assert w.grad is not None, "There is a gradient."  # @hide
     assert w.grad.item() == 0.0, "Without scaling, the gradient of w is zero."  # @hide  # @zero: it underflows
-    w.grad = None  # @hide
     optimizer = torch.optim.SGD([w], lr=0.1)  # @unnoticed: 0.1, lr= dropped: no step is taken
+    optimizer.zero_grad()  # @hide
     scaler = torch.amp.GradScaler("cpu")
     scaler.scale(loss).backward()  # multiplies the loss by 65536
     scaler.unscale_(optimizer)  # divides the gradients by 65536

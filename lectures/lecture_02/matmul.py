@@ -134,7 +134,7 @@ def a_batched_product_is_one_folded_product() -> None:
     assert operations == ["aten.mm"], \
         "PyTorch runs a single matmul of two matrices."
     assert reported == {"aten.mm": by_hand} == {"aten.mm": 65536}, "Its FLOPs are 2 times 512 rows times 32 times 2."  # @hide
-    figure(plot_folding(*x.shape, w.shape[1]), caption=rf"""
+    figure(plot_folding(*x.shape, *w.shape[1:]), caption=rf"""
         The same matmul, as written (above) and as run (below). The {x.shape[2]} rows of each sheet
         become {x.shape[2]} neighbouring rows of the tall matrix, a band. (The bands are drawn less
         high than the sheets, so that the tall matrix fits.)

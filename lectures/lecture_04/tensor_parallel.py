@@ -491,14 +491,16 @@ class Scatter(torch.autograd.Function):
         return all_gather_tokens(grad)
 
 
-def gather(x: Tensor) -> Any:
+def gather(x: Tensor) -> Tensor:
     """All-gathers tokens in the forward pass; reduce-scatters their gradients in the backward pass."""
-    return Gather.apply(x)
+    y: Tensor = Gather.apply(x)
+    return y
 
 
-def scatter(x: Tensor) -> Any:
+def scatter(x: Tensor) -> Tensor:
     """Reduce-scatters parts of sums in the forward pass; all-gathers gradients in the backward pass."""
-    return Scatter.apply(x)
+    y: Tensor = Scatter.apply(x)
+    return y
 
 
 @aside

@@ -815,7 +815,7 @@ def test_each_field_is_an_option_and_help_names_it(capsys: pytest.CaptureFixture
     ("line", "status"), [(["--list"], 0), ([QWEN], 0), ([QWEN, "--json"], 0), ([QWEN, "--devices", "4"], 1)]
 )
 def test_a_reader_that_goes_away_is_no_error_and_the_verdict_stands(line: list[str], status: int) -> None:
-    words = [sys.executable, REPO / "lectures" / "napkin.py", *line]
+    words = [sys.executable, str(REPO / "lectures" / "napkin.py"), *line]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()  # as `| head` does
