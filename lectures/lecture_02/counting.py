@@ -24,7 +24,7 @@ def counting_flops() -> None:
         twice: by a formula, and by a program that does not know the formula.
     """)
     only_arithmetic_counts()
-    a_product_costs_two_m_k_n()
+    a_matmul_costs_two_m_k_n()
     a_forward_pass_costs_two_per_parameter()
     not_everything_else_is_linear()
     cheap_in_flops_is_not_cheap_in_time()
@@ -97,7 +97,7 @@ def only_arithmetic_counts() -> None:
         """)
 
 
-def a_product_costs_two_m_k_n() -> None:
+def a_matmul_costs_two_m_k_n() -> None:
     """A matmul of m × k by k × n elements counts as 2mkn FLOPs."""
     note(r"""
         How many FLOPs does it cost to multiply a matrix of $m \times k$ elements by one of

@@ -36,7 +36,7 @@ def data_and_randomness() -> None:
     a_shared_generator_couples_what_shares_it()
     a_token_file_does_not_know_its_dtype()
     a_memory_map_loads_what_is_touched()
-    the_size_of_the_data_is_tokens_times_width()
+    the_size_of_the_data_is_tokens_times_bytes()
     a_pinned_copy_does_not_wait()
     a_second_stream_hides_the_copy()
 
@@ -350,7 +350,7 @@ def a_memory_map_loads_what_is_touched() -> None:
 
 
 @aside
-def the_size_of_the_data_is_tokens_times_width() -> None:
+def the_size_of_the_data_is_tokens_times_bytes() -> None:
     """The size of a training file is the number of tokens times the bytes per token."""
     note(r"""
         How large is the file of a training set? It is a row of integers, one for each token, so its

@@ -28,13 +28,13 @@ def napkin_math() -> None:
     """)
     flops_are_work_and_flops_per_second_a_rate()
     a_training_run_in_three_lines()
-    the_promise_is_printed_twice_too_large()
-    adamw_keeps_four_numbers_per_parameter()
+    the_printed_peak_is_twice_too_large()
+    training_holds_four_values_per_parameter()
     adamw_follows_the_dtype_it_is_given()
-    a_master_copy_eats_what_it_saves()
+    a_master_copy_saves_no_memory()
     pooled_memory_needs_sharded_state()
     activations_grow_with_the_batch()
-    the_roofline_tells_waiting_from_working()
+    the_roofline_shows_what_waits_for_memory()
     a_run_is_paid_for_in_gpu_hours()
     boards_draw_half_of_the_power()
 
@@ -133,7 +133,7 @@ def a_training_run_in_three_lines() -> None:
         Now the real run, on the GPU H100 SXM. In `bfloat16`, the number format of most training,
         its peak is `989.5e12` FLOP/s [@nvidia-h100]. That is the peak for *dense* matrices, which
         are ordinary ones. (The datasheet's larger number is
-        [for matrices that are half zeros](#the_promise_is_printed_twice_too_large).)
+        [for matrices that are half zeros](#the_printed_peak_is_twice_too_large).)
     """)
     params, tokens, gpus = 70 * 10**9, 15 * 10**12, 1024
     peak_rate = 989.5e12  # FLOP/s of one GPU
@@ -176,7 +176,7 @@ def a_training_run_in_three_lines() -> None:
 
 
 @aside
-def the_promise_is_printed_twice_too_large() -> None:
+def the_printed_peak_is_twice_too_large() -> None:
     """The large number on a datasheet is for matrices that are half zeros."""
     note(r"""
         The datasheet of the H100 prints `1979` TFLOP/s for `bfloat16` in large type [@nvidia-h100].
@@ -243,7 +243,7 @@ def the_promise_is_printed_twice_too_large() -> None:
         """)
 
 
-def adamw_keeps_four_numbers_per_parameter() -> None:
+def training_holds_four_values_per_parameter() -> None:
     """Training with AdamW in float32 holds four values for every parameter."""
     note(r"""
         How large a model can one GPU train? Much smaller than one that it could store, because
@@ -318,7 +318,7 @@ def adamw_follows_the_dtype_it_is_given() -> None:
     """A bfloat16 model gets bfloat16 moments, and no master copy."""
     note(r"""
         In `float32`, training with AdamW holds
-        [`16` bytes per parameter](#adamw_keeps_four_numbers_per_parameter): the parameter, its
+        [`16` bytes per parameter](#training_holds_four_values_per_parameter): the parameter, its
         gradient and two moments, `4` bytes each. How many bytes does a model in `bfloat16` need,
         whose parameters have `2` bytes?
 
@@ -361,7 +361,7 @@ def adamw_follows_the_dtype_it_is_given() -> None:
 
 
 @aside
-def a_master_copy_eats_what_it_saves() -> None:
+def a_master_copy_saves_no_memory() -> None:
     """`bfloat16` weights with a `float32` master copy save no memory."""
     note(r"""
         In `bfloat16` a weight needs `2` bytes instead of `4`. Does a model with such weights train
@@ -425,7 +425,7 @@ def pooled_memory_needs_sharded_state() -> None:
         Does the largest model that can be trained grow with the number of GPUs? Only if each GPU
         keeps a different part of it, because full copies fill all memories with the same values.
 
-        Training with AdamW in `float32` holds [`16` bytes](#adamw_keeps_four_numbers_per_parameter)
+        Training with AdamW in `float32` holds [`16` bytes](#training_holds_four_values_per_parameter)
         per parameter: `4` each for the parameter, its gradient and two moments. Take $2$ tiny GPUs
         with $20$ bytes of memory each.
 
@@ -571,7 +571,7 @@ def activations_grow_with_the_batch() -> None:
         """)
 
 
-def the_roofline_tells_waiting_from_working() -> None:
+def the_roofline_shows_what_waits_for_memory() -> None:
     """The roofline: an operation that does few FLOPs per byte waits for memory."""
     note(r"""
         Why can a GPU be busy and yet reach only a fraction of its peak? Because it can only compute

@@ -101,16 +101,16 @@ def the_formulas_and_where_they_were_shown() -> None:
 
         | what | formula | example | shown in |
         |---|---|---|---|
-        | bytes of a tensor | elements × bytes of each | {w.nbytes:,} B for `64 * 64` weights | [a new tensor](#a_fresh_tensor_costs_count_times_width) |
+        | bytes of a tensor | elements × bytes of each | {w.nbytes:,} B for `64 * 64` weights | [a new tensor](#a_new_tensor_needs_count_times_bytes) |
         | FLOPs of a matmul | $2mkn$ | {product:,} | [@eq:product] |
-        | FLOPs per byte of a matmul | $2mkn / (4(mk+kn+mn))$ | {per_byte:.1f} | [the roofline](#the_roofline_tells_waiting_from_working) |
+        | FLOPs per byte of a matmul | $2mkn / (4(mk+kn+mn))$ | {per_byte:.1f} | [the roofline](#the_roofline_shows_what_waits_for_memory) |
         | its share of the peak | $\min(1, \mathrm{{intensity}} / \mathrm{{ridge}})$ | {reached:.1%} on an H100 | [@eq:roof] |
         | parameters | $Ld^2+d$ | {parameters:,} | [@eq:weights] |
         | activations: inputs of layers, predictions, targets | $4(Bd(L+1)+2B)$ | {kept:,} B | [@eq:kept] |
         | parameters, gradients and AdamW's moments | $16P$ | {state:,} B | [@eq:state] |
         | FLOPs of a step | $6BP-2Bd^2$ | {work:,} | [@eq:step-flops] |
         | FLOPs of attention, per token | $12LdT$ | {attention:,} | [@eq:attention] |
-        | file of {trillions} trillion tokens | tokens × `2` bytes | {tokens} TB | [token files](#the_size_of_the_data_is_tokens_times_width) |
+        | file of {trillions} trillion tokens | tokens × `2` bytes | {tokens} TB | [token files](#the_size_of_the_data_is_tokens_times_bytes) |
         | time of a run, `70e9` parameters on `15e12` tokens | $6ND / (G \times \mathrm{{peak}} \times \mathrm{{MFU}})$ | {days:.0f} days on `1024` H100s at an MFU of `0.5` | [@eq:time] |
 
         And if you forget the formulas? Write down bytes and FLOPs before you run, then measure. If

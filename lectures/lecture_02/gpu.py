@@ -27,7 +27,7 @@ def tensors_on_a_gpu() -> None:
     moving_allocates_on_the_gpu()
     deleting_returns_blocks_to_a_cache()
     the_driver_knows_how_much_memory_there_is()
-    a_narrow_product_is_timed_here()
+    a_low_precision_matmul_is_timed_here()
     both_one_byte_formats_multiply()
 
 
@@ -311,7 +311,7 @@ def the_driver_knows_how_much_memory_there_is() -> None:
 
 @aside
 @requires("cuda")
-def a_narrow_product_is_timed_here() -> None:
+def a_low_precision_matmul_is_timed_here() -> None:
     """The speedup of a low-precision format has to be measured on the GPU."""
     note(r"""
         By its datasheet an A100 does `16` times as many FLOP/s in `bfloat16` as in `float32`

@@ -30,7 +30,7 @@ def gradients() -> None:
         rule holds, what it leaves out, and what is saved when a layer is not trained.
     """)
     backward_fills_the_leaves()
-    a_gradient_is_two_more_products()
+    the_backward_pass_needs_two_matmuls()
     autograd_leaves_out_what_no_weight_needs()
     six_per_parameter_and_token_is_a_special_case()
     in_a_transformer_backward_is_twice_forward()
@@ -127,7 +127,7 @@ def backward_fills_the_leaves() -> None:
         """)
 
 
-def a_gradient_is_two_more_products() -> None:
+def the_backward_pass_needs_two_matmuls() -> None:
     """Each matmul of the forward pass needs two matmuls in the backward pass."""
     note(r"""
         Why does a backward pass cost twice as much as a forward pass? Because each matmul of the
@@ -225,7 +225,7 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
     """Autograd leaves out each backward matmul that no trained weight needs."""
     note(r"""
         Each matmul of a forward pass has
-        [two matmuls in the backward pass](#a_gradient_is_two_more_products): one for the gradient
+        [two matmuls in the backward pass](#the_backward_pass_needs_two_matmuls): one for the gradient
         of the weights, and one for the gradient of the input, which the layer *below* needs. Does
         every layer need both?
 

@@ -31,8 +31,8 @@ def matmul_and_named_axes() -> None:
         shape and the wrong values. Axes that are known only by position make such slips easy to
         make and hard to see. This part counts what matmuls cost, and then gives the axes names.
     """)
-    a_product_contracts_one_axis()
-    a_batched_product_is_one_folded_product()
+    a_matmul_sums_over_the_shared_axis()
+    a_batched_matmul_is_one_large_matmul()
     a_forgotten_transpose_is_silent_on_squares()
     an_annotation_names_axes_and_a_checker_holds_it()
     einsum_sums_the_axes_left_out()
@@ -42,7 +42,7 @@ def matmul_and_named_axes() -> None:
     repeat_copies_nothing()
 
 
-def a_product_contracts_one_axis() -> None:
+def a_matmul_sums_over_the_shared_axis() -> None:
     """A matmul sums over the axis that its two matrices share."""
     note(r"""
         Nearly everything that a language model computes is a *matmul*, a matrix multiplication.
@@ -93,7 +93,7 @@ def a_product_contracts_one_axis() -> None:
         """)
 
 
-def a_batched_product_is_one_folded_product() -> None:
+def a_batched_matmul_is_one_large_matmul() -> None:
     """A batch times one matrix runs as a single large matmul."""
     note(r"""
         A layer of a language model multiplies all tokens of a batch by one matrix `w`. Does PyTorch

@@ -20,7 +20,7 @@ def newton_schulz(g: Tensor, rounds: int = 5) -> Tensor:
 
 
 @aside
-def muon_levels_a_gradient_with_products() -> None:
+def muon_makes_singular_values_equal() -> None:
     """Muon keeps one moment, and makes all its singular values nearly equal."""
     note(r"""
         Adam keeps two values, the *moments*, for each parameter. Can an optimizer work with one?

@@ -13,7 +13,7 @@ from litbook import aside, explore, misbelief, note, question
 from .figures import plot_path
 from .measure import gradient_bytes, state_bytes
 from .models import OPTIMIZERS, Stack, linear_batch
-from .muon import muon_levels_a_gradient_with_products
+from .muon import muon_makes_singular_values_equal
 
 CURVES = torch.tensor([1.0, 10.0], dtype=torch.float64)  # along the two axes of a bowl
 
@@ -36,7 +36,7 @@ def optimizers() -> None:
     adamw_decays_weights_outside_the_root()
     gradients_add_up_until_they_are_cleared()
     optimizers_differ_in_what_they_remember()
-    muon_levels_a_gradient_with_products()
+    muon_makes_singular_values_equal()
 
 
 class Descent:

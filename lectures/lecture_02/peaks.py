@@ -25,11 +25,11 @@ def peaks_and_mfu() -> None:
     """)
     every_peak_belongs_to_a_format()
     sparsity_means_two_of_every_four()
-    narrow_formats_are_fast_because_of_their_units()
+    low_precision_is_fast_because_of_its_units()
     mfu_counts_what_the_model_needs()
     the_denominator_decides()
     the_peak_of_this_cpu_is_measured()
-    mfu_rises_with_the_width_of_a_model()
+    mfu_rises_with_the_model_dimension()
 
 
 def every_peak_belongs_to_a_format() -> None:
@@ -151,7 +151,7 @@ def sparsity_means_two_of_every_four() -> None:
 
 
 @aside
-def narrow_formats_are_fast_because_of_their_units() -> None:
+def low_precision_is_fast_because_of_its_units() -> None:
     """Large matmuls are fast in low-precision formats because of the units that multiply them."""
     note(r"""
         Why is a large matmul in `bfloat16` faster than in `float32`? Not because more of its
@@ -211,7 +211,7 @@ def mfu_counts_what_the_model_needs() -> None:
         $$
 
         By hand, count for one parameter and one token. The model needs $6$ FLOPs, $2$ in the
-        forward pass and $4$ in the [backward pass](#a_gradient_is_two_more_products). Suppose that
+        forward pass and $4$ in the [backward pass](#the_backward_pass_needs_two_matmuls). Suppose that
         the GPU could do $16$ FLOPs at its peak in the time of the step. Then the MFU is
         `6 / 16 = 0.375`.
 
@@ -402,7 +402,7 @@ def time_of_a_step(config: Config) -> float:  # @stepover
     return quickest(step, 12 * 128 // config.width)
 
 
-def mfu_rises_with_the_width_of_a_model() -> None:
+def mfu_rises_with_the_model_dimension() -> None:
     """The MFU of a training step rises with the model dimension, because matmuls take a larger share of the time."""
     note(r"""
         Why do large models use a processor better than small ones? *MFU* is the share of the peak

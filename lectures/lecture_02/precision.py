@@ -105,7 +105,7 @@ def the_backward_pass_is_narrow_too() -> None:
         `torch.autocast` is PyTorch's switch for mixed precision [@pytorch-amp]. Below, it is on
         only for the forward pass, which rounds copies of the weights and inputs to `bfloat16`. The
         backward pass multiplies in `bfloat16` all the same, because it
-        [multiplies by the inputs and weights](#a_gradient_is_two_more_products) of the forward
+        [multiplies by the inputs and weights](#the_backward_pass_needs_two_matmuls) of the forward
         pass, and autograd has saved these copies.
 
         Take two hidden layers and a *head*, the last layer, each one matrix. So the forward pass

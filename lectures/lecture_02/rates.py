@@ -40,10 +40,10 @@ def measuring_a_rate() -> None:
     a_launch_returns_before_the_work_is_done()
     five_formats_are_measured_here()
     three_bad_measurements_are_repeated_here()
-    larger_products_come_closer_to_the_peak()
+    larger_matmuls_come_closer_to_the_peak()
     a_lower_clock_lowers_the_peak()
     the_roof_is_measured_here()
-    the_card_counts_bytes_too()
+    the_gpu_counts_bytes_too()
 
 
 def mean_seconds(call: Callable[[], object], runs: int) -> float:  # @stepover
@@ -463,7 +463,7 @@ def random_pair(n: int) -> tuple[Tensor, Tensor]:  # @stepover
 
 @aside
 @requires("cuda")
-def larger_products_come_closer_to_the_peak() -> None:
+def larger_matmuls_come_closer_to_the_peak() -> None:
     """Small matmuls stay far from the peak."""
     note(r"""
         How large does a matmul have to be for a GPU to come close to its peak? A small matmul stays
@@ -632,7 +632,7 @@ def measured_points(n: int, dtype: torch.dtype) -> dict[str, Point]:  # @stepove
 def the_roof_is_measured_here() -> None:
     """A copy shows the bandwidth, and no operation is faster than the roofline allows."""
     note(r"""
-        A [roofline](#the_roofline_tells_waiting_from_working) says how fast an operation can be at
+        A [roofline](#the_roofline_shows_what_waits_for_memory) says how fast an operation can be at
         most. No operation does more FLOPs in a second than the GPU's peak, and none gets more bytes
         in a second than the *bandwidth* of its memory. Do measured operations stay below both?
     """)
@@ -741,7 +741,7 @@ def bytes_by_the_counters(count: int) -> list[float]:  # @stepover
 
 @aside
 @requires("cuda")
-def the_card_counts_bytes_too() -> None:
+def the_gpu_counts_bytes_too() -> None:
     """The counters of a GPU's memory agree with the bytes counted by hand, to within a fifth."""
     note(r"""
         How many bytes does an operation move? This book counts them by hand: each input is read

@@ -29,7 +29,7 @@ def the_bill_of_a_step() -> None:
     without_gradients_two_outputs_are_alive()
     gradients_come_in_two_kinds()
     the_bill_in_bytes()
-    the_bill_is_measured_on_the_card()
+    the_bill_is_measured_on_the_gpu()
     the_batch_decides_where_memory_peaks()
     parts_of_a_batch_add_up_to_the_whole()
 
@@ -78,7 +78,7 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
     note(r"""
         Which tensors does autograd, the part of PyTorch that computes gradients, save for the
         backward pass? The input of every layer, because the gradient of a layer's weights
-        [is computed from its input](#a_gradient_is_two_more_products).
+        [is computed from its input](#the_backward_pass_needs_two_matmuls).
 
         By hand, for a batch of `2` rows of `4` elements, and a model of `2` hidden layers and a
         head. The head, the last layer, outputs one number per row, the *prediction*.
@@ -341,7 +341,7 @@ def bill_on_card(  # @stepover
 
 @aside
 @requires("cuda")
-def the_bill_is_measured_on_the_card() -> None:
+def the_bill_is_measured_on_the_gpu() -> None:
     """On a GPU the four kinds can be watched growing; they are never all in memory at once."""
     width = scaled(2048, lambda w: 200 * w * w)  # @measure width
     layers, batch = 4, width
@@ -457,7 +457,7 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
         "In micro-batches, a step costs the same number of FLOPs."
     note(r"""
         So gradient accumulation saves memory and no FLOPs. The step takes more time, because small
-        matmuls [come less close to the peak](#larger_products_come_closer_to_the_peak).
+        matmuls [come less close to the peak](#larger_matmuls_come_closer_to_the_peak).
     """)
     question(r"""
         A batch of `32` examples is cut into parts of `24` and `8`, and each loss is the mean over

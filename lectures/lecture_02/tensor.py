@@ -19,8 +19,8 @@ def tensors() -> None:
         tensors. So the memory of a training run is the memory of its tensors, and each tensor
         reports how many bytes it needs. There is one trap: two tensors may use the same bytes.
     """)
-    a_fresh_tensor_costs_count_times_width()
-    a_tensor_can_be_weighed_without_memory()
+    a_new_tensor_needs_count_times_bytes()
+    bytes_can_be_counted_without_allocating()
     a_view_can_hold_more_or_less_than_it_reports()
     a_new_tensor_is_float32_on_the_cpu()
 
@@ -96,7 +96,7 @@ def a_new_tensor_is_float32_on_the_cpu() -> None:
         why="The zeros are in `float32`, `4` bytes each. The integers become `int64` and NumPy's zeros are `float64`, both with `8`.")
 
 
-def a_fresh_tensor_costs_count_times_width() -> None:
+def a_new_tensor_needs_count_times_bytes() -> None:
     """A new tensor needs its number of elements times the bytes per element."""
     note(r"""
         How many bytes does a tensor need? All its elements have the same number format, its
@@ -134,7 +134,7 @@ def a_fresh_tensor_costs_count_times_width() -> None:
         """)
 
 
-def a_tensor_can_be_weighed_without_memory() -> None:
+def bytes_can_be_counted_without_allocating() -> None:
     """The bytes of a tensor can be computed without allocating it."""
     note(r"""
         How much memory does one matrix of GPT-3, a large language model, need? You can find out on
@@ -166,7 +166,7 @@ def a_tensor_can_be_weighed_without_memory() -> None:
     """)
     note(r"""
         Training needs more. With AdamW, the matrix, its gradient and two moments of the same size
-        are [held in memory](#adamw_keeps_four_numbers_per_parameter):
+        are [held in memory](#training_holds_four_values_per_parameter):
     """)
     training = (1 + 1 + 2) * binary  # @inspect training as GiB
     assert training == 9.0, "Training the matrix needs 9 GiB."

@@ -29,8 +29,8 @@ def the_activations_of_a_block() -> None:
         any sequence length. The activations grow with every token, so they decide how large a batch
         can be. How many bytes of activations does one token need in one layer?
     """)
-    the_block_of_today_keeps_other_tensors()
-    written_attention_keeps_a_weight_per_pair()
+    most_activations_are_feed_forward()
+    unfused_attention_keeps_a_weight_per_pair()
     checkpointing_keeps_the_input_alone()
     checkpointing_lets_a_large_model_fit()
     logits_weigh_as_much_as_layers()
@@ -58,7 +58,7 @@ def kept_by(config: Config, context: int, how: How) -> float:
     return kept_per_token(block, config.width, 2, context, config.head)
 
 
-def the_block_of_today_keeps_other_tensors() -> None:
+def most_activations_are_feed_forward() -> None:
     """In Llama-3-8B, two thirds of a block's activations belong to its feed-forward part."""
     note(r"""
         How many bytes per token does a block of Llama-3-8B keep for the backward pass, and which of
@@ -200,7 +200,7 @@ def with_lean_norms(block: Block) -> Block:
 
 
 @aside
-def written_attention_keeps_a_weight_per_pair() -> None:
+def unfused_attention_keeps_a_weight_per_pair() -> None:
     """Unfused attention keeps a weight for every pair of tokens; fused attention keeps none."""
     note(r"""
         In each head of attention, each token has a *softmax weight* for each token of the sequence.
@@ -243,7 +243,7 @@ def written_attention_keeps_a_weight_per_pair() -> None:
         each token has a weight for every token of the sequence.
 
         Llama-3-8B has `32` heads and a context of `8192` tokens [@llama3]. Fused, a layer
-        [keeps](#the_block_of_today_keeps_other_tensors) {token / 1e3:.0f} kB per token. Unfused, it
+        [keeps](#most_activations_are_feed_forward) {token / 1e3:.0f} kB per token. Unfused, it
         keeps another `2 * 32 * 8192` bytes, {2 * heads * tokens / 1e3:.0f} kB. So long sequences
         are trained with fused attention.
     """)
@@ -311,7 +311,7 @@ def checkpointing_keeps_the_input_alone() -> None:
     note(rf"""
         In Llama-3-8B, the input of a block has `4096` elements of `2` bytes per token:
         {input_bytes:,} bytes. Without checkpointing the block
-        [keeps](#the_block_of_today_keeps_other_tensors) {usual_bytes:,} bytes per token,
+        [keeps](#most_activations_are_feed_forward) {usual_bytes:,} bytes per token,
         {usual_bytes / input_bytes} times as many.
 
         The price is time. Say that the forward pass of a block costs $1$. Its backward pass costs
@@ -389,7 +389,7 @@ def checkpointing_lets_a_large_model_fit() -> None:
 
         Now Llama-3-70B, with its `80` blocks. The input of a block has `8192` elements of `2` bytes
         per token. `activation_bytes` gives the bytes that a block
-        [keeps](#the_block_of_today_keeps_other_tensors) per token:
+        [keeps](#most_activations_are_feed_forward) per token:
     """)
     tokens = 8192
     input_gb = tokens * 8192 * 2 / GB  # @inspect round(input_gb, 2) as GB

@@ -67,7 +67,7 @@ def a_block_of_today() -> None:
     a_block_is_seven_matrices()
     rmsnorm_forgets_the_scale()
     rotary_embedding_tells_distances()
-    heads_of_queries_share_keys()
+    query_heads_share_keys()
     a_gate_costs_a_third_matrix()
     each_matrix_costs_two_flops_per_weight()
     a_counter_may_overlook_attention()
@@ -93,7 +93,7 @@ def a_block_is_seven_matrices() -> None:
         | feed-forward: gate and up | $d$ elements into $h$ | $2\,d\,h$ |
         | feed-forward: down | $h$ elements into $d$ | $d\,h$ |
 
-        Here $d_{kv}$ is $d$ [or less](#heads_of_queries_share_keys), and $h$, the *intermediate
+        Here $d_{kv}$ is $d$ [or less](#query_heads_share_keys), and $h$, the *intermediate
         size*, is several times $d$. Before each part there is a *norm*, which multiplies each of
         the $d$ elements by a learned factor; these factors are its *gains*. In total, a block has
         this many parameters:
@@ -323,7 +323,7 @@ def rotary_embedding_tells_distances() -> None:
         why="The score depends on the distance alone. It was `12 - 5 = 7` tokens, so the key has to be `7` tokens before the query.")
 
 
-def heads_of_queries_share_keys() -> None:
+def query_heads_share_keys() -> None:
     """Grouped-query attention keeps fewer keys and values, but compares the same pairs of tokens."""
     note(r"""
         A model that generates a sequence stores the *keys* and *values* of all tokens so far,

@@ -32,14 +32,14 @@ def generating() -> None:
     """)
     a_cache_gives_the_same_answer_for_less()
     a_token_leaves_its_keys_and_values()
-    reading_is_work_and_writing_is_waiting()
+    prefill_does_more_flops_per_byte()
     bandwidth_sets_the_pace()
     a_batch_shares_the_weights()
     memory_limits_the_batch()
     attention_over_a_cache_gains_nothing_from_a_batch()
     a_guess_is_cheap_to_check()
     guesses_pay_if_they_are_often_right()
-    writing_is_timed_on_the_card()
+    decoding_is_timed_on_the_gpu()
 
 
 def a_cache_gives_the_same_answer_for_less() -> None:
@@ -151,7 +151,7 @@ def a_token_leaves_its_keys_and_values() -> None:
         $$
 
         Now Llama-3-8B. It has `32` layers. A row of keys contains `8` keys of `128` elements, one
-        for each *KV head*; the query heads [share them](#heads_of_queries_share_keys). An element
+        for each *KV head*; the query heads [share them](#query_heads_share_keys). An element
         in `bfloat16` needs `2` bytes, and a full sequence has `8192` tokens [@llama-3-8b]:
     """)
     per_token = 2 * 32 * (8 * 128) * 2  # @inspect per_token as B
@@ -220,7 +220,7 @@ def full_caches(model: Transformer, batch: int, tokens: int) -> list[Cache]:
 MODEST = Config(layers=4, width=256, heads=8, kv_heads=2, hidden=704, vocabulary=2000, context=512)
 
 
-def reading_is_work_and_writing_is_waiting() -> None:
+def prefill_does_more_flops_per_byte() -> None:
     """Prefill does many FLOPs per byte, and decoding does about one."""
     note(r"""
         A model answers in two phases. *Prefill* processes all tokens of the prompt in one pass.
@@ -823,7 +823,7 @@ def time_decoding(model: Transformer, batch: int, context: int) -> Timing:  # @s
 
 @aside
 @requires("cuda")
-def writing_is_timed_on_the_card() -> None:
+def decoding_is_timed_on_the_gpu() -> None:
     """On a GPU, a decoding step should use a large share of the memory bandwidth."""
     note(r"""
         Is decoding memory-bound on a real GPU: does reading from memory determine its time? If so,

@@ -42,8 +42,8 @@ def three_regimes() -> None:
     fusion_saves_the_bytes_between_operations()
     fused_attention_stores_no_scores()
     operations_run_in_turn()
-    a_block_waits_for_three_things()
-    one_change_tells_what_a_block_waits_for()
+    a_block_has_three_regimes()
+    one_change_shows_the_limit()
     eager_compiled_and_in_a_graph()
 
 
@@ -671,7 +671,7 @@ def operations_run_in_turn() -> None:
         why="The first takes `30` µs and is compute-bound. The second takes `40` µs and is memory-bound. They run one after another, so the times add up. Meanwhile the launches take only `10` µs.")
 
 
-def a_block_waits_for_three_things() -> None:
+def a_block_has_three_regimes() -> None:
     """With unfused attention, a block is launch-bound for few tokens, compute-bound for more, and memory-bound for very many."""
     note(rf"""
         What limits the speed of a Transformer block on a GPU? Here its attention is *unfused*: it
@@ -771,7 +771,7 @@ def a_block_waits_for_three_things() -> None:
 
 
 @aside
-def one_change_tells_what_a_block_waits_for() -> None:
+def one_change_shows_the_limit() -> None:
     """Change one thing and watch the time to see what limits a block."""
     note(r"""
         A block of a model is slow on a GPU. What limits it? There are three possibilities:

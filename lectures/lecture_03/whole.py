@@ -33,11 +33,11 @@ def the_whole_model() -> None:
         its memory.
     """)
     one_table_costs_flops_and_the_other_none()
-    a_text_with_a_known_entropy()
+    a_language_with_a_known_entropy()
     the_run_is_predicted()
     the_run()
     its_memory_is_measured()
-    it_writes_what_it_read()
+    it_generates_words_of_the_language()
     the_formulas_of_a_transformer()
 
 
@@ -121,7 +121,7 @@ def spelled(tokens: Int[Tensor, "seq"]) -> str:
     return "".join(" abcdefghijklmnopqrstuvwxyz"[i] for i in tokens.tolist())
 
 
-def a_text_with_a_known_entropy() -> None:
+def a_language_with_a_known_entropy() -> None:
     """For a made-up language one can compute the lowest loss that a model can reach."""
     words: Int[Tensor, "word letter"] = lexicon()  # @hide
     draws = torch.Generator().manual_seed(0)  # @hide
@@ -217,7 +217,7 @@ def the_run_is_predicted() -> None:
     """Loss, FLOPs and memory can be predicted before the first step."""
     note(rf"""
         How much about a training run can be predicted before its first step? Take a small
-        Transformer that is to be trained on a [made-up language](#a_text_with_a_known_entropy) of
+        Transformer that is to be trained on a [made-up language](#a_language_with_a_known_entropy) of
         `32` words, all equally likely. A word has three letters and a space, and a token is a
         letter or a space. These are the sizes:
 
@@ -355,7 +355,7 @@ def trained() -> Run:  # @stepover
 def the_run() -> None:
     """The loss falls from the logarithm of the vocabulary size to the entropy of the language."""
     note(r"""
-        A small Transformer is trained on a [made-up language](#a_text_with_a_known_entropy) of `32`
+        A small Transformer is trained on a [made-up language](#a_language_with_a_known_entropy) of `32`
         words, all equally likely. A word has three letters and a space, and a token is one of `26`
         letters or the space. Between which two losses does the run go?
 
@@ -494,7 +494,7 @@ def its_memory_is_measured() -> None:
 
 
 @aside
-def it_writes_what_it_read() -> None:
+def it_generates_words_of_the_language() -> None:
     """The trained model generates words of the language, and few other strings."""
     known = {spelled(word) for word in lexicon()}  # @hide
     examples = sorted(known)[:2]  # @hide

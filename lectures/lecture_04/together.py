@@ -34,7 +34,7 @@ def all_together() -> None:
     flops_per_byte_follow_the_tokens()
     enough_tokens_hide_the_weights()
     weights_can_be_gathered_once()
-    enough_width_hides_the_tokens()
+    a_large_dimension_hides_the_tokens()
     a_thousand_ranks_can_be_simulated()
 
 
@@ -419,7 +419,7 @@ def weights_can_be_gathered_once() -> None:
         """)
 
 
-def enough_width_hides_the_tokens() -> None:
+def a_large_dimension_hides_the_tokens() -> None:
     """With a large model dimension, tensor parallelism in a node spends more time computing than sending."""
     note(rf"""
         In [tensor parallelism](#a_block_needs_four_all_reduces), the GPUs that share a block

@@ -314,7 +314,7 @@ def waiting_grows_with_the_load() -> None:
     note(r"""
         A GPU is idle for a tenth of the time. Is this time wasted, or does it serve a purpose?
 
-        Look at prompts that queue for [prefill](#the_first_token_waits_for_arithmetic), which runs
+        Look at prompts that queue for [prefill](#prefill_is_compute_bound), which runs
         them one at a time. By hand, let a prefill take $1$ s. The *load* is the fraction of the
         time in which the GPU is busy.
 

@@ -39,7 +39,7 @@ def a_generated_token_costs_more() -> None:
         So the price depends on how many tokens a GPU processes per second. An output token costs
         more, because few tokens share the reading of the weights. In prefill, all tokens of a
         prompt share a pass. In decode, each sequence has only one token in a step, and the
-        [latency target](#a_latency_limit_picks_the_batch) limits the number of sequences. The
+        [latency target](#a_latency_target_sets_the_batch) limits the number of sequences. The
         longer they are, the fewer share a step.
 
         Now Llama-3-8B on an H100. Assume that the GPU costs `2` dollars, or `200` cents, per hour,

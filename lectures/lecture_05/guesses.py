@@ -27,7 +27,7 @@ def guesses() -> None:
     """)
     guesses_pay_while_arithmetic_is_idle()
     the_output_stays_the_models_own()
-    decode_is_timed_on_a_gpu()
+    decode_steps_are_timed()
 
 
 def guesses_pay_while_arithmetic_is_idle() -> None:
@@ -288,7 +288,7 @@ def bounds_of(model: Config, bandwidth: float, peak: float) -> list[float]:
 
 @aside
 @requires("cuda")
-def decode_is_timed_on_a_gpu() -> None:
+def decode_steps_are_timed() -> None:
     """If real steps take longer than their bounds, the batch that meets a latency target shrinks even more."""
     note(r"""
         All times in this lecture are lower bounds, and a real GPU takes longer. What does that mean

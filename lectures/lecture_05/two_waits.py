@@ -34,13 +34,13 @@ def two_waits() -> None:
         A user of a language model waits twice: until the answer begins, and then for each further
         token. The two waits have different causes, so different things shorten them.
     """)
-    the_first_token_waits_for_arithmetic()
+    prefill_is_compute_bound()
     a_step_is_a_sum()
-    a_latency_limit_picks_the_batch()
+    a_latency_target_sets_the_batch()
     low_precision_weights_help_small_batches()
 
 
-def the_first_token_waits_for_arithmetic() -> None:
+def prefill_is_compute_bound() -> None:
     """Prefill is compute-bound, and decode is memory-bound."""
     note(r"""
         You send a prompt to a language model. For a moment nothing happens. Then the answer
@@ -225,7 +225,7 @@ def a_step_is_a_sum() -> None:
         why="All sequences are multiplied by the same weights. Only a sequence's own tokens attend to its keys.")
 
 
-def a_latency_limit_picks_the_batch() -> None:
+def a_latency_target_sets_the_batch() -> None:
     """A latency target determines the batch size, and so the throughput."""
     note(r"""
         A service sets a *latency target* (service-level objective, SLO): the time per output token

@@ -94,7 +94,7 @@ def test_a_wrong_number_in_the_lecture_stops_the_command_which_changes_no_file(c
     That a whole run leaves no file in the tree, test_failures has for a lecture that tries to.
     """
     lecture = copy / "lectures" / "lecture_02" / "tensor.py"
-    right, section = lecture.read_text(encoding="utf-8"), "a_tensor_can_be_weighed_without_memory"
+    right, section = lecture.read_text(encoding="utf-8"), "bytes_can_be_counted_without_allocating"
     line = right[: right.index("assert size == 2304 * 1024 * 1024")].count("\n") + 1
     lecture.write_text(
         right.replace("assert size == 2304 * 1024", "assert size == 2305 * 1024"), encoding="utf-8"

@@ -31,7 +31,7 @@ SMALL = StandIn(
 WITH_VALUES = [
     "moving_allocates_on_the_gpu", "deleting_returns_blocks_to_a_cache",
     "the_driver_knows_how_much_memory_there_is", "both_one_byte_formats_multiply", "a_pinned_copy_does_not_wait",
-    "the_bill_is_measured_on_the_card",
+    "the_bill_is_measured_on_the_gpu",
 ]  # fmt: skip
 NEED_VALUES = {
     "both_one_byte_formats_multiply": {"mixed.sum().item() == 32**3", "plain.sum().item() == 32**3"},
@@ -81,7 +81,7 @@ def test_every_gpu_section_runs_to_its_end_at_the_sizes_of_a_large_card(
     assert list(big.errors()) == []
     assert [v.text for section in big.sections for v in section.values if v.error] == []
     # Shown with what does not hold: they tell whether something was freed in the middle of a step.
-    watched = measured(big, "the_bill_is_measured_on_the_card", "bills")
+    watched = measured(big, "the_bill_is_measured_on_the_gpu", "bills")
     assert unmet(big, sections(lecture)) == NEED_VALUES, watched
     (shape,) = measured(big, "five_formats_are_measured_here", "shape")
     assert isinstance(shape, model.Sequence)
@@ -135,7 +135,7 @@ def test_a_card_that_is_too_small_gets_smaller_sizes_and_the_record_says_so(lect
         "the_driver_knows_how_much_memory_there_is": {"0.98 < ratio < 1.08", "0.95 < part <= 1"}
     }  # of cards that are known
     assert unmet(record, WITH_VALUES) == short
-    (width,) = measured(record, "the_bill_is_measured_on_the_card", "width")
+    (width,) = measured(record, "the_bill_is_measured_on_the_gpu", "width")
     assert isinstance(width, model.Scalar)
     assert 64 <= int(str(width.number)) < 2048
     said = [p.text for section in record.sections for p in section.pieces if p.kind == "note"]
@@ -162,7 +162,7 @@ def test_the_gpu_sections_of_lecture_03_run_to_their_end_at_the_sizes_of_a_large
     record_03: model.Record,
 ) -> None:
     names = sections(LECTURE_03)
-    assert names == ["eager_compiled_and_in_a_graph", "writing_is_timed_on_the_card"]
+    assert names == ["eager_compiled_and_in_a_graph", "decoding_is_timed_on_the_gpu"]
     record = on(replace(BIG, tick=5e-3), LECTURE_03, names)
     assert [(section.key, error) for section, error in record.errors()] == []
     assert unmet(record, names) == {}

@@ -77,7 +77,7 @@ def test_the_batches_of_a_limit_are_the_largest_that_keep_it(record_05: Record) 
     for context in (2048, 4096, 8192):
         batch = next(b for b in itertools.count(1) if step(b + 1, context) > Fraction(20, 1000))
         expected.append(batch)
-    assert value(record_05, "a_latency_limit_picks_the_batch", "by_target") == expected
+    assert value(record_05, "a_latency_target_sets_the_batch", "by_target") == expected
 
 
 def test_steps_of_the_table_are_these_seconds(record_05: Record) -> None:
