@@ -28,7 +28,7 @@ def mixed_precision() -> None:
         same format. Only what is kept from step to step stays in full precision.
     """)
     flops_do_not_depend_on_the_format()
-    the_backward_pass_is_narrow_too()
+    the_backward_pass_uses_low_precision_too()
     a_step_is_timed_in_both_precisions()
     one_byte_needs_a_scale()
     an_outlier_ruins_its_own_block_only()
@@ -95,7 +95,7 @@ class Products(Watching):
 
 
 @aside
-def the_backward_pass_is_narrow_too() -> None:
+def the_backward_pass_uses_low_precision_too() -> None:
     """Under autocast the backward pass multiplies in the low-precision format as well."""
     note(r"""
         Mixed precision keeps weights in `float32` and multiplies in a low-precision format. Does
