@@ -291,8 +291,7 @@ def case_table(found: Row, words: str) -> str:
     ]
     lines += [f"- Mind: {it}" for it in answered.warnings]
     if answered.changes:
-        lines += ["", f"| {' | '.join(answered.heads)} |", "|---|---|---|---|---|"]
-        lines += [f"| {' | '.join(it.cells)} |" for it in answered.changes]
+        lines += ["", str(offers_table(answered))]
     lines += ["", "| result | value | formula, with the numbers put in |", "|---|---|---|"]
     for row in answered.rows:
         if row.part != "model":
@@ -301,6 +300,25 @@ def case_table(found: Row, words: str) -> str:
                 f"| [{row.name}]({address(sections[row.section])}) | {row.text}{bound} | {row.formula} |"
             )
     return "\n".join(lines)
+
+
+def offers_table(answered: Any) -> Html:
+    """What would make it fit, as the calculator's script draws it, without the buttons."""
+    *heads, but = answered.heads
+    rows = []
+    for it in answered.changes:
+        first, *cells, loss = it.cells
+        remark = [elements.tag("small", elements.text(f"{but} {loss}"))] if loss else []
+        others = zip(heads[1:], cells, strict=True)
+        rows.append(
+            elements.tag(
+                "tr",
+                elements.tag("td", elements.text(first), *remark),
+                *(elements.tag("td", elements.text(cell), data_head=head) for head, cell in others),
+            )
+        )
+    top = elements.tag("tr", *(elements.tag("th", elements.text(head)) for head in heads))
+    return elements.tag("table", elements.tag("thead", top), elements.tag("tbody", *rows), class_="lb-offers")
 
 
 def case_number(found: Row, words: str, key: str) -> str:
