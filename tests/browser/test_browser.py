@@ -263,7 +263,7 @@ def copied(page: Page, first: str, last: str) -> list[str]:
 
 
 def test_a_block_of_code_can_be_copied_without_what_stands_beside_it(desk: Page, address: str) -> None:
-    desk.goto(address + "lectures/lecture_03/a-block-of-today/")
+    desk.goto(address + "lectures/lecture_05/guesses/")
     number, lines = desk.evaluate(LONG)
     block = desk.locator(f".lb-code:has(#{number})")
     button = block.get_by_role("button", name="Copy the code")
@@ -290,7 +290,7 @@ OVERLAPS = """(button) => { const its = button.getBoundingClientRect(), text = d
 def test_on_a_touch_screen_the_button_is_there_and_covers_no_code(browser: Browser, address: str) -> None:
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     page = context.new_page()
-    page.goto(address + "lectures/lecture_03/a-block-of-today/")
+    page.goto(address + "lectures/lecture_05/guesses/")
     buttons = page.locator(".lb-code:visible > .lb-copy")
     assert buttons.count() >= 1, "one block of eight lines is in sight"
     for button in buttons.all():
