@@ -98,8 +98,8 @@ def most_activations_are_feed_forward() -> None:
         This holds for *fused* attention, a single program that computes all of attention and keeps
         no softmax weights. The formula leaves out one value of `4` bytes for each norm and each
         head, because they are so few. Compare it with what autograd keeps per token in a small
-        block. `SMALL` holds its sizes, $d = 64$, $d_{kv} = 16$, $h = 160$ and `8` heads; a sequence
-        has `32` tokens:
+        block, counted by `kept_by`. `SMALL` holds its sizes, $d = 64$, $d_{kv} = 16$, $h = 160$ and
+        `8` heads; a sequence has `32` tokens:
     """)
     formula = 12 * 64 + 4 * 16 + 8 * 160  # @inspect formula as B
     kept = kept_by(SMALL, 32, "fused")  # @inspect kept as B
@@ -122,6 +122,7 @@ def most_activations_are_feed_forward() -> None:
     assert written == exact, \
         "For three sizes, unfused, the list is right to the byte."  # @hide
     note("Now a layer of Llama-3-8B, which has $d = 4096$, $d_{kv} = 1024$ and $h = 14336$:")
+    # the four tensors inside the feed-forward part
     inside = 8 * 14336  # @inspect inside as B
     layer = 12 * 4096 + 4 * 1024 + inside  # @inspect layer as B
     share = inside / layer  # @inspect share as %
@@ -210,8 +211,9 @@ def unfused_attention_keeps_a_weight_per_pair() -> None:
         - *Unfused* attention runs as separate operations and keeps the weights: `2` bytes each in
           `bfloat16`.
         - *Fused* attention runs as a single program, a kernel. It keeps only one value of `4` bytes
-          for each head and token. From this value, and from the queries and keys, which are kept
-          anyway, it recomputes the weights in the backward pass [@dao2022].
+          for each head and token, the logarithm of the softmax's denominator. From this value, and
+          from the queries and keys, which are kept anyway, it recomputes the weights in the
+          backward pass [@dao2022].
 
         By hand, take one head. In a sequence of $10$ tokens, a token has $10$ weights and keeps
         $10 \cdot 2 = 20$ bytes unfused. In a sequence of $20$ tokens it keeps $20 \cdot 2 = 40$.
@@ -242,10 +244,11 @@ def unfused_attention_keeps_a_weight_per_pair() -> None:
         So unfused, twice the sequence length means twice as many weights for *each* token, because
         each token has a weight for every token of the sequence.
 
-        Llama-3-8B has `32` heads and a context of `8192` tokens [@llama3]. Fused, a layer
-        [keeps](#most_activations_are_feed_forward) {token / 1e3:.0f} kB per token. Unfused, it
-        keeps another `2 * 32 * 8192` bytes, {2 * heads * tokens / 1e3:.0f} kB. So long sequences
-        are trained with fused attention.
+        Llama-3-8B has `32` heads and a context of `8192` tokens [@llama3]. Fused, a layer keeps
+        [`12 * 4096 + 4 * 1024 + 8 * 14336` bytes](#most_activations_are_feed_forward) per token,
+        {token / 1e3:.0f} kB. Unfused, it keeps another `2 * 32 * 8192` bytes,
+        {2 * heads * tokens / 1e3:.0f} kB. Therefore models are trained on long sequences with fused
+        attention.
     """)
     more_lengths = [2**n for n in range(9, 18)]  # @hide
     lines = {
@@ -284,21 +287,21 @@ def checkpointing_keeps_the_input_alone() -> None:
         checkpointing* [@chen2016], also called recomputation, a block keeps only its input. When
         the backward pass reaches the block, the block runs again from this input.
 
-        Try it with a small `block` and an input `x` of `64` tokens of `64` elements, `2` bytes
+        Try it with a small `block` and an input `x` of `48` tokens of `64` elements, `2` bytes
         each. PyTorch's `checkpoint` runs a block in this way; `use_reentrant=False` is the setting
         that PyTorch recommends. `saved_bytes` adds up what autograd then keeps, apart from the
         weights:
     """)
     small = Block(SMALL).bfloat16()  # @hide
-    x = torch.randn(2, 32, 64, dtype=torch.bfloat16, requires_grad=True)  # @hide
-    turn = turns(SMALL.head, 32, like=x)  # @hide
+    x = torch.randn(2, 24, 64, dtype=torch.bfloat16, requires_grad=True)  # @hide
+    turn = turns(SMALL.head, 24, like=x)  # @hide
     block = partial(small, turn=turn)  # @hide
     saved_bytes = partial(saved_bytes_of, given=[*small.parameters(), turn])  # @hide
 
     kept = saved_bytes(
         lambda: checkpoint(block, x, use_reentrant=False)
     )  # @inspect kept as B
-    assert kept == 64 * 64 * 2, \
+    assert kept == 48 * 64 * 2, \
         "Autograd keeps the bytes of the block's input, and nothing else."
     expected, = torch.autograd.grad(block(x).sum(), x)  # @hide
     gradient, = torch.autograd.grad(checkpoint(block, x, use_reentrant=False).sum(), x)  # @hide
@@ -318,12 +321,12 @@ def checkpointing_keeps_the_input_alone() -> None:
         $2$, because each matmul has two gradients, of its weights and of its input. So a step costs
         $1 + 2 = 3$. With checkpointing it costs at most $1 + 1 + 2 = 4$, a third more.
 
-        Count the FLOPs of a block of Llama-3-8B, `large`, for `4096` tokens. `.sum()` stands for a
+        Count the FLOPs of a block of Llama-3-8B, `large`, for `8192` tokens. `.sum()` stands for a
         loss:
     """)
     with torch.device("meta"):  # @hide
-        large = partial(Block(LLAMA_3_8B, "written"), turn=turns(LLAMA_3_8B.head, 4096))  # @unnoticed: 'written': on `meta` a fused call is counted by its matmuls
-        tokens = torch.empty(1, 4096, 4096)
+        large = partial(Block(LLAMA_3_8B, "written"), turn=turns(LLAMA_3_8B.head, 8192))  # @unnoticed: 'written': on `meta` a fused call is counted by its matmuls
+        tokens = torch.empty(1, 8192, 4096)
 
     def usual_step() -> None:
         large(tokens).sum().backward()
@@ -340,7 +343,7 @@ def checkpointing_keeps_the_input_alone() -> None:
     forward = flops(lambda: large(tokens))  # @hide
     assert usual == 3 * forward, \
         "A step without checkpointing costs three times the FLOPs of a forward pass."  # @hide
-    down = 2 * 4096 * 4096 * 14336  # @hide
+    down = 2 * 8192 * 4096 * 14336  # @hide
     assert longer - usual == forward - down, \
         "What runs again is the forward pass without its last matmul."  # @hide
     note(rf"""
@@ -350,7 +353,7 @@ def checkpointing_keeps_the_input_alone() -> None:
     step = {"forward pass": forward, "backward pass": usual - forward}  # @hide
     both = {"usual": step, "checkpointed": {**step, "forward once more": longer - usual}}  # @hide
     figure(stacks({n: {p: w / TERA for p, w in of.items()} for n, of in both.items()}, "TFLOP"), caption=r"""
-        FLOPs of a training step of one block of Llama-3-8B with `4096` tokens. Checkpointing adds a
+        FLOPs of a training step of one block of Llama-3-8B with `8192` tokens. Checkpointing adds a
         forward pass without its last matmul.
     """, alt=r"""
         Two stacked bars. The backward pass is twice as long as the forward pass; the bar of the
@@ -388,8 +391,8 @@ def checkpointing_lets_a_large_model_fit() -> None:
         the activations of one block: `1 + 1 + 10` GB.
 
         Now Llama-3-70B, with its `80` blocks. The input of a block has `8192` elements of `2` bytes
-        per token. `activation_bytes` gives the bytes that a block
-        [keeps](#most_activations_are_feed_forward) per token:
+        per token (that there are also `8192` tokens is a coincidence). `activation_bytes` gives the
+        bytes that a block [keeps](#most_activations_are_feed_forward) per token:
     """)
     tokens = 8192
     input_gb = tokens * 8192 * 2 / GB  # @inspect round(input_gb, 2) as GB

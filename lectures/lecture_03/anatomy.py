@@ -93,10 +93,10 @@ def a_block_is_seven_matrices() -> None:
         | feed-forward: gate and up | $d$ elements into $h$ | $2\,d\,h$ |
         | feed-forward: down | $h$ elements into $d$ | $d\,h$ |
 
-        Here $d_{kv}$ is $d$ [or less](#query_heads_share_keys), and $h$, the *intermediate
-        size*, is several times $d$. Before each part there is a *norm*, which multiplies each of
-        the $d$ elements by a learned factor; these factors are its *gains*. In total, a block has
-        this many parameters:
+        Here $d_{kv}$ is $d$ [or less](#query_heads_share_keys), and $h$, the *intermediate size*,
+        is several times $d$. Before each part there is a *norm*, which multiplies each of the $d$
+        elements by a learned factor; these factors are its *gains*. In total, a block has this many
+        parameters:
 
         [@eq:block]: $$
         \underbrace{2d^2 + 2\,d\,d_{kv}}_{\text{attention}} +
@@ -368,9 +368,10 @@ def query_heads_share_keys() -> None:
         "In a model with 8 query heads, 2 KV heads are a quarter of the bytes to keep."  # @hide
     note(r"""
         Does attention also compare fewer pairs? No, because each query head still compares the
-        query of every token with the key of every token. In each of `8` heads that is `6 * 6` pairs
-        of a query and a key, whether a key is shared or not. `written_attention` compares queries
-        with keys and adds up values, and `flops` counts the FLOPs:
+        query of every token with the key of every token. (The causal mask hides later tokens only
+        afterwards.) In each of `8` heads that is `6 * 6` pairs of a query and a key, whether a key
+        is shared or not. `written_attention` compares queries with keys and adds up values, and
+        `flops` counts the FLOPs:
     """)
     grouped = flops(lambda: written_attention(query, key, value))  # @inspect grouped as FLOP
     separate = flops(lambda: written_attention(query, key_8, value_8))  # @inspect separate as FLOP
@@ -380,7 +381,8 @@ def query_heads_share_keys() -> None:
         "Each pair costs 2 FLOPs for each element, of the key and of the value."  # @hide
     misbelief("Grouped-query attention makes attention cheaper to compute.", r"""
         Comparing queries with keys and adding up values costs the same FLOPs as before, because
-        every query head still attends to every token.
+        every query head still compares the same pairs. Only the key and value matrices become
+        smaller and cheaper.
     """)
 
     note("Llama-3-8B has `32` query heads and `8` KV heads. Try other numbers of KV heads:")
@@ -524,15 +526,16 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         `2 * 3 = 6` weights. Each weight is multiplied by one element, and the product is added to
         one output. So the matrix costs `2` FLOPs per weight and token.
 
-        Attention costs extra, because it also multiplies tokens by each other: each query by the
+        Attention costs extra, because it also multiplies tokens with one another: each query by the
         key of each token, and then each result of the softmax by a value. No weight matrix takes
-        part in these two matmuls. `3` tokens have `3 * 3 = 9` pairs of a query and a key. In each
-        of the two matmuls, a pair costs `2` FLOPs per element, again a multiplication and an
-        addition.
+        part in these two matmuls. `3` tokens have `3 * 3 = 9` pairs of a query and a key. In the
+        first matmul a pair costs `2` FLOPs for each element of the query, and in the second `2` for
+        each element of the value, also if the causal mask hides the pair.
 
-        Let PyTorch count this for a block of Llama-3-8B. In all heads together, the query of a
-        token has `4096` elements. `run_block` runs the block for a sequence of `2048` tokens.
-        PyTorch calls the matmuls with weights `mm` and those of attention `bmm`:
+        Let PyTorch count this for a block of Llama-3-8B, where these are `4096` elements in all
+        heads together. `run_block` runs the block for a sequence of `2048` tokens, and
+        `block_weights` adds up the weights of its matrices. PyTorch labels matmuls with weights
+        `mm` and those of attention `bmm`:
     """)
     with torch.device("meta"):  # @hide
         block = Block(LLAMA_3_8B, "written")
@@ -614,7 +617,7 @@ def a_counter_may_overlook_attention() -> None:
         Attention can run in two ways: *unfused*, as two matmuls and a softmax, or *fused* into a
         single operation, one program called a *kernel*. Build a small model in both ways, with the
         same weights, and let it process `3` sequences of `32` tokens. `flops_by_operation` returns
-        the counter's result for each operation. It calls the matmuls with weights `mm`, and
+        the counter's result for each operation. It labels matmuls with weights `mm`, and
         attention's two matmuls `bmm`:
     """)
     unfused = Transformer(SMALL, "written").double()
@@ -639,7 +642,7 @@ def a_counter_may_overlook_attention() -> None:
     assert attention == by_operation["aten.bmm"], \
         "Attention's two matmuls cost what the formula says."  # @hide
     assert seen == (whole if listed else whole - by_operation["aten.bmm"]), \
-        "If the kernel is not on the list, the count lacks attention's FLOPs, and only these."
+        "If the kernel is not on the list, the count misses attention's FLOPs and nothing else."
     misbelief("`FlopCounterMode` counts all FLOPs of a model.", rf"""
         It counts the operations on its list, and each release of PyTorch has its own list. If the
         fused kernel for a CPU is not on it, {attention:,} of this model's {whole:,} FLOPs, those of

@@ -47,22 +47,23 @@ def a_token_meets_a_few_of_many_experts() -> None:
           idle expert.
 
         Now count the FLOPs of a small layer. `experts` has `8` experts of `3` matrices, each with
-        `64 * 160` weights, and a router with `64 * 8`. `x` are `32` tokens, and each goes through
+        `64 * 160` weights, and a router with `64 * 8`. `x` holds `32` tokens, and each goes through
         `2` experts:
     """)
     part = Experts(replace(SMALL, experts=8, active=2))  # @hide
     experts, x = part, torch.randn(1, 32, 64)  # @hide
     counted = flops(lambda: experts(x))  # @inspect counted as FLOP
-    in_two_experts = 2 * 32 * 2 * (3 * 64 * 160)
-    in_the_router = 2 * 32 * (64 * 8)
-    assert counted == in_two_experts + in_the_router, \
-        "The tokens cost the FLOPs of two experts each, and those of the router."
+    # 2 FLOPs per weight, 32 tokens, 2 experts and the router
+    expected = 2 * 32 * (2 * (3 * 64 * 160) + 64 * 8)  # @inspect expected as FLOP
+    assert counted == expected, \
+        "Each token costs the FLOPs of two experts and of the router."
     assert expert_weights(SMALL) == 3 * 64 * 160, \
         "An expert has three matrices."  # @hide
     note(r"""
         So the FLOPs depend only on the *active* parameters. Mixtral-8x7B has `46702792704`
-        parameters in `32` layers of `8` experts, and a token goes through `2` [@mixtral]. So `6`
-        experts in each layer are idle, with `3` matrices of `4096 * 14336` weights each:
+        parameters in `32` layers of `8` experts, and a token goes through `2` [@mixtral]. So for
+        this token `6` experts in each layer are idle, with `3` matrices of `4096 * 14336` weights
+        each:
     """)
     total = 46702792704
     assert total == parameter_count(MIXTRAL), \
@@ -89,8 +90,9 @@ def a_token_meets_a_few_of_many_experts() -> None:
     assert parameter_count(MISTRAL_7B) * 8 > 1.2 * total, \
         "Eight whole models of Mistral's size would have more parameters."  # @hide
     misbelief("A model with `8` experts, each of the size of Mistral-7B, has `8` times the parameters of Mistral-7B.", rf"""
-        It has {total / parameter_count(MISTRAL_7B):.1f} times as many, because only the
-        feed-forward part exists `8` times. Attention, norms and tables exist once.
+        It has {total / 1e9:.1f} billion, and Mistral-7B {parameter_count(MISTRAL_7B) / 1e9:.1f}
+        billion. That is {total / parameter_count(MISTRAL_7B):.1f} times as many, because only the
+        feed-forward part exists `8` times. There is one copy of attention, norms and tables.
     """)
     picked = part.router(x[0]).topk(2).indices.tolist()  # @hide
     routed = [[int(expert in chosen) for chosen in picked] for expert in range(8)]  # @hide
@@ -128,7 +130,7 @@ def experts_want_large_batches() -> None:
         H100 can do `989.5e12 / 3.35e12` FLOPs while one byte arrives. So it needs at least this
         number of tokens:
     """)
-    dense = 989.5e12 / 3.35e12  # @inspect round(dense) as tokens
+    dense = 989.5e12 / 3.35e12  # @inspect round(dense, 1) as tokens
     assert dense == PEAK / BANDWIDTH, "These are the numbers of the datasheet."  # @hide
     note(r"""
         With experts, the layer needs more tokens, because each expert receives only a part of them.
@@ -139,12 +141,12 @@ def experts_want_large_batches() -> None:
         In Mixtral a token goes through `2` of `8` experts [@mixtral], in DeepSeek-V3 through `8` of
         `256` [@deepseek-v3]:
     """)
-    mixtral = dense * 8 / 2  # @inspect round(mixtral) as tokens
-    deepseek = dense * 256 / 8  # @inspect round(deepseek) as tokens
+    mixtral = dense * 8 / 2  # @inspect round(mixtral, 1) as tokens
+    deepseek = dense * 256 / 8  # @inspect round(deepseek, 1) as tokens
     assert 1181 < mixtral < 1182, \
-        "Mixtral needs at least 1,181 tokens at once."
+        "Mixtral needs at least 1,182 tokens at once."
     assert 9451 < deepseek < 9452, \
-        "DeepSeek-V3 needs at least 9,451 tokens at once."
+        "DeepSeek-V3 needs at least 9,452 tokens at once."
 
     assert (MIXTRAL.experts, MIXTRAL.active) == (8, 2), "Mixtral has 8 experts, and 2 are active."  # @hide
     note(rf"""

@@ -161,9 +161,9 @@ def every_operation_has_an_intensity() -> None:
           byte.
 
         So as long as nearly all bytes are weights, the intensity is about the number of tokens,
-        because each weight is read once and used for every token. With many tokens it is lower,
-        because the tokens are also read and the results are written. For $m$ tokens of $k$
-        elements, and a matrix of $k$ rows and $n$ columns, it is
+        because each weight is read once and used for every token. With many tokens it is below
+        their number, because the tokens are also read and the results are written. For $m$ tokens
+        of $k$ elements, and a matrix of $k$ rows and $n$ columns, it is
 
         $$
         \frac{\text{FLOPs}}{\text{bytes}} =
@@ -203,7 +203,7 @@ def every_operation_has_an_intensity() -> None:
     question(r"""
         A GPU can do `300` FLOPs while one byte arrives. The weights of a matrix are now stored in
         `1` byte each instead of `2`, and the GPU computes as fast as before. Count only the bytes
-        of the weights. From how many tokens on is the matmul compute-bound?
+        of the weights. At how many tokens does the matmul become compute-bound?
     """, answer=300 * 1 / 2, check=next(m for m in range(1, 999) if 2 * m / 1 >= 300), unit="tokens", within=0.02,
         wrong={
             "That is with weights of 2 bytes.": 300,
@@ -394,11 +394,11 @@ def fusion_saves_the_bytes_between_operations() -> None:
         | SiLU | `gate` | its result | `2` |
         | multiplication | that result, `up` | the product | `3` |
 
-        A single *kernel*, a program that runs on the GPU, can do both. It reads one element of
-        `gate` and one of `up`, applies both operations, and writes one element of the product. That
-        is $1 + 1 + 1 = 3$ passes instead of $2 + 3 = 5$. Joining operations like this is called
-        *fusion*. It saves passes because the result of the first operation is never written to
-        memory and never read back.
+        A single *kernel*, a program that runs on the GPU, can do both. For each element it reads
+        `gate` and `up`, applies both operations, and writes the product. For the whole tensors that
+        is two reads and one write: $3$ passes instead of $2 + 3 = 5$. Joining operations like this
+        is called *fusion*. It saves passes because the result of the first operation is never
+        written to memory and never read back.
 
         `passes` adds up the bytes that each operation reads and writes, and divides them by the
         bytes of one tensor. Its two results are the passes without fusion and with it:
@@ -418,8 +418,8 @@ def fusion_saves_the_bytes_between_operations() -> None:
     assert counted == (5.0, 3.0), \
         "The two operations need 5 passes, and 3 if they are fused."
     note(rf"""
-        Both do the same FLOPs. But an elementwise operation does far fewer FLOPs per byte than a
-        GPU can do while a byte arrives, so it is memory-bound: its time is the time to move its
+        Both do the same FLOPs. But an elementwise operation does far fewer FLOPs per byte than the
+        GPU could do while one byte arrives, so it is memory-bound: its time is the time to move its
         bytes. With `3` passes instead of `5` it is up to `5 / 3` times as fast,
         {separate / fused:.2f} times. A longer chain gains more:
     """)
@@ -668,7 +668,7 @@ def operations_run_in_turn() -> None:
             "The operations run one after another: take the longer time of each, then add.": max(30 + 5, 10 + 40),
             "The program launches while the GPU works: these times do not add up.": 30 + 40 + 10,
         }, hint="How long does each operation take by itself?",
-        why="The first takes `30` µs and is compute-bound. The second takes `40` µs and is memory-bound. They run one after another, so the times add up. Meanwhile the launches take only `10` µs.")
+        why="The first takes `30` µs, the time of its FLOPs, and the second `40` µs, the time of its bytes. They run one after another, so the times add up. Meanwhile the launches take only `10` µs.")
 
 
 def a_block_has_three_regimes() -> None:
@@ -706,7 +706,7 @@ def a_block_has_three_regimes() -> None:
         if t.arithmetic > t.memory
     ]  # @inspect compute_bound
     assert compute_bound == [512], \
-        "Only with 512 tokens, the GPU spends most of its time in compute-bound operations."
+        "Only with 512 tokens does the GPU spend most of its time in compute-bound operations."
     lengths, times = [*by_tokens], [*by_tokens.values()]  # @hide
     arithmetic = [t.arithmetic / t.gpu for t in times]  # @hide
     assert arithmetic[:3] == [0.0] * 3, \
@@ -737,7 +737,7 @@ def a_block_has_three_regimes() -> None:
         - Up to `64` tokens the block is launch-bound, because its operations are so short that the
           GPU is done before the next launch.
         - With `512` tokens it is mostly compute-bound, because each weight is read once and used
-          for all tokens.
+          for all tokens, so its FLOPs take longer than the reading.
         - With `4096` tokens it is mostly memory-bound, because the number of scores grows with the
           square of the number of tokens, and they all have to be moved.
 

@@ -58,8 +58,8 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         *Attention.* A token's query is multiplied by the keys of all $T$ tokens of its sequence.
         (This includes later tokens; a mask hides these products afterwards.) A query has $d$
         elements in all heads together. Each pair of a query and a key costs $d$ multiplications and
-        $d$ additions, so the token costs $2\,d\,T$ FLOPs: with $3$ elements and $2$ keys,
-        $2 \cdot 3 \cdot 2 = 12$. The weighted sum of the values costs the same. The forward pass
+        $d$ additions, so the token costs $2\,d\,T$ FLOPs: with $5$ elements and $2$ keys,
+        $2 \cdot 5 \cdot 2 = 20$. The weighted sum of the values costs the same. The forward pass
         thus costs $4\,d\,T$. The backward pass costs twice that, because each product again has two
         gradients. So attention costs $3 \cdot 4\,d\,T = 12\,d\,T$ FLOPs in each of $L$ layers.
 
@@ -222,16 +222,18 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         | $q_3$ | needed | needed | needed | hidden |
         | $q_4$ | needed | needed | needed | needed |
 
-        One of the four squares of this table is skipped, so $3/4$ of the scores are computed. With
-        $4$ groups there are $4 \cdot 4$ squares. The groups compute $1$, $2$, $3$ and $4$ of them,
-        so $10/16$ of the scores are computed. With $m$ groups, the share is
+        Of the four squares of $2 \cdot 2$ scores in this table, the upper right one is skipped, so
+        $3/4$ of the scores are computed. With $4$ groups there are $4 \cdot 4$ squares. The groups
+        compute $1$, $2$, $3$ and $4$ of them, so $10/16$ of the scores are computed. With $m$
+        groups, the share is
 
         $$
         \frac{1 + 2 + \dots + m}{m^2} = \frac{m + 1}{2m},
         $$
 
-        which approaches one half. Check it with queries `q`, keys `k` and values `v` of `64`
-        tokens, their second axis:
+        which approaches one half. Check it with queries `q`, keys `k` and values `v` for `64`
+        tokens, their second axis. `written_attention` applies the causal mask; its last query and
+        its last key belong to the same token:
     """)
     q, k, v = torch.randn(3, 1, 64, 2, 8).double()  # @hide
 
@@ -259,8 +261,10 @@ def a_causal_mask_needs_half_the_pairs() -> None:
     note(r"""
         A *fused kernel*, a program that computes all of attention in one call, works in many such
         groups. So it computes only about half of the scores. A formula that counts all pairs, such
-        as [$12\,L\,d\,T$ for training](#training_costs_six_per_weight_and_twelve_per_pair), counts
-        nearly twice the pairs that such a program computes.
+        as [$12\,L\,d\,T$](#training_costs_six_per_weight_and_twelve_per_pair) for $L$ layers, $d$
+        elements of a query and $T$ tokens, counts nearly twice the pairs that such a program
+        computes. So an MFU (the share of the peak that is used) computed with it includes FLOPs
+        that were never done.
     """)
     tiles = {
         f"{m} groups": [
@@ -270,7 +274,7 @@ def a_causal_mask_needs_half_the_pairs() -> None:
     scored = [sum(kind > 0 for row in rows for kind in row) / 8**2 for rows in tiles.values()]  # @hide
     assert scored == [(m + 1) / (2 * m) for m in (2, 4, 8)], \
         "What is not skipped is the share of the rule."  # @hide
-    figure(cells(tiles, [("skipped", "none"), ("computed and hidden", GOLD), ("needed", BLUE)], ("query", "key")), caption=r"""
+    figure(cells(tiles, [("skipped", "none"), ("computed, then hidden", GOLD), ("needed", BLUE)], ("query", "key")), caption=r"""
         All pairs of `8` queries and `8` keys, in `2`, `4` and `8` groups. The smaller the groups,
         the fewer scores are computed and then hidden.
     """, alt=rf"""
@@ -395,12 +399,12 @@ def recomputation_is_work_but_not_the_models() -> None:
     note(r"""
         With *checkpointing*, a training run saves memory: it discards what a block computed, and
         computes it again in the backward pass. Does that raise the utilization of a GPU, the share
-        of its peak that is used? There are two utilizations:
+        of its peak FLOP/s that is used? There are two utilizations:
 
         - *MFU*, model FLOPs utilization, counts only the FLOPs that the model needs: one forward
           and one backward pass.
         - *HFU*, *Hardware FLOPs utilization*, counts all FLOPs that the GPU computes, also those
-          for the second time [@palm].
+          that it repeats [@palm].
 
         By hand, let a forward pass cost `1` unit and a backward pass `2`. The model needs
         `1 + 2 = 3` units. A GPU that repeats the forward pass computes `4`, so its HFU is `4 / 3`

@@ -217,8 +217,8 @@ def the_run_is_predicted() -> None:
     """Loss, FLOPs and memory can be predicted before the first step."""
     note(rf"""
         How much about a training run can be predicted before its first step? Take a small
-        Transformer that is to be trained on a [made-up language](#a_language_with_a_known_entropy) of
-        `32` words, all equally likely. A word has three letters and a space, and a token is a
+        Transformer that is to be trained on a [made-up language](#a_language_with_a_known_entropy)
+        of `32` words, all equally likely. A word has three letters and a space, and a token is a
         letter or a space. These are the sizes:
 
         | model and run | |
@@ -240,8 +240,9 @@ def the_run_is_predicted() -> None:
         **Loss.** The loss is the mean of $-\log p$, where $p$ is the probability that the model
         gave to the token that came next. At the start the model knows nothing and gives each of the
         `27` tokens about the same probability, $1/27$, so the loss is near $\log 27$. At the end it
-        is above the entropy of the language: a word has the probability $1/32$ and `4` tokens, so
-        no model's loss is below $\tfrac{1}{4} \log 32$.
+        is above the entropy of the language: even the best model gives a whole word only the
+        probability $1/32$, so the losses of its `4` tokens add up to $\log 32$, and their mean is
+        $\tfrac{1}{4} \log 32$.
     """)
     start, lowest = math.log(27), math.log(32) / 4  # @inspect round(start, 2) as nats, round(lowest, 2) as nats
     assert (RUN.vocabulary, WORDS) == (27, 32), \
@@ -256,7 +257,8 @@ def the_run_is_predicted() -> None:
     note(r"""
         **FLOPs.** Training on a token
         [costs $6N + 12\,L\,d\,T$ FLOPs](#training_costs_six_per_weight_and_twelve_per_pair), for
-        the weights and for attention. There are `240` steps of `128` tokens:
+        the weights and for attention. There are `240` steps of `128` tokens; that $d$ is also `128`
+        is a coincidence:
     """)
     weights = forward_flops(RUN, 1, 0) // 2  # @hide
     assert weights == 372_096, \
@@ -278,8 +280,8 @@ def the_run_is_predicted() -> None:
     note(rf"""
         **Memory.** The run stores four numbers of `4` bytes for each parameter: its value, its
         gradient, and two averages that the optimizer keeps. It also stores the activations of a
-        batch, all that the forward pass saves for the backward pass. They can be counted without
-        training: {activations / 1e6:.1f} MB.
+        batch, all that the forward pass saves for the backward pass. One forward pass is enough to
+        count them, because PyTorch reports each tensor that it saves: {activations / 1e6:.1f} MB.
     """)
     state = 4 * 4 * 376_192  # @inspect round(state / 1e6, 1) as MB
     in_model = sum(p.nbytes for p in model.parameters())  # @hide
@@ -355,15 +357,16 @@ def trained() -> Run:  # @stepover
 def the_run() -> None:
     """The loss falls from the logarithm of the vocabulary size to the entropy of the language."""
     note(r"""
-        A small Transformer is trained on a [made-up language](#a_language_with_a_known_entropy) of `32`
-        words, all equally likely. A word has three letters and a space, and a token is one of `26`
-        letters or the space. Between which two losses does the run go?
+        A small Transformer is trained on a [made-up language](#a_language_with_a_known_entropy) of
+        `32` words, all equally likely. A word has three letters and a space, and a token is one of
+        `26` letters or the space. Between which two losses does the run go?
 
         - It starts near $\log 27$, because the untrained model gives each of the `27` tokens about
-          the same probability, $1/27$, and the loss is the mean of $-\log p$.
+          the same probability, $1/27$, and the loss is the mean of $-\log p$, where $p$ is the
+          probability given to the token that came next.
         - It ends above the *entropy*, because even a model that knows all words cannot know which
-          comes next. A word has the probability $1/32$ and `4` tokens: $\tfrac{1}{4} \log 32$ per
-          token.
+          comes next. It gives a word the probability $1/32$, so the losses of its `4` tokens add up
+          to $\log 32$: $\tfrac{1}{4} \log 32$ per token.
 
         `trained` runs `240` steps. `loss_of` computes the trained model's loss on `held_out`,
         sequences that it never saw:
@@ -501,13 +504,13 @@ def it_generates_words_of_the_language() -> None:
     note(rf"""
         A small Transformer was [trained](#the_run) on sequences of a made-up language. It has
         {WORDS} three-letter words, such as “{examples[0].strip()}” and “{examples[1].strip()}”, and
-        a space after each word. A token is a letter or a space. Can the model now generate this
+        a space after each word. A token is a letter or a space. Can the `model` now generate this
         language?
 
         In each step it gives each of the `27` tokens a probability, and one token is sampled from
-        these. The sampled token is the input of the next step. It is enough, because the cache
-        stores the keys and values of all earlier tokens. Generate `64` sequences of `32` tokens at
-        once, each beginning after a space, token `0`:
+        these, with the random generator `draws`. The sampled token is the input of the next step.
+        It is enough, because the cache stores the keys and values of all earlier tokens. Generate
+        `64` sequences of `32` tokens at once, each beginning after a space, token `0`:
     """)
     run = trained()  # @hide
     model, draws = run.model.requires_grad_(False), torch.Generator().manual_seed(4)  # @hide
@@ -536,9 +539,10 @@ def it_generates_words_of_the_language() -> None:
     missing = sum(word not in strings for word in known)  # @hide
     assert missing == 0, "Each word of the lexicon is generated at least once."  # @zero: none is missing  # @hide
     note(rf"""
-        If each token were drawn at random, only {chance:.3%} of the strings would be words: there
-        are `27**4` strings of `4` tokens, and `32` of them are words. So the model has learned the
-        words, although it was only trained to give the next token a high probability.
+        If all `27` tokens were equally likely in every step, only {chance:.3%} of the strings would
+        be words: there are `27**4` strings of `4` tokens, and `32` of them are words. So the model
+        has learned the words, although it was only trained to give the next token a high
+        probability.
     """)
     question(r"""
         Another model has learned only that every fourth token is a space, and that the three before
@@ -559,7 +563,8 @@ def the_formulas_of_a_transformer() -> None:
         the feed-forward part, and $d_{kv} = 1024$ in all its keys. The vocabulary has $V = 128256$
         tokens, and a sequence $T = 8192$. Each token is multiplied by
         $N = L(2d^2 + 2d\,d_{kv} + 3dh) + Vd$ weights, those of the blocks and the head. These are
-        the formulas of this lecture; sizes are in bytes, and times in seconds:
+        the formulas of this lecture; sizes are in bytes, `2` for each element, and times in
+        seconds:
 
         | what | formula | shown in |
         |---|---|---|
@@ -571,9 +576,10 @@ def the_formulas_of_a_transformer() -> None:
         | decoding step of $B$ sequences | $\max(2N/\text{bandwidth}, 2BN/\text{peak}) + B \cdot \text{cache}/\text{bandwidth}$ | [@eq:step] |
         | time of a block | $\sum \max(\text{FLOPs}/\text{peak}, \text{bytes}/\text{bandwidth})$ over its operations | [@eq:block-time] |
 
-        Use them for an H100, which does `989.5e12` FLOPs and reads `3.35e12` bytes a second.
-        Suppose training uses `0.4` of this peak, its MFU, and the model generates `16` sequences at
-        once:
+        Use all but the last, which needs a list of operations, for an H100, which does `989.5e12`
+        FLOPs and reads `3.35e12` bytes a second. Suppose training uses `0.4` of this peak, its MFU,
+        and the model generates `16` sequences at once. For so few, arithmetic takes less time than
+        reading the weights, so the maximum is $2N/\text{bandwidth}$:
     """)
     L, d, kv, h, V, T = 32, 4096, 1024, 14336, 128256, 8192
     config = LLAMA_3_8B  # @hide
@@ -593,21 +599,24 @@ def the_formulas_of_a_transformer() -> None:
     training = 0.4 * 989.5e12 / (6 * N + 12 * L * d * T)  # @inspect round(training) as tokens/s
     assert 6800 < training < 6900, \
         "At an MFU of 40 %, a GPU trains on 6,834 tokens a second."  # @hide
-    kept = 12 * d + 4 * kv + 8 * h  # @hide
+    kept = 12 * d + 4 * kv + 8 * h  # @inspect kept as B
     exact = activation_bytes(config, T)  # @hide
     assert round(kept / exact, 2) == 1, \
         "To a hundredth, a token keeps the same bytes in a layer when they are added up tensor by tensor."  # @hide
     cache = 2 * L * kv * T * 2  # @inspect cache as B
     assert cache == cache_bytes(config, T), \
         "The KV cache of one sequence needs one GiB."  # @hide
+    assert 2 * 16 * N / 989.5e12 < 2 * N / 3.35e12, \
+        "For 16 sequences, arithmetic takes less time than reading the weights."  # @hide
     step = (2 * N + 16 * cache) / 3.35e12  # @inspect step as s
     expected = step_seconds(config, 16, T)  # @hide
     assert math.isclose(step, expected), \
         "A decoding step of 16 sequences takes the same time as in an earlier part."  # @hide
     note(rf"""
-        So before anything runs you know: the model has {parameters / 1e9:.2f} billion parameters.
-        It trains on {training:,.0f} tokens a second, and generates at most `16` tokens in
-        {1e3 * step:.1f} ms, {16 / step:,.0f} tokens a second.
+        So before anything runs you know: the model has {parameters / 1e9:.2f} billion parameters,
+        and keeps {kept / 1e3:.0f} kB per token and layer in training. It trains on {training:,.0f}
+        tokens a second, and generates at most `16` tokens in {1e3 * step:.1f} ms, {16 / step:,.0f}
+        tokens a second.
     """)
     question(r"""
         At an MFU of `0.4`, this GPU trains on `6834` tokens a second, all with `8192` tokens of
