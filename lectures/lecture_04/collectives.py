@@ -161,9 +161,9 @@ def an_all_reduce_has_two_halves() -> None:
         An [all-reduce](#an_all_reduce_leaves_the_sum_everywhere) leaves the sum of all ranks'
         tensors on every rank. What if each rank needs only a part of that sum?
 
-        Cut a tensor into as many equal parts as there are ranks, and give one part to each rank:
-        such a part is a *shard*. A *reduce-scatter* adds up the ranks' tensors and leaves each rank
-        with only its own shard of the sum.
+        Cut a tensor into equal parts, one for each rank: such a part is a *shard*. A
+        *reduce-scatter* adds up the ranks' tensors and leaves each rank with only its own shard of
+        the sum.
 
         Rank 0 has `[1, 2, 3, 4]`, rank 1 has `[10, 20, 30, 40]`, rank 2 has `[100, 200, 300, 400]`,
         and rank 3 has `[1000, 2000, 3000, 4000]`. So a shard is one element: rank 0 gets `1111`,
@@ -213,7 +213,8 @@ def an_all_reduce_has_two_halves() -> None:
         hint="What does a rank have after the reduce-scatter?",
         why=r"""
             After the reduce-scatter a rank has a shard of `4096 / 8 = 512` sums. It computes their
-            roots, and the all-gather collects the roots of all ranks. The traffic is the same.
+            roots, and the all-gather collects the roots of all ranks. The traffic is that of an
+            all-reduce.
         """)
 
 
@@ -221,7 +222,7 @@ def an_all_reduce_has_two_halves() -> None:
 def the_kernel_counts_what_a_rank_sends() -> None:
     """In an all-gather, each rank sends one shard fewer than there are ranks."""
     note(r"""
-        Each of four ranks holds one *shard*, a fourth of a tensor. An
+        Each of four ranks holds one *shard*, a quarter of a tensor. An
         [all-gather](#an_all_reduce_has_two_halves) collects all four shards on every rank. How much
         does a rank send in it?
 
@@ -307,8 +308,8 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
         | `3` | rank 3 sends `[1110]` | rank 0 has `1110 + 1 = 1111` |
 
         After three steps, rank 0 has the complete sum of all parts `0`. In the same steps, parts
-        `1` travel from rank 2 to rank 1, and so on. So in each step every rank sends a different
-        part.
+        `1` travel from rank 2 through ranks 3 and 0 to rank 1, and so on. So in each step every
+        rank sends a different part.
 
         In the code, `sent` is the number of the part that a rank sends. In step `1`, rank 1 sends
         its part `1 - 1 = 0`, as in the table. (`% ranks` turns part `-1` into part `3`.) `pass_on`
@@ -329,8 +330,8 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
     note(r"""
         Each rank now has one complete part of the sum: this was a *reduce-scatter*. In three more
         steps, the complete parts travel round the ring, and each rank *copies* what arrives instead
-        of adding it. This is an *all-gather*. It begins with step `0`, so a rank first sends the
-        part that is complete:
+        of adding it. This is an *all-gather*. Here `step` counts from `0`, so rank $r$ first sends
+        part $r$, which is complete:
     """)
     for step in range(ranks - 1):
         sent = (rank - step) % ranks
@@ -408,9 +409,10 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
         all others, it would send $999$ copies. The [ring](#a_ring_passes_sums_to_the_next_rank)
         does it with less than two.
 
-        Count for four ranks. A rank sends one part of its tensor in each step, a fourth. Adding up
-        takes three steps, and copying takes three. So a rank sends `6 / 4 = 1.5` copies of its
-        tensor.
+        Count for four ranks. In each step a rank sends one of four parts, a quarter of its tensor,
+        to the next rank. The first half, a reduce-scatter, adds up the parts in three steps. The
+        second half, an all-gather, copies the sums in three steps. So a rank sends `6 / 4 = 1.5`
+        copies of its tensor.
 
         On $G$ ranks there are $G-1$ steps in each half, and in each step a rank sends a $G$th of
         the tensor:
@@ -424,10 +426,11 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
         several parts.
 
         We count the bytes of two all-reduces on four ranks: of our own ring, in its two halves, and
-        of PyTorch's `all_reduce`. `Wire` counts what this rank sends:
+        of PyTorch's `all_reduce`. `Wire` counts what this rank sends, with
+        [headers](#the_kernel_counts_what_a_rank_sends):
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    x = (rank + 1) * torch.randn(240_000)  # another one on each rank
+    x = (rank + 1) * torch.randn(240_000)  # different on each rank
     formula = 2 * (ranks - 1) * x.nbytes // ranks  # @hide
     assert formula == 1.5 * 960_000, \
         "By the formula, a rank sends one and a half times the 960000 bytes of its tensor."  # @hide
@@ -445,7 +448,7 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
     assert round(ring_copies, 2) == 1.5, \
         "With our ring, a rank sends one and a half copies of its tensor."
     assert round(pytorch_copies, 2) == 1.5, \
-        "With PyTorch's all-reduce, it sends the same number."
+        "With PyTorch's all-reduce, it also sends one and a half copies."
     figure(plot_traffic({"our ring": from_all_ranks(ring_wire.to), "PyTorch's all-reduce": from_all_ranks(pytorch_wire.to)}),
         caption=r"""
             Bytes that each rank (row) sent to each other rank (column). In both, a rank sends
@@ -458,8 +461,8 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
         """)
     note("So in data parallelism, where ranks all-reduce their gradients, more GPUs hardly add to what each one sends.")
     question(r"""
-        Instead of a ring, each of `8` ranks sends its whole tensor to each of the others. How many
-        times as many bytes does a rank send as with the ring?
+        Instead of a ring, each of `8` ranks sends its whole tensor to each of the others. By what
+        factor is the number of bytes that a rank sends larger than with the ring?
     """, answer=7 / (2 * 7 / 8), check=8 / 2, unit="times",
         wrong={"The ring sends nearly two copies, not one.": 7 / (7 / 8)},
         hint="How many copies does a rank send in each of the two ways?",
@@ -591,8 +594,8 @@ def few_messages_or_few_bytes() -> None:
         "For a gigabyte, a ring takes a third of the time of recursive doubling."
     note(r"""
         For a small tensor most of the time is latency, so fewer exchanges win. For a large tensor
-        most of it is bytes, and a rank of the ring sends less than two tensors instead of six. So
-        libraries have several algorithms, and choose one by the size of the tensor.
+        most of it goes into the bytes, and a rank of the ring sends less than two tensors instead
+        of six. So libraries have several algorithms, and choose one by the size of the tensor.
     """)
     question(r"""
         A training step all-reduces `100` small tensors in turn, by a ring on `64` ranks. An
@@ -614,9 +617,9 @@ def a_collective_needs_every_rank() -> None:
         A program on several ranks may hang without any message. Why?
 
         Often one rank has not called a [collective](#an_all_reduce_leaves_the_sum_everywhere) that
-        the others have called, for instance because it took another branch of an `if`. The others
-        wait for it, because they cannot know that it will never come. They wait until a *timeout*,
-        which is minutes long unless you set it.
+        the others have called, for instance because it took a different branch of an `if`. The
+        others wait for it, because they cannot know that it will never come. They wait until a
+        *timeout*, which is minutes long unless you set it.
 
         Here ranks 0, 1 and 3 call an all-reduce and rank 2 does not. The timeout is half a second,
         set for a group of the same four ranks:
@@ -636,7 +639,8 @@ def a_collective_needs_every_rank() -> None:
     assert late, "The error says that the call has timed out."  # @hide
     note(r"""
         While you develop such a program, run it with `TORCH_DISTRIBUTED_DEBUG=DETAIL`. Then PyTorch
-        checks before each collective that all ranks call the same one.
+        checks before each collective that all ranks call the same one. Here the error on rank 0
+        would name rank 2.
     """)
     question(r"""
         In which of these programs on four ranks does a rank wait for a call that never comes? Give

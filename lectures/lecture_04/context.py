@@ -204,8 +204,7 @@ def in_order_the_last_rank_works_most() -> None:
         # The token at position p, counted from 0, has p + 1 scores.
         work[name] = [int((own + 1).sum()) for own in positions]  # @inspect work[name]
     mean = sum(work["in order"]) / 4
-    last = work["in order"][3] / mean  # @inspect last as times
-    assert round(last, 2) == 1.75, \
+    assert round(work["in order"][3] / mean, 2) == 1.75, \
         "In order, the last rank has 1.75 times as much work as the mean of all four."
     assert work["zigzag"] == 4 * [mean], \
         "In a zigzag, all four ranks have the same work."
@@ -223,8 +222,9 @@ def in_order_the_last_rank_works_most() -> None:
             "The result equals that of attention in one process, up to rounding."
     figure(plot_pairs(256, {name: (ways[name], work[name]) for name in ways}),
         caption=r"""
-            Which rank computes which scores: queries down, keys across. The bars below count the
-            scores of each rank: unequal in order, equal in a zigzag.
+            Which rank computes which scores: a row for each token, a column for each token that it
+            is scored against. The bars below count the scores of each rank: unequal in order, equal
+            in a zigzag.
         """,
         alt=r"""
             Two lower triangles of scores in the colors of the ranks. In order, the colors are four

@@ -123,14 +123,15 @@ def three_ways_to_the_same_gradient() -> None:
         - *In one process*, with all rows.
         - *By hand* on four ranks, with eight rows each: all-reduce the gradients, and divide the
           sum by the number of ranks.
-        - *By PyTorch's* `DistributedDataParallel`, DDP for short, on four ranks. It wraps a model,
-          and all-reduces the gradients automatically during the backward pass [@ddp].
+        - *By PyTorch's* `DistributedDataParallel`, DDP for short, on four ranks. It wraps a model.
+          During the backward pass it all-reduces the gradients and divides them by the number of
+          ranks [@ddp].
 
         `network` makes the same network each time. `gradients_of` runs a model forward and backward
         on some rows, and returns all gradients in one vector:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    x = torch.randn(32, 64, dtype=torch.float64)  # equal on all ranks
+    x = torch.randn(32, 64, dtype=torch.float64)  # the same on all ranks
     target = torch.randn(32, 64, dtype=torch.float64)
     expected = gradients_of(network(), x, target)  # in one process
     own = slice(8 * rank, 8 * rank + 8)  # this rank's eight rows
@@ -156,14 +157,15 @@ def three_ways_to_the_same_gradient() -> None:
     assert 1 < min(ratios) <= max(ratios) < 1.04, \
         "By hand and with DDP, a rank sends the bytes of an all-reduce of all gradients, plus a few headers."  # @hide
     note(r"""
-        In both ways a rank sends one [all-reduce](#a_ring_sends_less_than_twice_the_tensor) of the
-        gradients. Its size depends on the number of weights, and not on the number of rows. So with
-        more rows on each rank, a step computes more and sends the same.
+        On four ranks, by hand or with DDP, each rank takes part in one
+        [all-reduce](#a_ring_sends_less_than_twice_the_tensor) of the gradients. Its size depends on
+        the number of weights, and not on the number of rows. So with more rows on each rank, a step
+        computes more and sends the same number of bytes.
     """)
     question(r"""
-        Somebody computes the *sum* of the losses of a rank's eight rows instead of their mean, and
-        trains with DDP on four ranks. How many times as large as the gradient of the mean loss of
-        the batch is the result?
+        A script computes the *sum* of the losses of a rank's eight rows instead of their mean, and
+        trains with DDP on four ranks. By what factor is the result larger than the gradient of the
+        batch's mean loss?
     """, answer=8, check=((8 * 2 + 8 * 6) / 2) / ((2 + 6) / 2), unit="times",
         wrong={"DDP still divides by the number of ranks.": 32, "DDP divides by the number of ranks, not of rows.": 1},
         hint="How large is each rank's gradient, and what does DDP do with the four?",
@@ -216,27 +218,27 @@ def buckets_leave_during_the_backward_pass() -> None:
         Here a network has eight layers, `0` to `7`, of `64 * 64` weights of `8` bytes. A bucket
         holds the gradients of two layers. `watched_ddp` wraps the network in DDP and records what
         happens in `events`: `[7]` when the gradient of layer `7` is ready, and `[7, 6]` when the
-        bucket of layers `7` and `6` is sent:
+        bucket of layers `7` and `6` is sent. In the first step DDP learns in which order gradients
+        come, and then forms its buckets anew. So we look at the second step:
     """)
     model = network()
     ddp, events = watched_ddp(model, size=2 * 64 * 64 * 8)
     x = torch.randn(8, 64, dtype=torch.float64)  # @unnoticed: 8: any number of rows
-    ddp(x).square().mean().backward()  # DDP forms its buckets after this
+    ddp(x).square().mean().backward()  # the first step
     events.clear()
-    ddp(x).square().mean().backward()
-    order = [*events]  # of the second step  # @inspect order
-    assert order[:4] == [[7], [6], [7, 6], [5]], \
+    ddp(x).square().mean().backward()  # the second step  # @inspect events
+    assert events[:4] == [[7], [6], [7, 6], [5]], \
         "The bucket of layers 7 and 6 is sent before layer 5 is ready."
-    assert order[-2:] == [[0], [1, 0]], \
+    assert events[-2:] == [[0], [1, 0]], \
         "The last bucket is sent at the end, when layer 0 is ready."
-    buckets = [layers for layers in order if len(layers) > 1]  # @hide
+    buckets = [layers for layers in events if len(layers) > 1]  # @hide
     assert buckets == [[7, 6], [5, 4], [3, 2], [1, 0]], \
         "Each of the eight layers is in one of four buckets."  # @hide
     note(r"""
         So three of the four buckets are sent while the backward pass is still running. Only the
         last one is sent when nothing is left to compute.
     """)
-    figure(plot_backward(order), caption="The events of one backward pass of DDP, in the order in which they happened.",
+    figure(plot_backward(events), caption="The events of one backward pass of DDP, in the order in which they happened.",
         alt=r"""
             Two rows from left to right. In the upper one the layers finish, from the last to the
             first. In the lower one a bucket leaves after every other layer.
@@ -263,39 +265,41 @@ def unequal_shares_give_a_wrong_mean() -> None:
         of the mean loss of its own share, and then the ranks take the mean of these gradients. Is
         the result still correct?
 
-        Take ten inputs on four ranks: rank 0 has `[1]`, rank 1 has `[2, 2]`, rank 2 has
-        `[3, 3, 3]`, and rank 3 has `[4, 4, 4, 4]`. The model is one weight times the input, and the
-        loss is the mean output. So the gradient of the weight is the mean of the inputs:
+        Take ten inputs on four ranks: rank 0 has `[100]`, rank 1 has `[200, 200]`, rank 2 has
+        `[300, 300, 300]`, and rank 3 has `[400, 400, 400, 400]`. The model is one weight times the
+        input, and the loss is the mean output. So the gradient of the weight is the mean of the
+        inputs:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    inputs = torch.full((rank + 1,), rank + 1.0)  # @inspect inputs
+    inputs = torch.full((rank + 1,), 100.0 * (rank + 1))  # @inspect inputs
     weight = torch.tensor(1.0, requires_grad=True)
     loss = (weight * inputs).mean()
     gradient = torch.autograd.grad(loss, weight)[0]
     dist.all_reduce(gradient)  # adds up over ranks, in place
     averaged = gradient.item() / ranks  # @inspect averaged
-    assert averaged == (1 + 2 + 3 + 4) / 4 == 2.5, \
-        "The mean of the four ranks' means is 2.5."
-    batch = torch.tensor([1.0, 2, 2, 3, 3, 3, 4, 4, 4, 4])
+    assert averaged == (100 + 200 + 300 + 400) / 4 == 250, \
+        "The mean of the four ranks' means is 250."
+    batch = torch.tensor([100.0, 200, 200, 300, 300, 300,
+                          400, 400, 400, 400])
     everything = [n for part in from_all_ranks(inputs.tolist()) for n in part]  # @hide
     assert batch.tolist() == everything, "The batch has the inputs of all ranks."  # @hide
     correct = batch.mean().item()  # @inspect correct
-    assert correct == (1 + 4 + 9 + 16) / 10 == 3.0, \
-        "The mean of all ten inputs, which is the correct gradient, is 3."
+    assert correct == (100 + 2 * 200 + 3 * 300 + 4 * 400) / 10 == 300, \
+        "The mean of all ten inputs, which is the correct gradient, is 300."
     misbelief("Data parallelism always gives the gradient of the batch.", rf"""
-        It does so only if all ranks have the same number of inputs, because each rank counts the
-        same in the mean over ranks. Here it gave {averaged} instead of {correct:.0f}, because the
+        It does so only if all ranks have the same number of inputs, because the mean over ranks
+        counts each rank once. Here it gave {averaged:.0f} instead of {correct:.0f}, because the
         single input of rank 0 counted as much as the four of rank 3 together.
     """)
     note(r"""
         The fix is to divide by the total number of inputs, here ten. The ranks compute this total
-        with an all-reduce of their numbers of inputs. Each rank takes the *sum* over its own inputs
-        and divides it by the total. Then the sum over ranks is the gradient of the batch:
+        with an all-reduce of their input counts. Each rank takes the *sum* over its own inputs and
+        divides it by the total. Then the sum over ranks is the gradient of the batch:
     """)
     count = torch.tensor(float(len(inputs)))
     dist.all_reduce(count)
     assert count.item() == len(batch) == 10, \
-        "The four ranks have ten inputs together."
+        "The four ranks have ten inputs in total."
     loss = (weight * inputs).sum() / count
     gradient = torch.autograd.grad(loss, weight)[0]
     dist.all_reduce(gradient)
@@ -303,7 +307,7 @@ def unequal_shares_give_a_wrong_mean() -> None:
         "Divided by the total number of inputs, the sum over ranks is the correct gradient."
     question(r"""
         Rank 0 has `100` tokens with a mean loss of `2`, and rank 1 has `300` tokens with a mean
-        loss of `4`. Somebody logs the mean of the two means. By how much is the mean loss of all
+        loss of `4`. A script logs the mean of the two means. By how much is the mean loss of all
         `400` tokens larger than that?
     """, answer=(100 * 2 + 300 * 4) / 400 - (2 + 4) / 2, check=0.75 * 4 + 0.25 * 2 - 3,
         why="The mean of the means is `3`. But three quarters of all tokens have a mean of `4`, so the mean of the batch is `0.75 * 4 + 0.25 * 2 = 3.5`.",

@@ -109,7 +109,7 @@ def own_tokens() -> Float[Tensor, "512 64"]:
 def the_router_decides_the_bytes() -> None:
     """Tokens are sent to their experts, and the results come back."""
     note(r"""
-        A layer has eight *experts*, and each expert is a feed-forward part. A small matrix, the
+        A layer has eight *experts*, and each expert is a feed-forward network. A small matrix, the
         *router*, picks two of them for each token. Four ranks keep two experts each. How many bytes
         do they send?
 
@@ -117,14 +117,15 @@ def the_router_decides_the_bytes() -> None:
 
         - Rank 0 makes two copies of the token. One copy stays, and one is sent to rank 2.
         - The expert on rank 2 computes a result of the same size as the token.
-        - Rank 2 sends this result back, and rank 0 adds up the two results.
+        - Rank 2 sends this result back. Rank 0 adds up the two results, each multiplied by its
+          share from the router.
 
         So each copy that leaves its rank costs two messages of the size of a token. The size of the
         experts does not matter, because their weights stay where they are.
 
-        Now each rank has `512` tokens of its own. `run_experts` sends all copies in one
-        [all-to-all](#an_all_to_all_transposes), an exchange in which each rank sends different data
-        to each rank. A second all-to-all sends the results back:
+        Now each rank has `512` tokens `x` and two experts, `own_experts`. `run_experts` sends all
+        copies in one [all-to-all](#an_all_to_all_transposes), an exchange in which each rank sends
+        different data to each rank. A second all-to-all sends the results back:
     """)
     ranks = dist.get_world_size()  # @hide
     rank = dist.get_rank()
@@ -141,6 +142,7 @@ def the_router_decides_the_bytes() -> None:
     owners = chosen // 2  # experts 0 and 1 are on rank 0, and so on
     leaving = (owners != rank).sum().item()  # @inspect leaving as copies
     all_leaving = sum(from_all_ranks(leaving))  # @inspect all_leaving as copies
+    # Four ranks with 512 tokens, two copies of each:
     leaving_share = all_leaving / (4 * 512 * 2)  # @inspect leaving_share as %
     assert math.isclose(leaving_share, 3 / 4, rel_tol=0.03), \
         "About three quarters of all copies leave their rank."
@@ -159,10 +161,10 @@ def the_router_decides_the_bytes() -> None:
         """,
         alt="A table of four by four cells with a number in each, all of nearly the same shade.")
     note(r"""
-        Three quarters leave, because three of the four ranks are other ranks. On $G$ ranks, with
-        experts that are picked evenly, a copy leaves with probability $(G-1)/G$. Let each rank have
-        $T$ tokens of $d$ elements of $w$ bytes, and let each token use $k$ experts. Then in the
-        forward pass a rank sends
+        Three quarters leave, because three of the four ranks are other ranks. On $G$ ranks, if
+        tokens are routed evenly, a copy leaves with probability $(G-1)/G$. Let each rank have $T$
+        tokens of $d$ elements of $w$ bytes, and let each token use $k$ experts. Then in the forward
+        pass a rank sends
 
         [@eq:experts]: $$
         \underbrace{2}_{\text{out, back}} \cdot \underbrace{\frac{G - 1}{G}}_{\text{share that leaves}} \cdot
@@ -227,9 +229,9 @@ def the_step_waits_for_the_fullest_rank() -> None:
     assert all(sum(map(sum, table)) == 4 * 2 * 512 for table in tables.values()), \
         "There are two copies of each of the 4 * 512 tokens."  # @hide
     assert 1 < fullest["even"] < 1.01, \
-        "With the even router, the fullest rank gets the mean, within 1 %."
+        "With the even router, the fullest rank gets the mean number of copies, within 1 %."
     assert 1.9 < fullest["favorite"] < 2.1, \
-        "With a favorite, the fullest rank gets about twice the mean."
+        "With a favorite, the fullest rank gets about twice the mean number of copies."
     figure(plot_traffic(tables),
         caption=r"""
             How many copies of each rank's tokens (row) went to the experts of each rank (column),
@@ -249,6 +251,6 @@ def the_step_waits_for_the_fullest_rank() -> None:
         hint="What share of all copies would a rank get from an even router?",
         why=r"""
             The rank of the favorite has half of all copies in either case. An even router would
-            give it a fourth on `4` ranks, and a sixteenth on `16`. So the layer takes
+            give it a quarter on `4` ranks, and a sixteenth on `16`. So the layer takes
             `0.5 / (1/4) = 2` and `0.5 / (1/16) = 8` times as long.
         """)

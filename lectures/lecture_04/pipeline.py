@@ -162,8 +162,10 @@ def stages_hand_on_activations() -> None:
 
         By hand, take two stages, and a batch of $3$ tokens with $2$ elements each:
 
-        - Forward, rank 0 sends its outputs for all tokens to rank 1: `3 * 2 = 6` values.
-        - Backward, rank 1 sends the gradient of each of these values to rank 0: again $6$ values.
+        - In the forward pass, rank 0 sends its outputs for all tokens to rank 1: `3 * 2 = 6`
+          values.
+        - In the backward pass, rank 1 sends the gradient of each of these values to rank 0: again
+          $6$ values.
 
         No weights are sent, because each layer runs on one rank only. The number of layers in a
         stage does not change the traffic, because what one layer passes to the next inside a stage
@@ -189,9 +191,9 @@ def stages_hand_on_activations() -> None:
     assert is_gradient(stage.gradient, expected[rank]), \
         "Each stage has the gradient that one process with all stages computes, up to rounding."
     note(r"""
-        So in a training step, a rank sends the bytes of its batch at most twice. Tensor parallelism
-        needs [four all-reduces in every block](#a_block_needs_four_all_reduces). That is why a
-        pipeline can run over slower links.
+        So in a training step, a rank sends the bytes of its batch no more than twice. Tensor
+        parallelism needs [four all-reduces in every block](#a_block_needs_four_all_reduces). That
+        is why a pipeline can run over slower links.
     """)
     question(r"""
         Somebody moves layers from rank to rank, so that a stage in the middle has `10` layers
@@ -237,7 +239,8 @@ def ranks_wait_for_each_other() -> None:
     length = max(step.number for row in steps for step in row)  # @inspect length as steps
     assert length == 3 + 4 + 4 + 3, "The pipeline takes 14 steps."
     waiting = idle_share(steps)  # of all steps of all ranks  # @inspect waiting
-    assert waiting == Fraction(6, 14), "Ranks wait in 6 of 14 steps."
+    assert waiting == Fraction(6, 14) == Fraction(3, 7), \
+        "Ranks wait in 6 of 14 steps, a share of 3/7."
     figure(plot_schedules({"all forward, then all backward": steps}),
         caption=r"""
             What each rank did in each step, with the numbers of the microbatches. In a gap, the
@@ -310,8 +313,8 @@ def microbatches_fill_the_pipeline() -> None:
         \frac{\text{steps of waiting}}{\text{all steps}} = \frac{G - 1}{\mu + G - 1} .
         $$
 
-        Four ranks check it with up to `16` microbatches. `Stage`, `timetable` and `idle_share` run
-        a pipeline and count its steps:
+        Four ranks check it with up to `16` microbatches. `timetable` gives each pass its step, and
+        `idle_share` is the share of steps in which ranks wait:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
     x, target = torch.randn(2, 64, 32).double()  # @unnoticed: 64: at least as many as microbatches  # @hide
@@ -402,21 +405,22 @@ def early_backward_passes_keep_less() -> None:
     """One forward, one backward: the same bubble, and fewer microbatches are kept."""
     note(r"""
         A rank of a [pipeline](#stages_hand_on_activations) keeps the activations of a microbatch
-        until that microbatch comes back in the backward pass. In the schedule `GPipe` all
+        until that microbatch comes back in the backward pass. In the `GPipe` schedule all
         microbatches go forward first [@gpipe]. So with `8` microbatches, each rank keeps the
         activations of `8`. Is that necessary?
 
-        No, because a microbatch can go back as soon as it has reached the last rank. In the
-        schedule `1F1B`, a rank alternates between one forward and one backward pass as soon as
+        No, because a microbatch can go back as soon as it has reached the last rank. In the `1F1B`
+        schedule, a rank alternates between one forward and one backward pass as soon as
         microbatches come back [@narayanan2021]. With four ranks:
 
         - Rank 3, the last, runs each microbatch backward at once. It keeps one.
         - Rank 2 sends a second microbatch while it waits for the first. It keeps two.
         - Rank 0 has sent four before the first comes back. It keeps four.
 
-        The time does not change, because rank 3 runs the same passes, only in a different order. So
-        the *bubble*, the share of [steps](#ranks_wait_for_each_other) in which ranks wait, stays
-        the same.
+        The time does not change, because in both schedules rank 3 gets its first microbatch after
+        `3` steps, and runs `8 + 8` passes without a pause. After its last pass, ranks 2, 1 and 0
+        need `3` more steps. So the *bubble*, the share of [steps](#ranks_wait_for_each_other) in
+        which ranks wait, stays the same: `6` of `22`.
 
         `run_schedule` runs PyTorch's version of a schedule with eight microbatches. `most_kept` is
         the largest number of microbatches that a rank keeps at a time:
@@ -439,8 +443,8 @@ def early_backward_passes_keep_less() -> None:
         "With GPipe, every rank keeps all 8 microbatches."
     assert kept["1F1B"] == [4, 3, 2, 1], \
         "With 1F1B, ranks 0 to 3 keep 4, 3, 2 and 1 microbatches."
-    assert waiting["GPipe"] == waiting["1F1B"] == Fraction(3, 11), \
-        "With both schedules, ranks wait in 3 of 11 steps."
+    assert waiting["GPipe"] == waiting["1F1B"] == Fraction(6, 22), \
+        "With both schedules, ranks wait in 6 of 22 steps, a share of 3/11."
     assert [*waiting.values()] == [bubble(ranks, 8)] * 2, \
         "Both bubbles are that of the formula."  # @hide
     figure(plot_schedules(steps),
@@ -453,8 +457,8 @@ def early_backward_passes_keep_less() -> None:
     misbelief("`1F1B` is faster than GPipe.", rf"""
         With the same number of microbatches it is not: both need
         {max(s.number for row in steps['1F1B'] for s in row)} steps for eight of them. But with
-        `1F1B` a batch can be cut into more microbatches without more memory, and more microbatches
-        [make the bubble smaller](#microbatches_fill_the_pipeline).
+        `1F1B` a rank can run more microbatches of the same size without more memory, and more
+        microbatches [make the bubble smaller](#microbatches_fill_the_pipeline).
     """)
     question(r"""
         A pipeline has `16` stages. It gets `64` microbatches instead of `32`. By what factor does

@@ -152,8 +152,8 @@ def every_rank_keeps_sixteen_bytes() -> None:
         model and trains on its own rows of the batch. Count what a rank keeps for one parameter in
         `float32`:
 
-        - The parameter itself has `4` bytes.
-        - Its gradient has `4` bytes.
+        - The parameter itself needs `4` bytes.
+        - Its gradient needs `4` bytes.
         - The optimizer AdamW keeps two *moments* of `4` bytes, running means of the gradient and of
           its square.
 
@@ -247,7 +247,8 @@ def each_rank_updates_a_shard() -> None:
 
         In the code, the model has `P` parameters. `my_part` returns this rank's quarter of a
         vector, as a *view*: to update the shard is to update the vector. `scatter_gradients` and
-        `gather_weights` do the two exchanges, and `Wire` counts the bytes that this rank sends:
+        `gather_weights` carry out the two exchanges, and `Wire` counts the bytes that this rank
+        sends:
     """)
     weights = initial_weights()  # a vector for each of four layers
     shards = [nn.Parameter(my_part(w)) for w in weights]
@@ -258,9 +259,9 @@ def each_rank_updates_a_shard() -> None:
             scatter_gradients(gradients, shards)  # 1.
             optimizer.step()  # 2.
             gather_weights(weights)  # 3.
-    with Wire() as plain:  # what data parallelism would send
+    with Wire() as all_reduce_wire:  # what data parallelism would send
         average_over_ranks(gradients)
-    ratio = wire.sent / plain.sent  # @inspect ratio as .2f
+    ratio = wire.sent / all_reduce_wire.sent  # @inspect ratio as .2f
     assert 0.99 < ratio < 1.01, \
         "A rank sends the same number of bytes as in an all-reduce of the gradients."
     held = [bytes_of(weights), bytes_of(gradients),
@@ -345,11 +346,11 @@ def weights_come_when_they_are_needed() -> None:
 
         Each of the three sends the same number of bytes. Data parallelism needs one all-reduce,
         which is only two of them, a reduce-scatter and an all-gather. So the third stage sends
-        `3 / 2 = 1.5` times as much.
+        `3 / 2 = 1.5` times as much as data parallelism.
 
         We train a model of `P` parameters in four layers. `run_and_drop` runs one layer on `x`: it
-        gathers the weights, and drops them afterwards. In the backward pass it does the second and
-        the third exchange:
+        gathers the weights, and drops them afterwards. In the backward pass it carries out the
+        second and the third exchange:
     """)
     ranks = dist.get_world_size()
     # This rank's quarter of each of four layers:
@@ -363,12 +364,13 @@ def weights_come_when_they_are_needed() -> None:
                 x = run_and_drop(shard, x)
             x.square().mean().backward()
         optimizer.step()
+    # Bytes of parameters, gradients and moments:
     held = bytes_by_kind(shards, optimizer)  # @inspect held as B
     assert sum(held) == 16 * P // ranks, \
         "A rank keeps a quarter of all parameters, gradients and moments."
     # By the formula of a ring, for P gradients of 4 bytes:
     all_reduce_bytes = 2 * (ranks - 1) / ranks * 4 * P
-    ratio = wire.sent / all_reduce_bytes  # @inspect ratio as .2f
+    ratio = wire.sent / all_reduce_bytes  # with headers  # @inspect ratio as .2f
     assert round(ratio, 1) == 1.5, \
         "A rank sends one and a half times the bytes of an all-reduce of all gradients."
     assert round(traffic_units(wire.sent), 1) == 3.0, \
@@ -391,12 +393,13 @@ def weights_come_when_they_are_needed() -> None:
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
     note(r"""
         In return for this traffic, the whole state, `16` bytes per parameter, is divided by the
-        number of ranks. So with enough ranks, a model fits if each of its layers fits.
+        number of ranks. So with enough ranks, a model fits if a GPU has room for the weights and
+        gradients of one layer, and for the activations.
     """)
     question(r"""
         A model has `100` layers with `1` GB of weights each, on `50` ranks in the third stage. How
         many GB of weights does a rank need while it runs a layer? Count its shards of all layers,
-        and the part of this layer that it lacks.
+        and the part of this layer that it does not hold.
     """, answer=100 / 50 + (1 - 1 / 50), check=2 + 49 / 50, unit="GB",
         wrong={"The layer that runs has to be there as a whole.": 2, "That is the whole model.": 100},
         hint="What does a rank keep of every layer, and what arrives for the one that runs?",
@@ -481,9 +484,9 @@ def fsdp_does_the_same() -> None:
         optimizer.step()
     counts = calls.counts  # @inspect counts["all-gather"], counts["reduce-scatter"]
     assert counts["all-gather"] == 2 * 4, \
-        "FSDP does two all-gathers for each of the four layers."
+        "FSDP calls two all-gathers for each of the four layers."
     assert counts["reduce-scatter"] == 4, \
-        "FSDP does one reduce-scatter for each layer."
+        "FSDP calls one reduce-scatter for each layer."
     assert counts.total() == 12 == 3 * LAYERS, "These are all collectives of a step."  # @hide
     held = bytes_by_kind(weights, optimizer)  # @hide
     assert sum(held) == 16 * P // ranks, \
@@ -519,7 +522,7 @@ def more_ranks_keep_less_each() -> None:
 
         The usual recipe keeps `16` bytes for each parameter: `2` for the weight in `bfloat16`, `2`
         for its gradient, and `3 * 4 = 12` for the optimizer, which stores two moments and a copy of
-        the weight in `float32`. So $1$ billion parameters have `2 + 2 + 12 = 16` GB of state.
+        the weight in `float32`. So $1$ billion parameters need `2 + 2 + 12 = 16` GB of state.
 
         Each stage of [ZeRO](#each_rank_updates_a_shard) *shards* more of it: it gives each rank
         only one part. A rank keeps, on four ranks and on any number $G$ of ranks:
@@ -543,7 +546,7 @@ def more_ranks_keep_less_each() -> None:
     """)
     # Bytes per parameter:
     recipe = {"weights": 2, "gradients": 2, "optimizer": 12}
-    assert sum(recipe.values()) == 16, "The state of a parameter has 16 bytes."  # @hide
+    assert sum(recipe.values()) == 16, "The state of a parameter is 16 bytes."  # @hide
     sharded = {"data parallelism": [],
                "stage one": ["optimizer"],
                "stage two": ["optimizer", "gradients"],
@@ -560,7 +563,8 @@ def more_ranks_keep_less_each() -> None:
     stage_two = sum(keep("stage two", 8).values())  # @inspect stage_two as B
     assert stage_two == (2 + 14 / 8) * 13e9 == 48.75e9, \
         "In stage two on 8 ranks, each rank keeps 2 + 14 / 8 = 3.75 bytes per parameter, 48.75 GB in all."
-    assert stage_two < memory, "That fits into the memory of a GPU."
+    assert stage_two < memory, \
+        "That is less than the memory that is available on a GPU."
     per_billion = [sum(keep(stage, 4).values()) / 13e9 for stage in sharded]  # @hide
     assert per_billion == [16, 7, 5.5, 4], \
         "On 4 ranks the four rows of the table are 16, 7, 5.5 and 4 bytes per parameter."  # @hide

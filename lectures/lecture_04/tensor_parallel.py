@@ -376,9 +376,10 @@ def a_block_needs_four_all_reduces() -> None:
         In *tensor parallelism* all ranks work on the same tokens, but each rank keeps only a slice
         of every matrix. How often do the ranks have to communicate?
 
-        In the forward pass, [attention](#heads_are_columns) leaves each rank with some terms of
-        each sum, and an all-reduce adds up the terms of all ranks. The feed-forward part of the
-        block ends in the same way. That makes two all-reduces.
+        They need four all-reduces in each block. In the forward pass, the last matrix of
+        [attention](#heads_are_columns) is cut by rows, so each rank computes only some terms of
+        each output element, and an all-reduce adds them up. The feed-forward part of the block ends
+        in the same way. That makes two all-reduces.
 
         For the backward pass, take one value by hand. Two ranks have the same input $x$.
 
@@ -387,11 +388,13 @@ def a_block_needs_four_all_reduces() -> None:
         - The output is $3x + 5x$, so the gradient of $x$ is $8$. Neither rank knows it.
 
         The gradients also have to be added up, because each rank has used $x$ for a different term
-        and knows only the gradient of its own term. Attention has such an input, and the
-        feed-forward part has another. That makes two more all-reduces, four in all [@shoeybi2019].
+        and knows only the gradient of its own term. The input of attention is such an $x$: all
+        ranks have it, and each uses it with its own slices. So is the input of the feed-forward
+        part. That makes two more all-reduces, four in all [@shoeybi2019].
 
-        Two functions do this, and pass everything else on unchanged. `sum_forward` all-reduces in
-        the forward pass. `sum_backward` all-reduces the gradient in the backward pass.
+        `sum_forward` all-reduces its values in the forward pass, and passes the gradient on
+        unchanged. `sum_backward` passes its values on unchanged, and all-reduces their gradient in
+        the backward pass.
 
         In `block`, the functions `norm`, `attention` and `feed_forward` are the parts of a block,
         with this rank's slices of the matrices:
@@ -408,15 +411,15 @@ def a_block_needs_four_all_reduces() -> None:
         return x + sum_forward(terms)
 
     x = torch.randn(2, 128, 64).double().requires_grad_()
-    # Wire counts the bytes that this rank sends.
-    with Wire() as single:
-        dist.all_reduce(torch.ones_like(x))  # one all-reduce
+    # Wire counts the bytes that this rank sends, headers included.
+    with Wire() as one_all_reduce:
+        dist.all_reduce(torch.ones_like(x))
     with Wire() as forward:
         y = block(x)
     with Wire() as backward:
         y.square().sum().backward()  # any loss
-    assert forward.sent == backward.sent == 2 * single.sent, \
-        "Each direction sends exactly as many bytes as two all-reduces."
+    assert forward.sent == backward.sent == 2 * one_all_reduce.sent, \
+        "Each direction sends exactly the bytes of two all-reduces."
     note(r"""
         So the ranks exchange activations, and never weights. An all-reduce on $G$ ranks sends
         [$2\,(G-1)/G$ times its tensor](#a_ring_sends_less_than_twice_the_tensor). The tensor has a
@@ -468,7 +471,7 @@ def reduce_scatter_tokens(
 
 
 class Gather(torch.autograd.Function):
-    """The autograd function behind `gather`."""
+    """The autograd function behind `all_gather`."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -480,7 +483,7 @@ class Gather(torch.autograd.Function):
 
 
 class Scatter(torch.autograd.Function):
-    """The autograd function behind `scatter`."""
+    """The autograd function behind `reduce_scatter`."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -491,13 +494,13 @@ class Scatter(torch.autograd.Function):
         return all_gather_tokens(grad)
 
 
-def gather(x: Tensor) -> Tensor:
+def all_gather(x: Tensor) -> Tensor:
     """All-gathers tokens in the forward pass; reduce-scatters their gradients in the backward pass."""
     y: Tensor = Gather.apply(x)
     return y
 
 
-def scatter(x: Tensor) -> Tensor:
+def reduce_scatter(x: Tensor) -> Tensor:
     """Reduce-scatters parts of sums in the forward pass; all-gathers gradients in the backward pass."""
     y: Tensor = Scatter.apply(x)
     return y
@@ -508,10 +511,10 @@ def scatter(x: Tensor) -> Tensor:
 def a_sum_can_be_left_scattered() -> None:
     """Sequence parallelism sends the same number of bytes as tensor parallelism, and needs less memory."""
     note(r"""
-        In [tensor parallelism](#a_block_needs_four_all_reduces) ranks share the matrices of a
-        block. But after each all-reduce, every rank has the results for all tokens. So all ranks
-        compute the same norms of the same tokens, and store the same activations for the backward
-        pass. Can they share this memory as well?
+        In [tensor parallelism](#a_block_needs_four_all_reduces) the matrices of a block are split
+        over the ranks. But after each all-reduce, every rank has the results for all tokens. So all
+        ranks compute the same norms of the same tokens, and store the same activations for the
+        backward pass. Can this memory be split as well?
 
         Let each of four ranks have one token of its own. A norm works on each token by itself, so
         each rank can normalize its own token. Split the all-reduce into its
@@ -523,10 +526,12 @@ def a_sum_can_be_left_scattered() -> None:
 
         This is *sequence parallelism* [@korthikanti2022]. It sends the same number of bytes,
         because the two halves of an all-reduce together send what the all-reduce sends. It needs
-        less memory, because between the halves a rank has only its own tokens.
+        less memory, because between the halves a rank stores activations of only its own tokens.
+        Inside attention and the feed-forward part it still stores those of all.
 
-        `gather` and `scatter` do the two halves. `attention` and `feed_forward` compute with this
-        rank's slices of the matrices:
+        In `block`, each norm is between the `reduce_scatter` before it and the `all_gather` after
+        it. The first `reduce_scatter` is in the block before. `attention` and `feed_forward`
+        compute with this rank's slices of the matrices:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
     slices = own_slices(block_matrices())  # @hide
@@ -538,26 +543,24 @@ def a_sum_can_be_left_scattered() -> None:
     x.requires_grad_()  # @hide
 
     def block(x_own: Tensor) -> Tensor:
-        terms = attention(gather(norm(x_own)))
-        x_own = x_own + scatter(terms)
-        terms = feed_forward(gather(norm(x_own)))
-        return x_own + scatter(terms)
+        terms = attention(all_gather(norm(x_own)))
+        x_own = x_own + reduce_scatter(terms)
+        terms = feed_forward(all_gather(norm(x_own)))
+        return x_own + reduce_scatter(terms)
 
     tensor_block = partial(run_block, matrices=slices, before=sum_backward, after=sum_forward)  # @hide
-    with Wire() as with_all_reduces:  # @hide
+    with Wire() as all_reduces:  # @hide
         y = tensor_block(x)
         gradient = gradient_of_tokens(y, x)
-    with Wire() as with_halves:  # @hide
+    with Wire() as halves:  # @hide
         y_own = block(x_own)
         gradient_own = gradient_of_tokens(y_own, x_own)
     assert torch.allclose(y_own, y.chunk(ranks, dim=1)[rank]), \
         "A rank has the result for its own tokens, up to rounding."
     assert torch.allclose(gradient_own, gradient.chunk(ranks, dim=1)[rank]), \
         "A rank has the gradient for its own tokens, up to rounding."  # @hide
-    # Bytes that a rank sends in a training step, with each of the two:
-    tensor_sent, sequence_sent = with_all_reduces.sent, with_halves.sent  # @inspect tensor_sent as B, sequence_sent as B
-    assert math.isclose(sequence_sent, tensor_sent, rel_tol=0.01), \
-        "Sequence and tensor parallelism send the same number of bytes, within 1 %."
+    assert math.isclose(halves.sent, all_reduces.sent, rel_tol=0.01), \
+        "In a training step, a rank sends the same number of bytes as with tensor parallelism, within 1 %."
     note(r"""
         `saved_bytes_of` counts the bytes that a rank stores for the backward pass, without the
         weights. `tensor_block` is the same block with tensor parallelism, for all tokens `x`:
@@ -565,13 +568,14 @@ def a_sum_can_be_left_scattered() -> None:
     tensor_stored = saved_bytes_of(partial(tensor_block, x), weights)  # @inspect tensor_stored as B
     sequence_stored = saved_bytes_of(partial(block, x_own), weights)  # @inspect sequence_stored as B
     assert sequence_stored < 0.7 * tensor_stored, \
-        "With sequence parallelism, a rank stores less than 70 % of the bytes."
+        "With sequence parallelism, a rank stores less than 70 % of the bytes that it stores with tensor parallelism."
     assert tensor_stored - sequence_stored == 2 * (64 + 1) * 8 * 2 * 128 * 3 / 4, \
         "Each of two norms kept 64 + 1 values of 8 bytes for each of 2 * 128 tokens; three quarters of these are gone."  # @hide
     question(r"""
-        Ranks share a layer in the same way as the norms here: each rank computes it for its own
+        A layer is split in the same way as the norms here: each rank computes it for its own
         tokens. Which of these layers need no exchange for that? Give `1` or `0` for each: a norm
-        over each token's elements; dropout; softmax over the sequence.
+        over each token's elements; dropout, which sets random elements to zero; softmax over the
+        sequence.
     """, answer=[1, 1, 0], check=[int(by_token) for by_token in (True, True, False)],
         hint="Does the result for one token depend on another token?",
         why=r"""

@@ -134,9 +134,9 @@ def one_axis_carries_weights_the_other_tokens() -> None:
                 "Each rank has its part of the gradient of one process, up to rounding."
     small, large = from_rank_0[256], from_rank_0[4096]
     assert math.isclose(large[1], 16 * small[1], rel_tol=0.01), \
-        "To rank 1, in its row, rank 0 sends 16 times as many bytes, within 1 %."
+        "With the large batch, rank 0 sends 16 times as many bytes to rank 1, in its row, within 1 %."
     assert large[2] == small[2] > 0, \
-        "To rank 2, in its column, rank 0 sends the same number of bytes."
+        "With both batches, rank 0 sends the same number of bytes to rank 2, in its column."
     assert large[3] == small[3] == 0, \
         "To rank 3, rank 0 sends nothing."  # @zero: no axis joins them
     figure(plot_traffic({f"a batch of {batch}": table for batch, table in tables.items()}),
@@ -215,17 +215,18 @@ def the_axes_multiply() -> None:
         a slice, a stage and a group is one GPU.
 
         How many tokens are in a step? Count only the axis *data*, because all GPUs of a group work
-        on the same sequences. If each of the two groups gets $5$ sequences of $10$ tokens, a step
-        has `2 * 5 * 10 = 100` tokens.
+        on the same sequences (along the axis *context*, on different parts of them). If each of the
+        two groups gets $5$ sequences of $10$ tokens, a step has `2 * 5 * 10 = 100` tokens.
 
         `LLAMA_3` lists the three layouts of the report, which the table below shows:
     """)
-    gpus = [layout.gpus for layout in LLAMA_3]  # @inspect gpus
-    assert gpus[1:] == [16384, 16384], \
-        "The second and the third layout have 16384 GPUs."  # @hide
-    assert gpus == [8 * 1 * 16 * 64, 8 * 1 * 16 * 128, 8 * 16 * 16 * 8], \
+    gpus = [run.tensor * run.context * run.stages * run.data
+            for run in LLAMA_3]  # @inspect gpus
+    assert gpus == [8192, 16384, 16384], \
         "The lengths of the axes of each layout multiply to the number of GPUs that the report gives."
-    tokens = [layout.tokens for layout in LLAMA_3]  # @inspect tokens
+    # Groups times sequences of a group times tokens of a sequence:
+    tokens = [run.data * run.sequences * run.sequence
+              for run in LLAMA_3]  # @inspect tokens
     assert tokens == [64 * 32 * 8192, 128 * 16 * 8192, 8 * 16 * 131072], \
         "With each of the three layouts, a step has nearly 17 million tokens."
     rows = [
@@ -263,8 +264,10 @@ def flops_per_byte_follow_the_tokens() -> None:
         By hand, take two ranks and two weights of $4$ bytes. A rank keeps one of the weights and
         receives the other: $4$ bytes. Each of the two weights costs $2$ FLOPs per token.
 
-        - With $10$ tokens: `2 * 2 * 10 = 40` FLOPs for $4$ bytes, $10$ FLOPs per byte.
-        - With $20$ tokens: `2 * 2 * 20 = 80` FLOPs for $4$ bytes, $20$ FLOPs per byte.
+        - With $10$ tokens: $2 \text{ weights} \cdot 2 \text{ FLOPs} \cdot 10 \text{ tokens} = 40$
+          FLOPs for $4$ bytes, $10$ FLOPs per byte.
+        - With $20$ tokens: $2 \text{ weights} \cdot 2 \text{ FLOPs} \cdot 20 \text{ tokens} = 80$
+          FLOPs for $4$ bytes, $20$ FLOPs per byte.
         - With $20$ tokens as two *microbatches* of $10$: again $80$ FLOPs. But FSDP frees the
           weights after each microbatch, so they arrive twice: $8$ bytes, $10$ FLOPs per byte.
 
@@ -277,8 +280,8 @@ def flops_per_byte_follow_the_tokens() -> None:
         = \frac{\overbrace{G \cdot 2\,T}^{\text{FLOPs of } G \text{ weights}}}{\underbrace{(G-1) \cdot w}_{\text{bytes that arrive}}}
         $$
 
-        Four ranks check it in the forward pass, each with `256` tokens in `1`, `2` or `8`
-        microbatches. A rank receives the same number of bytes as it sends:
+        Four ranks check it in the forward pass of `model`, each with `256` tokens in `1`, `2` or
+        `8` microbatches. A rank receives the same number of bytes as it sends:
     """)
     ranks = dist.get_world_size()  # @hide
     model = feed_forward_layers(4, 128, 320)  # @hide
@@ -290,7 +293,7 @@ def flops_per_byte_follow_the_tokens() -> None:
         with torch.no_grad(), Wire() as wire:
             work = sum(flops(partial(model, x))
                        for _ in range(microbatches))
-        # The FLOPs of this rank, and the bytes that it sent:
+        # This rank's FLOPs per byte that it sent, headers included:
         ratio = work / wire.sent  # @inspect ratio as FLOP/B
         assert math.isclose(ratio, 4 * 2 * tokens / (3 * 4), rel_tol=0.01), \
             "The FLOPs per byte are those of the formula, within 1 %."
@@ -298,8 +301,8 @@ def flops_per_byte_follow_the_tokens() -> None:
     assert ratios[1] / ratios[8] == 8.0, \
         "In eight microbatches, the same tokens give an eighth of the FLOPs per byte."
     note(r"""
-        Large microbatches help FSDP, because a GPU with enough FLOPs per byte
-        [computes while the weights arrive](#enough_tokens_hide_the_weights).
+        Large microbatches help FSDP: if the FLOPs for one layer take at least as long as the next
+        layer's weights take to arrive, [the GPU never waits](#enough_tokens_hide_the_weights).
     """)
     with torch.no_grad(), Wire() as wire_4:  # @hide
         work_4 = sum(flops(partial(model, torch.randn(256, 128))) for _ in range(4))  # @hide
@@ -428,8 +431,8 @@ def a_large_dimension_hides_the_tokens() -> None:
 
         By hand, take two GPUs and a block of model dimension $d = 4$ with $12 d^2$ weights:
 
-        - *Computing.* There are `12 * 4 * 4 = 192` weights, $96$ on each GPU. A token costs $2$
-          FLOPs for each of them: `2 * 96 = 192` FLOPs.
+        - *Computing.* Each GPU has half of the `12 * 4 * 4` weights, `6 * 4 * 4 = 96`. A token
+          costs $2$ FLOPs for each of them: `2 * 96 = 192` FLOPs.
         - *Sending.* A token has $4$ elements of $2$ bytes. On two GPUs,
           [an all-reduce sends](#a_ring_sends_less_than_twice_the_tensor) these $8$ bytes once. Two
           all-reduces send $16$ bytes.
@@ -452,7 +455,7 @@ def a_large_dimension_hides_the_tokens() -> None:
         "With twice the model dimension it does 24."  # @hide
     computed = 2 * BLOCK / 8  # FLOPs for a token on one GPU  # @inspect computed as FLOP
     sent = 2 * (2 * 7 / 8) * (2 * 16384)  # two all-reduces  # @inspect sent as B
-    intensity = computed / sent  # @inspect intensity as FLOP/B
+    intensity = computed / sent  # FLOPs for each byte  # @inspect intensity as FLOP/B
     assert intensity == flops_per_byte(WIDTH, BLOCK, 8), \
         "The published block is one of the lines of the picture."  # @hide
     nvlink, network = PEAK / NVLINK, PEAK / NETWORK  # @hide
@@ -514,13 +517,14 @@ def a_thousand_ranks_can_be_simulated() -> None:
         of the correct shape with made-up values. An all-reduce of ones should give `1024`
         everywhere:
     """)
-    ranks = dist.get_world_size()  # @inspect ranks
+    ranks = dist.get_world_size()  # @hide
     ones = torch.ones(4)
     dist.all_reduce(ones)  # @unnoticed: left out: what is simulated adds nothing
     assert ones.sum() == 4, "The simulated all-reduce has added nothing."
     note(r"""
-        But the counts are correct. Take four feed-forward layers on a mesh of `128` rows and `8`
-        columns of ranks. The `8` ranks of a row cut each matrix into `8` slices, by
+        But the counts of weights are correct. Take four feed-forward layers, each of three matrices
+        of `1024 * 4096` weights, on a mesh of `128` rows and `8` columns of ranks. The `8` ranks of
+        a row cut each matrix into `8` slices, by
         [tensor parallelism](#columns_then_rows_need_one_sum). The `128` ranks of a column have the
         same slice, and cut it into `128` shards, by [FSDP](#fsdp_does_the_same). `shard` does both,
         and `local_part` is what this rank keeps of a parameter:
