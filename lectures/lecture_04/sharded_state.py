@@ -499,6 +499,8 @@ def fsdp_does_the_same() -> None:
         "After two steps, each rank has its shard of the same weights, up to rounding."
     assert agree(moments_of(optimizer), map(my_part, expected_moments)), \
         "Each rank also has its shard of the moments of one process."  # @hide
+    figure(plot_state({"FSDP": from_all_ranks(held)}, P), caption="What each rank keeps with FSDP: the same shards as in the third stage.",
+        alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
     note("So FSDP needs three exchanges per layer and step, the same as the third stage by hand.")
     question(r"""
         Somebody sets `reshard_after_forward` to `False`: gathered weights are kept until the

@@ -76,7 +76,7 @@ def a_matmul_can_be_cut_in_two_ways() -> None:
     x = torch.tensor([1, 2, 3, 4])
     w: Int[Tensor, "row column"] = torch.tensor(
         [[0, 1, 2, 3], [4, 0, 1, 2], [3, 3, 0, 1], [2, 4, 4, 0]]
-    )
+    )  # @inspect w
     result = x @ w  # on one rank, with all of w  # @inspect result
     element = x @ w[:, rank]  # this rank's column  # @inspect element
     assert from_all_ranks(element.item()) == result.tolist(), \
