@@ -51,3 +51,13 @@ def stacks(bars: Mapping[str, Mapping[str, float]], xlabel: str, colors: Sequenc
         columnspacing=1.2,
     )
     return fig
+
+
+def curves(lines: Mapping[str, tuple[Sequence[float], Sequence[float]]], xlabel: str, ylabel: str) -> Figure:
+    """A figure with a line for each entry, through its points (`x` values, `y` values); its name stands at its end."""
+    fig, axes = blank(6.4, 3.2)
+    for (name, (across, up)), color in zip(lines.items(), SHADES, strict=False):
+        axes.plot(across, up, color=color, linewidth=2)
+        axes.annotate(name, (across[-1], up[-1]), (0, 6), textcoords="offset points", color=color, ha="right")
+    axes.set(xlabel=xlabel, ylabel=ylabel)
+    return fig

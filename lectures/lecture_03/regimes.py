@@ -14,7 +14,7 @@ from timing import Timing, one_thread, time_call, time_graph
 from torch import Tensor
 from torch.utils.flop_counter import flop_registry
 from units import MICRO
-from plots import stacks
+from plots import curves, stacks
 
 from litbook import aside, explore, figure, misbelief, note, question, requires
 
@@ -195,6 +195,11 @@ def every_operation_has_an_intensity() -> None:
         "The tensors give the same intensity as the formula."  # @hide
     assert [round(x) for x in (many, one)] == [1247, 1], \
         "To a whole number, the intensities are 1247 and 1."  # @hide
+    counts = range(1, 2049)  # @hide
+    figure(curves({"the ridge": (counts, [ridge for _ in counts]), "the matmul": (counts, [*map(intensity, counts)])},
+                  "tokens", "FLOPs per byte"),
+        caption="FLOPs per byte of the matmul, and the H100's ridge. Where the curve is below the ridge, the matmul is memory-bound.",
+        alt="A curve that rises from one, crosses a level line, and flattens.")
     note(rf"""
         A model that generates for one user processes `1` token at a time: {one:.0f} FLOP per byte,
         where the H100 could do {ridge:.0f}. So its arithmetic units are idle nearly all the time.

@@ -51,6 +51,7 @@ def a_fixed_batch_waits_for_its_longest() -> None:
         # A row per batch, a random length per slot.
         lengths = torch.empty(2000, slots).exponential_()
         longest = lengths.max(dim=1).values  # of each batch
+        # Tokens generated, divided by the room for tokens.
         return (lengths.mean() / longest.mean()).item()
 
     two_slots = utilization(2)  # @inspect two_slots as %
@@ -259,17 +260,18 @@ def requests_in_flight_are_rate_times_time() -> None:
         seconds gives $1.5 = 3/4 \cdot 2$. This is *Little's law*:
 
         [@eq:little]: $$
-        \text{requests in flight} = \text{requests per second} \cdot \text{seconds of each}.
+        \text{requests in flight} = \text{requests per second} \cdot \text{seconds that each one stays}.
         $$
 
         In decode, the requests in flight are the batch. Let $10$ requests arrive per second, each
         for an answer of $600$ tokens. If a step takes $10$ ms, a request stays for $600$ steps or
         $6$ s, and the batch has $10 \cdot 6 = 60$ sequences.
 
-        But the time of a step depends on the batch: it
-        [reads one cache per sequence](#a_step_is_a_sum). So start with an empty batch, compute the
-        step, then the batch with this step, and so on, until both stay the same. For Llama-3-8B on
-        an H100, with about `2048` tokens in each cache:
+        But the time of a step depends on the batch, too, because every step
+        [reads the KV cache of each sequence](#a_step_is_a_sum). Each depends on the other, so
+        repeat: compute the step from the batch, then the batch from the step, until neither
+        changes. For Llama-3-8B on an H100, with about `2048` tokens in each cache, beginning with
+        an empty batch:
     """)
     squares = torch.tensor([[1, 1, 0, 0], [0, 1, 1, 1], [0, 0, 0, 1]]).double()  # @hide
     assert squares.sum(dim=0).mean() == 3 / 4 * squares.sum(dim=1).mean() == 1.5, \
@@ -314,9 +316,9 @@ def waiting_grows_with_the_load() -> None:
     note(r"""
         A GPU is idle for a tenth of the time. Is this time wasted, or does it serve a purpose?
 
-        Look at prompts that queue for [prefill](#prefill_is_compute_bound), which runs
-        them one at a time. By hand, let a prefill take $1$ s. The *load* is the fraction of the
-        time in which the GPU is busy.
+        Look at prompts that queue for [prefill](#prefill_is_compute_bound), which runs them one at
+        a time. By hand, let a prefill take $1$ s. The *load* is the fraction of the time in which
+        the GPU is busy.
 
         - A prompt arrives every $2$ s: the load is $1/2$, and nobody waits.
         - Two prompts arrive together, every $4$ s: the load is still $1/2$, but the second prompt
@@ -328,23 +330,23 @@ def waiting_grows_with_the_load() -> None:
         Prompts that arrive at random sometimes come close together, too, and a queue forms. How
         fast does it shrink?
 
-        - At load $0.5$, one prompt arrives in the time of $2$ prefills. So the queue shrinks by one
-          prompt every $2$ prefills.
-        - At load $0.9$, nine prompts arrive in the time of $10$ prefills. So the queue shrinks by
-          one prompt every $10$ prefills.
+        - At load $0.5$, two prompts leave the queue in the time of $2$ prefills, and one arrives:
+          the queue gets shorter by one.
+        - At load $0.9$, ten prompts leave it in the time of $10$ prefills, and nine arrive: it also
+          gets shorter by only one.
 
         The closer the load is to $100$ percent, the longer a queue lasts, because nearly all of the
         GPU's time goes to the prompts that arrive meanwhile. For random arrivals and exponentially
         distributed prefill times (most are short, a few are several times as long as the mean), the
-        mean time to first token (TTFT), with waiting, is [@kleinrock1975]
+        mean time to first token (TTFT), including the time in the queue, is [@kleinrock1975]
 
         [@eq:load]: $$
         \text{TTFT} = \frac{\text{mean prefill time}}{1 - \text{load}}.
         $$
 
-        At load $0.9$, that is $1 / 0.1 = 10$ prefill times, as long as a queue takes to shrink by
-        one prompt. To check the formula, simulate `200_000` prompts, with a mean prefill time of
-        `1`. A prefill begins when its prompt has arrived and the GPU is free:
+        At load $0.9$, that is $1 / 0.1 = 10$ prefill times. To check the formula, simulate
+        `200_000` prompts, with a mean prefill time of `1`. A prefill begins when its prompt has
+        arrived and the GPU is free:
     """)
 
     def mean_ttft(load: float) -> float:  # @stepover

@@ -165,8 +165,7 @@ def a_batch_reads_most_experts() -> None:
         "Over all 16 pairs of picks, two tokens read 1.75 of 4 experts."  # @hide
     misbelief("A mixture of experts decodes as fast as a dense model with the same number of active parameters.", rf"""
         For one user it does: {formula[0]:.0%} of the experts are read. A batch of `64` reads
-        {formula[2]:.0%} of them, almost the same number of bytes as in a dense model with all the
-        experts.
+        {formula[2]:.0%} of them, almost as many bytes as if every token used all the experts.
     """)
     question(r"""
         A layer has `8` experts, and each token picks `2` of them, all with equal probability. What

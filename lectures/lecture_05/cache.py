@@ -340,9 +340,10 @@ def a_state_can_replace_the_cache() -> None:
             "For each token, the state gives the sum over all tokens so far."
     note(r"""
         How large is the state in a layer with the dimensions of Llama-3-8B? It has a matrix of
-        `128` by `128` elements for each of `8` KV heads. An element has `4` bytes, because
-        thousands of terms are added to it. The KV cache has a key and a value of `128` elements for
-        each of these heads, in `2` bytes each, for every token:
+        `128` by `128` elements for each of `8` KV heads. An element has `4` bytes instead of `2`,
+        because with `2` the rounding errors of thousands of additions would grow too large. The KV
+        cache has a key and a value of `128` elements for each of these heads, in `2` bytes each,
+        for every token:
     """)
     state_bytes = 8 * 128 * 128 * 4  # @inspect state_bytes as B
     cache_per_token = 2 * 8 * 128 * 2  # @inspect cache_per_token as B

@@ -48,11 +48,11 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
         What does it cost? Suppose that a guess takes a tenth of the time of a large model's pass.
         The verification processes $3$ tokens: the last token so far and the two guesses.
 
-        - One user: decode is memory-bound. The pass waits until the weights are read, so $3$ tokens
-          take as long as one. That is $0.1 + 0.1 + 1 = 1.2$ passes for $1.75$ tokens:
-          $1.75 / 1.2 = 1.46$ times as fast.
-        - A batch so large that decode is compute-bound: $3$ tokens take as long as $3$ passes. That
-          is $0.1 + 0.1 + 3 = 3.2$ passes for $1.75$ tokens: $1.75 / 3.2 = 0.55$ times as fast.
+        - One user: the pass waits until the weights are read, so $3$ tokens take as long as one.
+          That is $0.1 + 0.1 + 1 = 1.2$ passes for $1.75$ tokens: $1.75 / 1.2 = 1.46$ times as fast.
+        - A batch so large that arithmetic takes longer than reading the weights: $3$ tokens of each
+          user take as long as $3$ passes with one token each. That is $0.1 + 0.1 + 3 = 3.2$ passes
+          for $1.75$ tokens: $1.75 / 3.2 = 0.55$ times as fast.
 
         So guesses pay off while arithmetic units are idle, because more tokens in a pass need more
         arithmetic, but the weights are still read once. In a large batch, the tokens of other users
@@ -97,7 +97,10 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
     bounds = bounds_of(EIGHT_LAYERS, BANDWIDTH, PEAK)  # @hide
     assert [round(1e3 * seconds, 2) for seconds in bounds] == [1.36, 2, 1.36, 9.68], \
         "For 8 layers, whose passes a later section times on a GPU, these are the lower bounds in ms."  # @hide
-    note("Published gains, for other models, are `2` to `3` times [@leviathan2023].")
+    note(r"""
+        With `128` users the verification is already slower than a pass, but by less than the tokens
+        that it gains. Published gains, for other models, are `2` to `3` times [@leviathan2023].
+    """)
 
     def speedups(batch: int, guesses: int) -> dict[str, float]:  # @hide
         return {"80 % right": speedup(batch, guesses, 0.8), "60 % right": speedup(batch, guesses, 0.6)}
@@ -170,8 +173,9 @@ def the_output_stays_the_models_own() -> None:
           what each lacks, $p - q$.
 
         The output has the large model's distribution, because rejections remove exactly what the
-        draft model guesses too often, and that is as much as it guesses too rarely: both models'
-        probabilities add up to $1$.
+        draft model guesses too often. Both models' probabilities add up to $1$, so this excess is
+        just what the tokens lack that it guesses too rarely, and the draws after rejections give it
+        to them.
 
         Now in code, with more tokens. `random.choices` draws a list of one token with the given
         weights:
@@ -289,7 +293,7 @@ def bounds_of(model: Config, bandwidth: float, peak: float) -> list[float]:
 @aside
 @requires("cuda")
 def decode_steps_are_timed() -> None:
-    """If real steps take longer than their bounds, the batch that meets a latency target shrinks even more."""
+    """If real steps take longer than their bounds, the batch that meets a latency target shrinks by even more."""
     note(r"""
         All times in this lecture are lower bounds, and a real GPU takes longer. What does that mean
         for a service that has to meet a latency target?
@@ -303,15 +307,17 @@ def decode_steps_are_timed() -> None:
         of the lost time comes out of the time for the caches.
 
         So a service has to measure its factor, the time of a real [step](#a_step_is_a_sum) divided
-        by its bound. The code below does so for `8` layers of Llama-3-8B and its head, with random
-        weights. (The time does not depend on their values.) On an H100 the bounds are
+        by its bound. The code below times four passes of `8` layers of Llama-3-8B and its head,
+        with random weights, and divides. (The time does not depend on the weights' values. The last
+        two passes are those of [guesses](#guesses_pay_while_arithmetic_is_idle) and of a prompt.)
+        On an H100 the bounds are
 
         | pass | lower bound, ms | limited by |
         |---|---|---|
         | a step for one sequence, after `512` tokens | `1.36` | weights |
         | a step for `32` sequences, after `2048` tokens | `2.00` | weights and caches |
         | verification of `4` guesses, after `512` tokens | `1.36` | weights |
-        | prefill of `2048` tokens, with all logits | `9.68` | arithmetic |
+        | prefill of `2048` tokens, with the logits of each | `9.68` | arithmetic |
 
         `time_decode` and `time_prefill` run a pass in a *CUDA graph*: all operations are recorded
         once, and replayed without Python launching each of them.

@@ -212,17 +212,17 @@ def tensor_parallelism_has_a_floor() -> None:
     note(rf"""
         However many of these GPUs you use, one user gets no more than
         ${1e3:.0f} / {1e3 * floor:.3f} = {1 / floor:.0f}$ tokens per second, because a step takes at
-        least {1e3 * floor:.3f} ms. For an estimate with another model, divide this floor by the
-        all-reduces of a step, `2 * 32 = 64` in the `32` layers of Llama-2-7B: it is
-        {1e6 * each:.0f} µs for each of them.
+        least {1e3 * floor:.3f} ms. To estimate the floor of another model, scale it with the number
+        of layers: Llama-2-7B has `32`, so it is {1e6 * floor / 32:.0f} µs per layer, launches and
+        all-reduces together.
     """)
     misbelief("A user's tokens per second grow in proportion to the number of GPUs.", rf"""
         Only at first. In this measurement, eight GPUs were {speedup:.1f} times as fast as one.
     """)
     question(r"""
-        Reading the weights takes `12` ms on one GPU. The floor is `1` ms, also on one GPU, whose
-        step takes `13` ms. How many GPUs are needed so that a step takes `4` ms, and by what factor
-        is that faster than one GPU? Give two numbers.
+        Reading the weights takes `12` ms on one GPU. The floor is `1` ms on any number of GPUs, so
+        a step on one GPU takes `13` ms. How many GPUs are needed so that a step takes `4` ms, and
+        by what factor is that faster than one GPU? Give two numbers.
     """, answer=[12 / (4 - 1), (12 + 1) / 4], check=[next(g for g in range(1, 99) if 12 / g + 1 <= 4), 13 / (12 / 4 + 1)],
         hint="How many ms are left for reading?",
         why="Of `4` ms the floor leaves `3` ms for reading, a quarter of `12` ms: four GPUs. They are `13 / 4 = 3.25` times as fast as one.")

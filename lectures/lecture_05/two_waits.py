@@ -162,8 +162,8 @@ def a_step_is_a_sum() -> None:
         + \text{{batch}} \cdot \text{{reading one cache}}.
         $$
 
-        The caches are added, because attention reads them in a separate operation, between the
-        matmuls.
+        Reading the caches is added, because attention is an operation of its own: it starts when
+        the matmul before it has finished, so its reading does not overlap with theirs.
 
         Now Llama-3-8B on an H100, with `2048` tokens in each cache. A cache uses `KV_BYTES` =
         {KV_BYTES:,} bytes per token, and the model has `WEIGHTS` weights:
@@ -177,7 +177,7 @@ def a_step_is_a_sum() -> None:
 
     longer = step(64) / step(1)  # @inspect round(longer, 1) as times
     # Each step now gives 64 tokens instead of one.
-    more = 64 / longer  # tokens per second  # @inspect round(more, 1) as times
+    more = 64 / longer  # the gain in tokens per second  # @inspect round(more, 1) as times
     assert (round(longer, 1), round(more, 1)) == (2.1, 30.4), \
         "With 64 sequences, a step takes 2.1 times as long, and the batch gets 30 times as many tokens per second."
     batches = [1, 8, 32, 64, 128]  # @hide
@@ -245,9 +245,9 @@ def a_latency_target_sets_the_batch() -> None:
         its own cache. So the target sets the batch size, which is the time left for caches divided
         by the time for one cache, rounded down.
 
-        Now Llama-3-8B on an H100. (The arithmetic of these batches takes less time than reading the
-        weights, so it adds nothing.) `sequences_that_fit` is the number of caches that fit in
-        memory together with the model:
+        Now Llama-3-8B on an H100. (The arithmetic runs while the weights are read, and for these
+        batches takes less time than that, so it adds nothing.) `sequences_that_fit` is the number
+        of caches that fit in memory together with the model:
     """)
     target = 0.020  # s
     weights = 2 * WEIGHTS / BANDWIDTH  # 2 bytes each  # @inspect weights as s
