@@ -108,8 +108,8 @@ def a_matmul_costs_two_m_k_n() -> None:
         products. By convention the first product counts as added as well, as if the sum began at
         zero. So the entry counts as `2 * 3 = 6` FLOPs.
 
-        The result has $m$ rows of $n$ entries. Each entry counts $2k$ FLOPs, because it adds up $k$
-        products, and each product is a multiplication and an addition. So a matmul counts as
+        The result has $m$ rows of $n$ entries. Each entry counts as $2k$ FLOPs, because it adds up
+        $k$ products, and each product is a multiplication and an addition. So a matmul counts as
 
         [@eq:product]: $$
         2mkn
@@ -199,8 +199,8 @@ def a_forward_pass_costs_two_per_parameter() -> None:
         of the input are *tokens*, words or pieces of words.
 
         By hand, one token `[10, 1]` and a matrix of `2 * 3` weights. Each of the $6$ weights is
-        multiplied by one element of the token, and the product is added to one of $3$ sums. So a
-        token costs `2 * 6 = 12` FLOPs, and $5$ tokens cost `5 * 12 = 60`.
+        multiplied by one element of the token, and the product is added to one of $3$ sums, which
+        start at zero. So a token costs `2 * 6 = 12` FLOPs, and $5$ tokens cost `5 * 12 = 60`.
 
         A forward pass costs $2$ FLOPs per parameter and token, because every token meets every
         weight once, in a multiplication and an addition. So with $P$ parameters, $T$ tokens cost
@@ -322,22 +322,23 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
         of $n \times n$ matrices does more FLOPs per byte the larger $n$ is, because it uses each
         element $n$ times: an element of `x` is multiplied by all $n$ elements of a row of `w`.
 
-        How many FLOPs per byte are enough? In a second, an H100 does at most `989.5e12` FLOPs in
-        `bfloat16`, and its memory moves at most `3.35e12` bytes [@nvidia-h100]. So it can do
-        `989.5 / 3.35 = 295` FLOPs in the time of one byte. With fewer FLOPs per byte, an operation
-        is *memory-bound*: the bytes that it moves set its time. Now with `1024 * 1024` elements:
+        How many FLOPs per byte keep the arithmetic busy? In a second, an H100 does at most
+        `989.5e12` FLOPs in `bfloat16`, and its memory moves at most `3.35e12` bytes [@nvidia-h100].
+        So it can do `989.5 / 3.35 = 295` FLOPs in the time of one byte: this number is its *ridge*.
+        With fewer FLOPs per byte, an operation is *memory-bound*: the bytes that it moves set its
+        time. Now with `1024 * 1024` elements:
     """)
     n = 1024
     rate = dense_peak("H100 SXM", "bfloat16")  # FLOPs per second
     bandwidth = CARDS["H100 SXM"].bandwidth  # bytes per second
-    enough = rate / bandwidth  # @inspect enough as FLOP/B
+    ridge = rate / bandwidth  # @inspect ridge as FLOP/B
     addition = n**2 / (2 * n**2 * 2)  # @inspect addition as FLOP/B
     matmul = 2 * n**3 / (3 * n**2 * 2)  # @inspect matmul as FLOP/B
-    assert addition < enough < matmul, \
+    assert addition < ridge < matmul, \
         "The addition is memory-bound, and the matmul is not."
     x = torch.empty(n, n, dtype=torch.bfloat16, device="meta")  # @hide
     assert matmul == flops(lambda: x @ x) / (3 * x.nbytes), "PyTorch's counter and the sizes of the matrices say the same."  # @hide
-    assert round(enough) == 295, "That is 295 FLOPs per byte."  # @hide
+    assert round(ridge) == 295, "That is 295 FLOPs per byte."  # @hide
     note(r"""
         What does that mean for their times? The matmul takes at least the time of its FLOPs, and
         the addition at least the time of its bytes:
@@ -346,11 +347,11 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     addition_time = 2 * n**2 * 2 / bandwidth  # @inspect addition_time as s
     assert 0.57 < addition_time / matmul_time < 0.58, \
         "The addition takes 58 % of the matmul's time."
-    fewer = 2 * n**3 / n**2  # @inspect fewer as times
-    assert fewer == 2048, "But the matmul does 2048 times as many FLOPs."
+    flops_ratio = 2 * n**3 / n**2  # @inspect flops_ratio as times
+    assert flops_ratio == 2048, "But the matmul does 2048 times as many FLOPs."
     misbelief("For large matrices nothing is as expensive as the matmul.", r"""
-        In FLOPs that is true. In time, two additions to matrices of this size cost more than their
-        matmul on an H100, because an addition is memory-bound.
+        In FLOPs that is true. In time, two additions to matrices of this size take longer on an
+        H100 than a matmul of them, because an addition is memory-bound.
     """)
     note(r"""
         So a model does its elementwise operations faster if it moves fewer bytes for them, for

@@ -47,9 +47,9 @@ def each_library_keeps_a_generator_of_its_own() -> None:
     note(r"""
         Why do two runs of the same training program give different results? Because training draws
         random numbers: for the first weights, for the order of the data, and for *dropout*, which
-        sets random activations to zero. A *generator* computes each random number from its state,
-        and then changes the state. A *seed* sets the state, so after the same seed the same numbers
-        come in the same order:
+        sets randomly chosen activations to zero. A *generator* computes each random number from its
+        state, and then changes the state. A *seed* sets the state, so the same seed gives the same
+        sequence of numbers:
     """)
     ones = torch.ones(100)  # @unnoticed: 100: enough for two draws to differ
     dropped, again = F.dropout(ones), F.dropout(ones)  # @hide
@@ -63,9 +63,9 @@ def each_library_keeps_a_generator_of_its_own() -> None:
     assert torch.equal(after_seeding(), after_seeding()), \
         "After the same seed, dropout sets the same elements to zero."
     note(r"""
-        PyTorch, NumPy and Python each have a generator of their own, so programs often begin with
-        three seeds. But there can be a fourth: `np.random.default_rng()` makes a new generator with
-        a state of its own, and the seed for NumPy does not set it.
+        PyTorch, NumPy and Python each have a generator of their own, so programs often start by
+        setting three seeds. But there can be a fourth generator: `np.random.default_rng()` makes a
+        new one with a state of its own, and `np.random.seed` does not set it.
 
         `draws` seeds the three libraries, draws one number from each, and a fourth from a new
         generator. Call it twice and compare:
@@ -75,8 +75,8 @@ def each_library_keeps_a_generator_of_its_own() -> None:
         torch.manual_seed(0)
         np.random.seed(0)
         random.seed(0)
-        old, new = np.random.rand(), np.random.default_rng().random()
-        return [torch.rand(1).item(), old, random.random(), new]
+        seeded = torch.rand(1).item(), np.random.rand(), random.random()
+        return [*seeded, np.random.default_rng().random()]
 
     repeats = [a == b for a, b in zip(draws(), draws())]  # @inspect repeats
     assert repeats == [True, True, True, False], \
@@ -90,11 +90,11 @@ def each_library_keeps_a_generator_of_its_own() -> None:
         shows may be luck.
     """)
 
-    def partly() -> list[float]:
+    def partly() -> list[float]:  # @hide
         torch.manual_seed(0)
         random.seed(0)
-        old, new = np.random.rand(), np.random.default_rng(7).random()
-        return [torch.rand(1).item(), random.random(), old, new]
+        seeded = torch.rand(1).item(), random.random()
+        return [*seeded, np.random.rand(), np.random.default_rng(7).random()]
 
     question(r"""
         A program seeds PyTorch and Python with `0`, but not NumPy. It draws one number each from
@@ -123,30 +123,32 @@ def a_shared_generator_couples_what_shares_it() -> None:
         later ones.
 
         `order` sets the seed to `0`, applies dropout if asked, and shuffles `8` elements, with
-        PyTorch's own generator or with one that it is given, `own`:
+        PyTorch's global generator, or with a separate one passed as `generator`:
     """)
 
-    def order(dropout: bool, own: torch.Generator | None) -> list[int]:
+    def order(
+        dropout: bool, generator: torch.Generator | None
+    ) -> list[int]:
         torch.manual_seed(0)
         if dropout:
             F.dropout(torch.ones(8))
-        shuffled: list[int] = torch.randperm(8, generator=own).tolist()
-        return shuffled
+        shuffled = torch.randperm(8, generator=generator)
+        return [int(i) for i in shuffled]
 
-    without = order(False, own=None)  # @inspect without
-    reshuffled = order(True, own=None)  # @inspect reshuffled
+    without = order(False, generator=None)  # @inspect without
+    reshuffled = order(True, generator=None)  # @inspect reshuffled
     assert reshuffled != without, "With dropout, the order is different."
     note(r"""
-        Two runs with and without dropout now differ in two things at once, so one cannot say which
-        of them helped. The fix is a generator for the shuffle alone, with a seed of its own.
+        Two runs with and without dropout now differ in two ways at once, so one cannot say which of
+        them helped. The fix is a generator for the shuffle alone, with a seed of its own, here `1`.
         Nothing else draws from it, so the order stays the same:
     """)
-    without = order(False, torch.Generator().manual_seed(0))  # @unnoticed: left out: the order of seed 0 from either generator
-    kept = order(True, torch.Generator().manual_seed(0))  # @inspect kept
+    without = order(False, torch.Generator().manual_seed(1))
+    kept = order(True, torch.Generator().manual_seed(1))  # @inspect kept
     assert kept == without, \
         "With a generator for the shuffle, dropout leaves the order as it was."
     note(r"""
-        Should every generator have a different seed, then? In one library yes, because two
+        Should every generator have a different seed, then? Within one library, yes, because two
         generators with the same seed repeat each other:
     """)
     torch.manual_seed(0)  # @hide
@@ -159,28 +161,29 @@ def a_shared_generator_couples_what_shares_it() -> None:
     twins = [torch.Generator().manual_seed(0) for _ in range(2)]
     first, second = (torch.rand(1, generator=g).item() for g in twins)
     assert first == second, \
-        "Generators of PyTorch with the seed 0 draw the same number."
+        "Two PyTorch generators seeded with 0 draw the same number."
     misbelief("Use a different seed for every source of randomness.", r"""
         Different libraries may share a seed, because each computes its numbers in its own way. Only
         generators of the same library need different ones.
     """)
-    orders = set()
-    for dropout in (False, True):
-        own = torch.Generator().manual_seed(0)
+    orders = set()  # @hide
+    for dropout in (False, True):  # @hide
+        own = torch.Generator().manual_seed(1)
         orders |= {tuple(order(dropout, None)), tuple(order(dropout, own))}
     question(r"""
         `order` is called with dropout off and on, each time once without a generator for the
-        shuffle and once with one of seed `0`. How many different orders come out of the four calls?
+        shuffle and once with one of seed `1`. How many different orders come out of the four calls?
     """, answer=len(orders),
-        check=len({"without dropout or alone", "after dropout"}), unit="orders",
+        check=len({"global", "global, after dropout", "separate"}), unit="orders",
         wrong={
-            "Three of the four shuffles draw the first numbers of seed 0.": 4,
-            "With dropout off, either generator is at the beginning of seed 0.": 3,
+            "With a generator of its own, the shuffle is the same with dropout and without.": 4,
+            "The two generators have different seeds, so they give different orders.": 2,
         },
-        hint="Which of the four shuffles draw the first numbers after the seed?",
+        hint="Which of the four shuffles draw the same numbers of the same generator?",
         why=r"""
-            Three shuffles draw the first numbers of a generator of PyTorch with the seed `0`, and
-            give the same order. The fourth comes after dropout, on the generator that both share.
+            With a separate generator, both shuffles draw the first numbers of seed `1`, and give
+            the same order. With the global one, the shuffle draws the first numbers of seed `0`
+            without dropout, and later ones with it. That makes `1 + 2 = 3` orders.
         """)
 
 
@@ -422,9 +425,10 @@ def tokens_are_few_bytes_for_much_arithmetic() -> None:
 
         - a token costs `6` FLOPs per parameter, `2` in the forward pass and `4` in the backward
           pass: about `6e9` FLOPs;
-        - an H100 at half of its peak of `989.5e12` FLOP/s [@nvidia-h100] does about `500e12` FLOPs
-          in a second, which is enough for {half / 6e9:,.0f} tokens;
-        - a token is an integer of `4` bytes, which makes {4 * half / 6e9 / 1000:.0f} kB per second.
+        - an H100 at half of its peak of `989.5e12` FLOP/s [@nvidia-h100] does `494.75e12` FLOPs in
+          a second, which is enough for `494.75e12 / 6e9` tokens, about {half / 6e9:,.0f};
+        - a token is an integer of `4` bytes, which makes about {4 * half / 6e9 / 1000:.0f} kB per
+          second.
 
         A solid-state disk reads gigabytes per second. Kilobytes are enough for the GPU, because
         each token passes through *all* weights, forward and backward: its few bytes need billions

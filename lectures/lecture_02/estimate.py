@@ -47,8 +47,8 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
 
         Work is counted in FLOPs. A *FLOP* is one floating-point operation: one multiplication or
         one addition. Each entry of the result is computed from a row of the first matrix and a
-        column of the second. Do it by hand for the row `1, 2, 3` and the column `4, 5, 6`,
-        beginning with zero:
+        column of the second. By hand, for the row `1, 2, 3` and the column `4, 5, 6`, starting from
+        zero:
 
         - `0 + 1 * 4 = 4`
         - `4 + 2 * 5 = 14`
@@ -68,8 +68,7 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
     note(r"""
         FLOPs are an amount of work. FLOPs per second, FLOP/s, are a speed. A machine that needs `2`
         seconds for this matmul does `48 / 2 = 24` FLOP/s. It needs `4` seconds for two such
-        matmuls. They are twice the work, but at the same speed, because the time has doubled as
-        well:
+        matmuls. That is twice the work at the same speed, because the time has doubled as well:
     """)
     twice = flops(lambda: (a @ b, a @ b))  # @inspect twice as FLOP
     assert twice == 48 + 48, "Two matmuls are twice the work."
@@ -107,11 +106,11 @@ def a_training_run_in_three_lines() -> None:
         words. One of the Llama 3 models has this size and was trained on about this number of
         tokens [@llama3].
 
-        The work comes first. For each token, a *forward pass* computes a prediction. It multiplies
-        and adds once for each parameter: $2$ FLOPs. A *backward pass* computes the *gradients*,
-        which say how to change the parameters, and costs about $4$. Together that is about `6`
-        FLOPs per parameter and token [@kaplan2020]; a later section
-        [shows why](#six_per_parameter_and_token_is_a_special_case).
+        The work comes first. For each token, a *forward pass* computes a prediction. For each
+        parameter it does one multiplication and one addition: $2$ FLOPs. A *backward pass* computes
+        the *gradients*, which say how to change the parameters; it costs about $4$ FLOPs per
+        parameter. Together that is about `6` FLOPs per parameter and token [@kaplan2020]; a later
+        section [shows why](#six_per_parameter_and_token_is_a_special_case).
 
         The speed comes next. The *peak* of a GPU is the rate that its datasheet states. No run
         reaches it all the time. *Model FLOPs utilization*, MFU, is the share of the peak that a run
@@ -152,7 +151,7 @@ def a_training_run_in_three_lines() -> None:
         An MFU of one half is optimistic. The Llama 3 report states between `0.38` and `0.43` for
         its largest model [@llama3]:
     """)
-    modest = days * 0.5 / 0.4  # at an MFU of 0.4  # @inspect modest as days
+    modest = work / (gpus * peak_rate * 0.4) / (24 * 60 * 60)  # @inspect modest as days
     assert 179.9 < modest < 180.0, "At an MFU of 0.4 the run takes 180 days."
     note(rf"""
         The assumed MFU alone has moved the end of the run by {modest - days:.0f} days. So an
@@ -274,7 +273,7 @@ def training_holds_four_values_per_parameter() -> None:
     held = p.nbytes + p.grad.nbytes + moments  # @inspect held as B
     per_parameter = held / 1000  # @inspect per_parameter as B
     assert per_parameter == 4 + 4 + (4 + 4), \
-        "Parameter, gradient and two moments take 16 bytes per parameter."
+        "Parameter, gradient and two moments need 16 bytes per parameter."
     assert sorted(state) == ["exp_avg", "exp_avg_sq", "step"], "AdamW keeps two moments and a counter."  # @hide
     assert state["step"].nbytes == 4, \
         "A counter of 4 bytes is also kept for each tensor."  # @hide
@@ -339,7 +338,7 @@ def adamw_follows_the_dtype_it_is_given() -> None:
     held = p.nbytes + p.grad.nbytes + first.nbytes + second.nbytes
     per_parameter = held / 1000  # @inspect per_parameter as B
     assert per_parameter == 2 + 2 + (2 + 2), \
-        "Parameter, gradient and two moments take 8 bytes per parameter."
+        "Parameter, gradient and two moments need 8 bytes per parameter."
     misbelief(f"AdamW costs {2 * per_parameter:.0f} bytes per parameter.", rf"""
         With `float32` throughout it does. After `model.bfloat16()` it costs {per_parameter:.0f}.
     """)
@@ -389,7 +388,7 @@ def a_master_copy_saves_no_memory() -> None:
     }
     sums = [sum(parts) for parts in recipes.values()]  # @inspect sums as B
     assert sums == [16, 16, 18, 12, 12, 8], \
-        "The six recipes take 16, 16, 18, 12, 12 and 8 bytes per parameter."
+        "The six recipes need 16, 16, 18, 12, 12 and 8 bytes per parameter."
     n = 1000  # @hide
     master = nn.Parameter(torch.randn(n))  # @hide
     state = adamw_step(master)  # @hide
@@ -425,15 +424,15 @@ def pooled_memory_needs_sharded_state() -> None:
         Does the largest model that can be trained grow with the number of GPUs? Only if each GPU
         keeps a different part of it, because full copies fill all memories with the same values.
 
-        Training with AdamW in `float32` holds [`16` bytes](#training_holds_four_values_per_parameter)
-        per parameter: `4` each for the parameter, its gradient and two moments. Take $2$ tiny GPUs
-        with $20$ bytes of memory each.
+        Training with AdamW in `float32` holds
+        [`16` bytes](#training_holds_four_values_per_parameter) per parameter: `4` each for the
+        parameter, its gradient and two moments. Take $2$ tiny GPUs with $20$ bytes of memory each.
 
         - *A full copy on each:* $16$ of $20$ bytes hold one parameter with its gradient and
           moments. Both GPUs hold the same one, so they train a model of $1$ parameter.
-        - *A slice on each:* every GPU holds another parameter in its $16$ bytes, so they train a
-          model of $2$ parameters. When a GPU has to compute with the other parameter, it fetches a
-          copy into its last $4$ bytes, and drops the copy right after.
+        - *A slice on each:* every GPU holds a different parameter in its $16$ bytes, so they train
+          a model of $2$ parameters. When a GPU has to compute with the other parameter, it fetches
+          a copy into its last $4$ bytes, and drops the copy right after.
 
         Plain *data parallelism* keeps full copies: each GPU trains the whole model on its own part
         of the data. Cutting parameters, gradients and moments into slices is called *sharding*
@@ -443,7 +442,7 @@ def pooled_memory_needs_sharded_state() -> None:
     memory = 80 * 10**9  # bytes of one GPU
     replicated = memory // 16  # @inspect replicated as parameters
     assert replicated == 5 * 10**9, \
-        "With a full copy on every GPU, eight H100s hold 5 billion."
+        "With a full copy on every GPU, eight H100s hold 5 billion parameters."
     pooled = 8 * memory // 16  # @inspect pooled as parameters
     assert pooled == 40 * 10**9, \
         "With a slice on every GPU, eight H100s hold 40 billion parameters."
@@ -518,7 +517,7 @@ def activations_grow_with_the_batch() -> None:
         PyTorch that computes gradients, saves them.
 
         Take two layers whose outputs have `2` elements for each token, and a loss that squares the
-        second output. Of one token, autograd saves
+        second output. Apart from the input, autograd saves for one token
 
         - the first layer's output, because the gradient of the second layer's weights depends on
           it: `2` elements of `4` bytes, so `8` bytes;
@@ -536,14 +535,14 @@ def activations_grow_with_the_batch() -> None:
         "With 16 sequences, autograd saves twice as much."
     assert saved_bytes(8, 32, 64) == 2 * base, "With 32 tokens a sequence, autograd saves twice as much."  # @hide
     note(r"""
-        Compare that with the layers' `2 * 64 * 64` weights, at `16` bytes for each weight, its
+        Compare that with the layers' `2 * 64 * 64` weights, at `16` bytes for each weight with its
         gradient and two moments:
     """)
     state = 16 * (2 * 64 * 64)  # @inspect state as B
     assert state / base == 2.0, \
-        "With 8 sequences, weights, gradients and moments take twice as many bytes as the activations."
+        "With 8 sequences, weights, gradients and moments need twice as many bytes as the activations."
     assert saved_bytes(batch=32, seq=16, width=64) == 2 * state, \
-        "With 32 sequences, the activations take twice as many bytes as weights, gradients and moments."
+        "With 32 sequences, the activations need twice as many bytes as weights, gradients and moments."
     batches = {
         f"{n} sequences": {"weights, gradients, moments": state / 1024, "activations": saved_bytes(n, 16, 64) / 1024}
         for n in (4, 8, 16, 32)
@@ -554,10 +553,10 @@ def activations_grow_with_the_batch() -> None:
     """, alt="Four stacked bars. Activations are a quarter of the first part in the first bar, and twice as long in the last.")
     note("So when a training step runs out of memory, a smaller batch helps, but only against the activations.")
     question(r"""
-        With `8` sequences, weights, gradients and moments take twice as many bytes as the
+        With `8` sequences, weights, gradients and moments need twice as many bytes as the
         activations. Now double the width, for the same batch: two layers of `128 * 128` weights,
         and outputs of `128` elements. How many times as many bytes as the activations do weights,
-        gradients and moments take now?
+        gradients and moments need now?
     """, answer=16 * (2 * 128 * 128) / saved_bytes(8, 16, 128),
         wrong={
             "Only the weights were doubled, and they grow with the square of the width.": 2,
@@ -594,7 +593,8 @@ def the_roofline_shows_what_waits_for_memory() -> None:
         \min\left(1, \frac{\mathrm{intensity}}{\mathrm{ridge}}\right)
         $$
 
-        Below the ridge an operation is *memory-bound*, above it *compute-bound*.
+        Below the ridge an operation is *memory-bound*: it waits for bytes. Above it, an operation
+        is *compute-bound*: its arithmetic sets the time.
 
         Now an H100, with a peak of `989.5e12` FLOP/s in `bfloat16` and a bandwidth of `3.35e12`
         bytes per second [@nvidia-h100]. To generate one token, a model multiplies a vector by each

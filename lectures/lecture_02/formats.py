@@ -122,8 +122,8 @@ def a_float_is_three_fields() -> None:
 
         The exponent of a small number is negative, but the field has no sign of its own. So the
         field holds the exponent plus a fixed number, the *bias*. In `float32` the bias is `127`,
-        and the exponent $2$ is stored as $129$. With a sign $s$, a stored exponent $e$ and a
-        fraction $f$, the value is
+        and the exponent $2$ is stored as $129$. With a sign $s$, a stored exponent $e$, and the
+        fraction as a number $f$, here $1/4$, the value is
 
         $$
         (-1)^s \cdot 2^{e-\mathrm{bias}} \cdot (1+f)
@@ -132,7 +132,7 @@ def a_float_is_three_fields() -> None:
         Compare that with PyTorch. `bits` returns the bits of a number as text:
     """)
     x = torch.tensor(5.0)  # @inspect x as bits
-    pattern = bits(5.0, torch.float32)
+    pattern = bits(x.item(), torch.float32)
     # The first bit, the next 8, and the remaining 23:
     sign, exponent, fraction = pattern[0], pattern[1:9], pattern[9:]  # @inspect exponent
     assert sign == "0", "The sign is 0."
@@ -457,7 +457,7 @@ def bfloat16_is_much_coarser() -> None:
     assert against_half == 8.0, "That is 8 times as coarse as float16."  # @hide
     against_full = eps / torch.finfo(torch.float32).eps  # @hide
     assert against_full == 65536.0, "That is 65536 times as coarse as float32."  # @hide
-    misbelief("bfloat16's precision is slightly lower.", rf"""
+    misbelief("bfloat16's precision is slightly lower than float16's.", rf"""
         Not slightly: its gap after one is {against_half:.0f} times as wide as that of `float16`,
         and {against_full:,.0f} times as wide as that of `float32`.
     """)

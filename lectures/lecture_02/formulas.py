@@ -40,8 +40,8 @@ def the_formulas_and_where_they_were_shown() -> None:
         `bill` measures the bytes of a training step by kind, and `step_flops` counts its FLOPs.
         Compare:
     """)
-    width, layers, batch = 64, 2, 8
-    parameters = layers * width**2 + width  # @inspect parameters
+    width, layers, batch = 64, 2, 8  # d, L, B
+    parameters = layers * width**2 + width  # P  # @inspect parameters
     assert parameters == 8256, "The model has 8256 parameters."  # @hide
     measured = bill("AdamW", width, layers, batch)  # @inspect measured as B
     kept = 4 * (batch * width * (layers + 1) + 2 * batch)  # @inspect kept as B
@@ -55,12 +55,12 @@ def the_formulas_and_where_they_were_shown() -> None:
     assert work == step_flops(batch, width, layers), \
         "The formula for a step gives the FLOPs that are counted."
     note(r"""
-        The next two formulas say what share of an H100's peak a matmul of this model can reach at
-        most. It multiplies `8` rows by `64 * 64` weights, and its *intensity*, its FLOPs per byte,
-        is low, because each weight that is read is used only `8` times. The GPU's *ridge* is the
-        number of FLOPs that it can do while one byte arrives: `67e12 / 3.35e12 = 20` in `float32`
-        [@nvidia-h100]. A matmul with a lower intensity is *memory-bound*: it waits for memory, and
-        reaches only its intensity divided by the ridge:
+        The next two formulas give the largest share of an H100's peak that a matmul of this model
+        can reach. It multiplies `8` rows by `64 * 64` weights, and its *intensity*, its FLOPs per
+        byte, is low, because each weight that is read is used only `8` times. The GPU's *ridge* is
+        the number of FLOPs that it can do while one byte arrives: `67e12 / 3.35e12 = 20` in
+        `float32` [@nvidia-h100]. A matmul with a lower intensity is *memory-bound*: it waits for
+        memory, and reaches only its intensity divided by the ridge:
     """)
     product = 2 * batch * width * width  # @inspect product as FLOP
     moved = 4 * (batch * width + width * width + batch * width)  # @inspect moved as B
@@ -88,14 +88,14 @@ def the_formulas_and_where_they_were_shown() -> None:
     days = 6 * 70e9 * 15e12 / (promised * 0.5 * DAY)  # @hide
     assert 143.92 < days < 143.93, "The run of 70 billion parameters takes 144 days."  # @hide
     note(rf"""
-        The letters of the table:
+        The table below uses these letters:
 
         | letters | belong to | mean |
         |---|---|---|
         | $L$, $d$, $P$, $B$ | the small model | hidden layers, their width, all parameters, rows of a batch |
         | $m$, $k$, $n$ | a matmul | rows, inner axis, columns |
-        | $N$, $D$, $G$ | a training run | parameters of the model, tokens that it is trained on, GPUs |
-        | $T$ | attention | tokens of a context, here `128`; all pairs of them are counted |
+        | $N$, $D$, $G$ | a training run | parameters of the model, training tokens, GPUs |
+        | $T$ | attention | context length in tokens, here `128`; masked pairs of tokens are counted too |
 
         MFU is the share of the peak that a run reaches.
 
@@ -106,12 +106,12 @@ def the_formulas_and_where_they_were_shown() -> None:
         | FLOPs per byte of a matmul | $2mkn / (4(mk+kn+mn))$ | {per_byte:.1f} | [the roofline](#the_roofline_shows_what_waits_for_memory) |
         | its share of the peak | $\min(1, \mathrm{{intensity}} / \mathrm{{ridge}})$ | {reached:.1%} on an H100 | [@eq:roof] |
         | parameters | $Ld^2+d$ | {parameters:,} | [@eq:weights] |
-        | activations: inputs of layers, predictions, targets | $4(Bd(L+1)+2B)$ | {kept:,} B | [@eq:kept] |
+        | activations: layer inputs, predictions, targets | $4(Bd(L+1)+2B)$ | {kept:,} B | [@eq:kept] |
         | parameters, gradients and AdamW's moments | $16P$ | {state:,} B | [@eq:state] |
         | FLOPs of a step | $6BP-2Bd^2$ | {work:,} | [@eq:step-flops] |
         | FLOPs of attention, per token | $12LdT$ | {attention:,} | [@eq:attention] |
         | file of {trillions} trillion tokens | tokens × `2` bytes | {tokens} TB | [token files](#the_size_of_the_data_is_tokens_times_bytes) |
-        | time of a run, `70e9` parameters on `15e12` tokens | $6ND / (G \times \mathrm{{peak}} \times \mathrm{{MFU}})$ | {days:.0f} days on `1024` H100s at an MFU of `0.5` | [@eq:time] |
+        | time of a run, `70e9` parameters on `15e12` tokens | $6ND / (G \times \mathrm{{peak}} \times \mathrm{{MFU}})$ | {days:.0f} days on `1024` H100s, at the `bfloat16` peak of {promised / 1024 / 1e12:.1f} TFLOP/s and an MFU of `0.5` | [@eq:time] |
 
         And if you forget the formulas? Write down bytes and FLOPs before you run, then measure. If
         they do not agree, find out why.

@@ -228,6 +228,7 @@ def deleting_returns_blocks_to_a_cache() -> None:
         it, and compare both with their values at the start. (`exact` is true if PyTorch's allocator
         has its usual settings.)
     """)
+    # Elements, fewer on a GPU with little memory:
     count = scaled(64 * MiB, lambda n: 8 * n)  # @measure count
     allocated = torch.cuda.memory_allocated()
     reserved = torch.cuda.memory_reserved()
@@ -322,6 +323,7 @@ def a_low_precision_matmul_is_timed_here() -> None:
         Time a large square matrix times itself in both formats. `time_call` returns the time of a
         call. `peak` looks up the upper bound of the GPU:
     """)
+    # Rows and columns, fewer on a GPU with little memory:
     n = scaled(8192, lambda n: 20 * n * n)  # @measure n
     a = torch.randn(n, n, device="cuda")
     b = a.bfloat16()

@@ -225,9 +225,9 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
     """Autograd leaves out each backward matmul that no trained weight needs."""
     note(r"""
         Each matmul of a forward pass has
-        [two matmuls in the backward pass](#the_backward_pass_needs_two_matmuls): one for the gradient
-        of the weights, and one for the gradient of the input, which the layer *below* needs. Does
-        every layer need both?
+        [two matmuls in the backward pass](#the_backward_pass_needs_two_matmuls): one for the
+        gradient of the weights, and one for the gradient of the input, which the layer *below*
+        needs. Does every layer need both?
 
         No. The input of the first layer is data, and nobody uses the gradient of data. So two
         trained layers have two matmuls in the forward pass and three in the backward pass: two for
@@ -687,6 +687,7 @@ def checkpointing_is_measured_here() -> None:
         each segment of layers, and computes the other activations a second time. How much memory
         does it save on a GPU, and how much time does it cost?
     """)
+    # Inputs of a layer, fewer on a GPU with little memory:
     width = scaled(4096, lambda w: 400 * w * w)  # @measure width
     note(rf"""
         `16` layers are run on a large batch, first without segments, then in segments of `4`

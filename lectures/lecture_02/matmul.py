@@ -532,9 +532,9 @@ def heads_share_a_small_matrix() -> None:
     assert torch.equal(heads, rearrange(x, split, heads=2)), "rearrange cuts in the same way."  # @hide
 
     note(r"""
-        One matrix for the whole row can give the same result, if it has zeros wherever the heads do
-        not meet: `w` is on its diagonal, once for each head. But a matmul multiplies by the zeros
-        as well:
+        One matrix for the whole row can give the same result, if it has `w` on its diagonal, once
+        for each head, and zeros everywhere else, where elements of one head are multiplied for the
+        other. But a matmul multiplies by the zeros as well:
     """)
     dense: Float[Tensor, "joint joint"] = block_diag(w, w)  # @inspect dense
     assert torch.equal(joined, x @ dense), \

@@ -42,8 +42,8 @@ def every_peak_belongs_to_a_format() -> None:
         - *Tensor cores* multiply small blocks of matrices in one step. They are much faster, and
           the fewer bits of an element they use, the faster they are.
 
-        Tensor cores multiply `bfloat16`, for example. They also multiply `tf32`, which is a
-        `float32` in memory, of which they use only some of the bits.
+        Tensor cores multiply `bfloat16`, for example. They also multiply `tf32`: that is a
+        `float32` in memory, but they use only some of its bits.
 
         `dense_peak` looks up the peaks that the datasheets print [@nvidia-a100; @nvidia-h100]. They
         are for *dense* matrices, without a fixed pattern of zeros. One TFLOP/s is `10**12` FLOPs in
@@ -58,7 +58,7 @@ def every_peak_belongs_to_a_format() -> None:
         "The peaks of an H100 are 67, 494.5 and 989.5 TFLOP/s."
     note(r"""
         Where do these numbers come from? A GPU consists of many identical parts, its
-        *multiprocessors*, which all work in time with a clock:
+        *multiprocessors*, which all work at the ticks of one clock:
 
         $$
         \text{peak} = \text{multiprocessors} \times \text{FLOPs of each in a tick} \times
@@ -211,8 +211,8 @@ def mfu_counts_what_the_model_needs() -> None:
         $$
 
         By hand, count for one parameter and one token. The model needs $6$ FLOPs, $2$ in the
-        forward pass and $4$ in the [backward pass](#the_backward_pass_needs_two_matmuls). Suppose that
-        the GPU could do $16$ FLOPs at its peak in the time of the step. Then the MFU is
+        forward pass and $4$ in the [backward pass](#the_backward_pass_needs_two_matmuls). Suppose
+        that the GPU could do $16$ FLOPs at its peak in the time of the step. Then the MFU is
         `6 / 16 = 0.375`.
 
         But this GPU is busier than that. To save memory, the step does its
@@ -236,7 +236,7 @@ def mfu_counts_what_the_model_needs() -> None:
         That is *hardware* utilization, here {hardware:.1%}. MFU does not count what is recomputed
         [@palm]; here it is {mfu:.1%}.
     """)
-    note("Now let the GPU also wait `2` s for other machines. The FLOPs stay the same, but the step takes `10` s instead of `8`:")
+    note("Now let the GPU also wait `2` s for other GPUs. The FLOPs stay the same, but the step takes `10` s instead of `8`:")
     stalled = needed / ((seconds + 2.0) * peak_rate)  # @inspect stalled as %
     assert 0.30 < stalled < 0.31, "With the waiting, the MFU is 30 %."
     misbelief("MFU ignores communication and other overhead.", rf"""
@@ -262,13 +262,19 @@ def mfu_counts_what_the_model_needs() -> None:
 
 @aside
 def the_denominator_decides() -> None:
-    """A utilization is right only if it divides by the peak of the format that was used."""
+    """Utilization must be computed against the peak of the units that did the work."""
     note(r"""
-        A utilization is a measured rate divided by a peak. A GPU has a peak for each number format,
-        so which one is right? The peak of the format that was used, because no other peak applies
-        to the units that did the work. The course CS336 published a measurement: a matmul of
-        `16384 * 32768` by `32768 * 8192` elements in `float32` on an H100 took `0.163` s, which is
-        `5.409e13` FLOP/s [@cs336]:
+        A utilization is a measured rate divided by a peak. A GPU has several peaks, so which one is
+        right? The peak of the units that did the work, because units for different formats differ
+        in speed. *Ordinary units* multiply `float32`. The faster *tensor cores* multiply
+        `bfloat16`, and also TF32, a mode in which they take `float32` tensors and use only some
+        bits of each element.
+
+        The course CS336 published a measurement: a matmul of `16384 * 32768` by `32768 * 8192`
+        elements in `float32` on an H100 took `0.163` s, which is `5.409e13` FLOP/s [@cs336]. The
+        ordinary units did it, because PyTorch uses TF32 only on request, by
+        `torch.set_float32_matmul_precision("high")` [@pytorch-precision]. Their peak is `67`
+        TFLOP/s [@nvidia-h100]:
     """)
     work, rate = 2 * 16384 * 32768 * 8192, 5.409e13
     assert work == 8_796_093_022_208, "The matmul takes 8.8e12 FLOPs."  # @hide
@@ -281,31 +287,28 @@ def the_denominator_decides() -> None:
     typed = rate / 67.5e12  # @hide
     assert 0.800 < typed < 0.802, \
         "With the peak of 67.5e12 in the course's code, the share is nearly the same."  # @hide
-    promised = dense_peak("H100 SXM", "bfloat16")
-    wrong = rate / promised  # @inspect wrong as %
+    quoted = dense_peak("H100 SXM", "bfloat16")
+    wrong = rate / quoted  # @inspect wrong as %
     assert 0.054 < wrong < 0.055, \
         "The rate is a twentieth of the bfloat16 peak."
     note(rf"""
-        The tensors were `float32`, and the ordinary units multiplied them. (PyTorch uses TF32 only
-        on request, by `torch.set_float32_matmul_precision("high")` [@pytorch-precision].) The peak
-        of these units is `67` TFLOP/s [@nvidia-h100], so the matmul reached {right:.1%} of its
-        peak. Divided by the number that is quoted most often, the peak in `bfloat16`, the rate
-        would be only {wrong:.1%}.
+        So the matmul reached {right:.1%} of the peak of its units. Divided by the most widely
+        quoted peak, that of the tensor cores in `bfloat16`, it seems to reach only {wrong:.1%}.
     """)
-    misbelief(f"An H100 has a peak of {promised / TERA} TFLOP/s for a `float32` matmul.", r"""
-        That is the peak in `bfloat16`. In `float32` it is 67 TFLOP/s [@nvidia-h100].
+    misbelief(f"An H100 has a peak of {quoted / TERA} TFLOP/s for a `float32` matmul.", r"""
+        That is the peak in `bfloat16`. In `float32` it is `67` TFLOP/s [@nvidia-h100].
     """)
-    allowed = dense_peak("H100 SXM", "tf32")
+    allowed = dense_peak("H100 SXM", "tf32")  # @hide
     question(rf"""
         This matmul reached {right:.1%} of a peak of `67e12` FLOP/s, in {seconds} s. With TF32
         switched on, an H100 has a peak of `{allowed / TERA}e12` FLOP/s. How many seconds would the
         matmul take at the same share of that peak?
-    """, answer=work / (right * allowed),
+    """, answer=seconds * dense_peak("H100 SXM", "float32") / allowed,
         wrong={
-            "At the same share of a higher peak it is faster.": work / rate,
+            "At the same share of a higher peak it is faster.": seconds,
             "That is at the full peak.": work / allowed,
         },
-        check=work / rate * 67 / 494.5,
+        check=0.163 * 67 / 494.5,
         hint="At the same share of a higher peak, how many times as fast is it?",
         why=r"""
             The TF32 peak is `494.5 / 67` times as high. At the same share of it, the rate is higher
@@ -332,7 +335,7 @@ def the_peak_of_this_cpu_is_measured() -> None:
 
         But a CPU has no fixed number of ticks in a second. Its clock rises when the chip is cool,
         and falls when the multiply-add units work hard. So the peak has to be measured with
-        multiply-adds, because only then the clock is the one at which multiply-adds run.
+        multiply-adds, because only then does the clock tick as it does for multiply-adds.
 
         `measure_core` does that, with a loop that always keeps both units busy. Where it cannot be
         measured, it returns `None`:
@@ -410,7 +413,7 @@ def mfu_rises_with_the_model_dimension() -> None:
         on single elements between the matmuls, for example to normalize them. That takes time, and
         hardly counts.
 
-        By hand, make the *model dimension* $d$ twice as large, the number of elements of a token:
+        By hand, double the *model dimension* $d$, which is the number of elements of a token:
 
         - From $d = 2$ to $d = 4$, a matrix grows from `2 * 2 = 4` to `4 * 4 = 16` weights. So the
           matmuls do $4$ times as many FLOPs for a token.

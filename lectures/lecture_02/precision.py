@@ -42,8 +42,8 @@ def flops_do_not_depend_on_the_format() -> None:
     note(r"""
         Does a matmul in a low-precision format cost fewer FLOPs? No, because the format does not
         change how many multiplications and additions there are: two matrices of `64` rows and
-        columns need $2 \cdot 64^3 = 524288$. The format changes how many bytes an element needs,
-        and how many FLOPs a device does in a second.
+        columns need $2 \cdot 64^3 = 524288$ FLOPs. The format changes how many bytes an element
+        needs, and how many FLOPs a device performs per second.
 
         `flops` counts what a function computes. Multiply a matrix by itself in four formats:
     """)
@@ -57,13 +57,15 @@ def flops_do_not_depend_on_the_format() -> None:
     assert sizes == [32768, 16384, 8192, 8192], \
         "A matrix needs 32, 16, 8 and 8 KiB."
     misbelief("Higher precision means more compute.", rf"""
-        The number of FLOPs is the same, {counts[0]:,} in `float64` and in `bfloat16`. The bytes of
-        a matrix differ, {sizes[0]:,} and {sizes[2]:,}, and so does the time that a device takes.
+        The number of FLOPs is the same, {counts[0]:,} in `float64` and in `bfloat16`. Only the
+        bytes of a matrix differ, {sizes[0]:,} and {sizes[2]:,}.
     """)
     note(r"""
-        So low-precision formats save bytes and time, but no work. The usual advice: start in
-        `float32`, where mistakes are yours and not the format's. Then make the matmuls `bfloat16`,
-        keep the weights in `float32`, and watch the loss.
+        So low-precision formats save memory, and time on a device with units for them, but not
+        work. The usual advice: start in `float32`, so that any error is a bug in your code and not
+        an effect of rounding. Then run the matmuls in `bfloat16`, and watch the loss. Keep the
+        weights in `float32`, because a `bfloat16` weight
+        [rounds small updates away](#small_updates_are_lost).
     """)
     pair = [torch.ones(128, 128, dtype=d) for d in (formats[0], formats[2])]  # @hide
     work = [flops(partial(torch.matmul, x, x)) for x in pair]  # @hide
@@ -158,12 +160,18 @@ def the_backward_pass_uses_low_precision_too() -> None:
 @aside
 @requires("cuda")
 def a_step_is_timed_in_both_precisions() -> None:
-    """The savings of mixed precision are measured, in seconds and in bytes."""
+    """On a GPU, mixed precision saves time and memory."""
+    note(r"""
+        *Mixed precision* runs the matmuls in a `16`-bit format and keeps the weights in `float32`.
+        Does a training step then need less time and less memory on a GPU? In PyTorch, `autocast`
+        switches it on: it converts the inputs of each matmul.
+    """)
+    # Inputs of a layer, fewer on a GPU with little memory:
     width = scaled(4096, lambda w: 400 * w * w)  # @measure width
     note(rf"""
-        How much time and memory does mixed precision save on a GPU? `step` takes one training step
-        of a model with `8` hidden layers and AdamW, with autocast or without it. The batch has
-        twice as many rows as a layer has inputs.{shrunk(width, 4096)}
+        `step` takes one training step of a model with `8` hidden layers of this width, with
+        autocast or without it. Its optimizer, AdamW, keeps two averages for each weight. The batch
+        has twice as many rows as a layer has inputs.{shrunk(width, 4096)}
     """)
     model = Stack(width, 8, between=nn.GELU()).cuda()
     x, y = (t.cuda() for t in linear_batch(width, batch=2 * width))
@@ -191,14 +199,18 @@ def a_step_is_timed_in_both_precisions() -> None:
     note(r"""
         With autocast the step is faster, because low-precision matmuls are faster. It needs less
         memory, because low-precision activations are smaller. Weights, gradients and AdamW's
-        averages stay in `float32`, so their bytes stay the same. Whether a model still trains as
-        well has to be checked for each model.
+        averages stay in `float32`, so their bytes stay the same; the low-precision copies of the
+        weights are dropped after each step.
+
+        Whether a model still trains as well has to be checked for each model.
     """)
+    with torch.device("meta"):  # @hide
+        full = Stack(4096, 8)
     question(r"""
-        The model has `8` hidden layers of `width * width` weights and a head of `width`. How many
-        bytes do weights, gradients and AdamW's two averages need, with autocast or without?
-    """, answer=16 * sum(p.numel() for p in model.parameters()),
-        check=16 * (8 * width**2 + width), unit="B", within=0.02, why=r"""
+        A model has `8` hidden layers of `4096 * 4096` weights and a head of `4096`. How many bytes
+        do weights, gradients and AdamW's two averages need, with autocast or without?
+    """, answer=16 * sum(p.numel() for p in full.parameters()),
+        check=16 * (8 * 4096**2 + 4096), unit="B", within=0.02, why=r"""
             Four values of `4` bytes are kept for each weight, and autocast changes none of them.
         """)
 

@@ -165,6 +165,7 @@ def a_launch_returns_before_the_work_is_done() -> None:
         and the rate seems higher than the GPU's peak. `torch.cuda.synchronize()` waits until
         everything that was launched is done. Read the clock before this call and after it:
     """)
+    # Rows and columns, fewer on a GPU with little memory:
     n = scaled(8192, lambda n: 20 * n * n)  # @measure n
     x = torch.randn(n, n, device="cuda")
     shape = (x @ x).shape  # @measure shape  # @hide
@@ -466,16 +467,18 @@ def random_pair(n: int) -> tuple[Tensor, Tensor]:  # @stepover
 def larger_matmuls_come_closer_to_the_peak() -> None:
     """Small matmuls stay far from the peak."""
     note(r"""
-        How large does a matmul have to be for a GPU to come close to its peak? A small matmul stays
-        far from it for two reasons: it does not have enough work for all parts of the chip, and it
-        often ends before the program has launched the next one, so that the GPU is idle.
+        Why does a small matmul stay far from the peak of a GPU? For two reasons: it does not have
+        enough work for all parts of the chip, and it often ends before the program has launched the
+        next one, so that the GPU is idle.
     """)
+    # The largest width, smaller on a GPU with little memory:
     largest = scaled(16384, lambda n: 20 * n * n)  # @measure largest
     note(rf"""
-        To tell the two apart, square matmuls of growing size are timed in two ways. `time_call`
-        launches them one by one. `time_graph` records many of them as one *CUDA graph*, which the
-        GPU then runs without waiting for the program. Both cycle through many matrices, so that
-        none of them is in the cache.{shrunk(largest, 16384)}
+        To tell the two apart, square matmuls of growing width $n$, of $2n^3$ FLOPs each, are timed
+        in two ways. `time_call` launches them one by one. `time_graph` records many of them as one
+        *CUDA graph*, which the GPU then runs without waiting for the program. What the graph gains
+        is the time of that wait; what it still lacks is due to too little work. Both cycle through
+        many matrices, so that each has to be read from memory.{shrunk(largest, 16384)}
     """)
     dtype = narrow_format()  # @measure dtype
     card = find(torch.cuda.get_device_name())
@@ -496,7 +499,7 @@ def larger_matmuls_come_closer_to_the_peak() -> None:
         "The smallest matmul has less than half of the best rate."
     lost = rates[0] / launched[0]  # @measure lost as times
     assert lost > 0.9, \
-        "Launched one by one, the smallest matmul is not faster."
+        "Launched one by one, the smallest matmul is not faster than in a graph."
     if rate is not None:
         shares = [r / rate for r in rates]  # @measure shares
         assert 0 < shares[0], "The smallest matmul has a rate above zero."
@@ -549,6 +552,7 @@ def a_lower_clock_lowers_the_peak() -> None:
         matmul may need more than that, because it keeps all units busy. Then the GPU lowers its
         clock until the power is within the limit.
     """)
+    # The largest width, smaller on a GPU with little memory:
     largest = scaled(16384, lambda n: 20 * n * n)  # @measure largest
     note(rf"""
         Square matmuls of growing width are repeated for a second each, and the driver reports clock
@@ -636,6 +640,7 @@ def the_roof_is_measured_here() -> None:
         most. No operation does more FLOPs in a second than the GPU's peak, and none gets more bytes
         in a second than the *bandwidth* of its memory. Do measured operations stay below both?
     """)
+    # Elements, fewer on a GPU with little memory:
     count = scaled(256 * MiB, lambda n: 14 * n)  # @measure count
     note(rf"""
         First measure the bandwidth, with a large copy, because a copy computes nothing: it only
@@ -652,6 +657,7 @@ def the_roof_is_measured_here() -> None:
         assert share > 0.5, \
             "The copy reaches more than half of the datasheet's bandwidth."
     del x, y
+    # Rows and columns of the weights, fewer on a GPU with little memory:
     n = scaled(8192, lambda n: 40 * n * n + 80 * 4096 * n)  # @measure n
     note(rf"""
         Then measure an addition, and the matmuls of a layer with `1`, `64` and `4096` tokens, each

@@ -118,8 +118,8 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
         Autograd also saves the input, the prediction and the target, {measured[0]} in all.
     """)
     note(r"""
-        So activations grow with the batch and with the number of layers. The weights grow only with
-        the layers.
+        So at a fixed width, activations grow with the batch and with the number of layers. The
+        weights grow with the layers, but not with the batch.
     """)
     question(r"""
         The second of the three models, of width `64` with a batch of `8` rows, gets one more hidden
@@ -261,7 +261,7 @@ def the_bill_in_bytes() -> None:
     formula = 4 * (36 + 2 * 4 * 2 + 36 + 36)  # @inspect formula as B
     total = sum(small.values())  # @inspect total as B
     assert (formula, total) == (496, 544), \
-        "The formula in the box gives 496 bytes, and 544 are measured."
+        "CS336's formula gives 496 bytes, and 544 are measured."
     misbelief(r"""
         In float32 a step needs `4 * (parameters + activations + gradients + state)` bytes, with
         batch times width times layers for the activations.
@@ -343,6 +343,7 @@ def bill_on_card(  # @stepover
 @requires("cuda")
 def the_bill_is_measured_on_the_gpu() -> None:
     """On a GPU the four kinds can be watched growing; they are never all in memory at once."""
+    # Inputs of a layer, fewer on a GPU with little memory:
     width = scaled(2048, lambda w: 200 * w * w)  # @measure width
     layers, batch = 4, width
     note(rf"""

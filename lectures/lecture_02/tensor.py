@@ -160,7 +160,7 @@ def bytes_can_be_counted_without_allocating() -> None:
         "The matrix needs 2.25 GiB; a GiB is 1024 cubed bytes."  # @hide
     decimal = size / 10**9  # @inspect decimal as GB
     assert 2.415 < decimal < 2.416, "The matrix needs 2.416 GB; a GB is 10**9 bytes."  # @hide
-    misbelief(f"That matrix takes {size / MiB / 1000:.1f} GB.", rf"""
+    misbelief(f"That matrix needs {size / MiB / 1000:.1f} GB.", rf"""
         This mixes the units: {size // MiB} MiB, of `1024**2` bytes each, were divided by `1000`.
         Correct are {binary} GiB or {decimal:.2f} GB.
     """)
@@ -221,12 +221,13 @@ def a_view_can_hold_more_or_less_than_it_reports() -> None:
         storage of its own:
     """)
     copy = column.clone()
+    del column  # @unnoticed: left out: the copy has its own storage either way
     kept_by_copy = copy.untyped_storage().nbytes()  # @inspect kept_by_copy as B
     assert kept_by_copy == 4000, \
         "A copy of the column keeps 4000 bytes."
     misbelief("The memory of a tensor is set by its number of elements and its dtype.", rf"""
-        Not for a view: the column has {column.numel()} elements of `4` bytes, and keeps {kept:,}
-        bytes in memory. Call `untyped_storage().nbytes()` to see that.
+        Not for a view: the column had {copy.numel()} elements of `4` bytes, and kept {kept:,} bytes
+        in memory. Call `untyped_storage().nbytes()` to see that.
     """)
     grid = torch.zeros(100, 100)[:50]  # @hide
     question(r"""

@@ -59,7 +59,7 @@ def a_matmul_in_tiles_loads_less() -> None:
     x: Float[Tensor, "8 8"] = torch.randint(-9, 10, (n, n)).float()  # @hide
     w: Float[Tensor, "8 8"] = torch.randint(-9, 10, (n, n)).float()  # @hide
     y, _ = in_tiles(x, w, tile=4)
-    assert torch.equal(y, x @ w), "In tiles, the product is the same."
+    assert torch.equal(y, x @ w), "In tiles, the product is the same as x @ w."
     sizes = 1, 2, 4, 8
     # how many elements are loaded with each size of tile
     loads = {tile: in_tiles(x, w, tile)[1] for tile in sizes}  # @inspect loads
@@ -85,17 +85,17 @@ def a_matmul_in_tiles_loads_less() -> None:
         By the counts above it loads $2n^3/t$ elements, of `2` bytes each in `bfloat16`. That is
         $t/2$ FLOPs for each byte that it loads. In a second an H100 can do `989.5e12` FLOPs, and
         its memory moves `3.35e12` bytes [@nvidia-h100]: `989.5 / 3.35 = 295` FLOPs in the time of
-        one byte. So with tiles smaller than `2 * 295 = 590` the matmul would be *memory-bound*: the
-        arithmetic would wait for the loads. Do tiles of that size fit into the cache, one of `x`,
-        one of `w` and one of the result?
+        one byte. To reach that, tiles need `2 * 295 = 590` rows and columns. With smaller ones the
+        matmul would be *memory-bound*: the arithmetic would wait for the loads. Do tiles of that
+        size fit into the cache, one of `x`, one of `w` and one of the result?
     """)
     tile = 2 * 295
     cache = 3 * tile**2 * 2  # @inspect cache as B
-    assert 2.08e6 < cache < 2.09e6, "Three such tiles are 2.1 MB."
+    assert 2.08e6 < cache < 2.09e6, "Three such tiles need 2.1 MB."
     assert cache < 50 * 10**6, "The H100's cache of 50 MB has room for them."  # @hide
     note(r"""
-        Yes: the cache has `50 MB` [@nvidia-hopper]. So a good program for a large matmul does not
-        wait for memory.
+        Yes: the cache of an H100 holds `50` MB [@nvidia-hopper]. So a good program for a large
+        matmul does not wait for memory.
     """)
     small = torch.ones(64, 64)  # @hide
     question(r"""

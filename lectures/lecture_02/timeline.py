@@ -103,27 +103,29 @@ def memory_over_a_step(  # @stepover
 def the_batch_decides_where_memory_peaks() -> None:
     """A large batch makes memory peak in the backward pass, a small one in the update."""
     note(r"""
-        A training step fits into memory if it fits at its *peak*, the moment when most memory is in
+        A training step fits in memory if it fits at its *peak*, the moment when most memory is in
         use. When is that? There are two candidates:
 
         - *early in the backward pass*, when all activations are in memory, but few gradients;
-        - *in the update*, when all gradients are in memory, but hardly any activations, because the
-          backward pass frees the activations of a layer as soon as it has used them.
+        - *in the update*, when all gradients are in memory, but hardly any activations: the
+          backward pass frees those of a layer as soon as it has used them. Only the model's own
+          input stays, because the program still holds the batch.
 
         The batch decides which of the two is the peak, because activations grow with the batch, and
         the rest does not.
 
-        By hand, for a model of `4` hidden layers of width `64` with AdamW. Count in matrices of
-        `64 * 64` values. (The head is only a vector, and is left out.) With a batch of `512` rows,
-        the input of a layer has `512 * 64` values, which is `512 / 64 = 8` matrices.
+        By hand, for a model of `4` hidden layers of width `64` with AdamW. Use a matrix of
+        `64 * 64` values as the unit. (The head is only a vector. The hand count leaves it out; the
+        measurement below includes it.) With a batch of `512` rows, the input of a layer has
+        `512 * 64` values, which is `512 / 64 = 8` matrices.
 
         | in matrices | early in the backward pass | in the update |
         |---|---|---|
         | parameters and two moments | `3 * 4 = 12` | `3 * 4 = 12` |
-        | inputs of layers | all `4`: `4 * 8 = 32` | the first: `1 * 8 = 8` |
-        | gradients of activations | `2`: `2 * 8 = 16` | none |
-        | gradients of weights | `1` | `4` |
-        | temporary tensors of AdamW | none | `3` |
+        | layer inputs | all `4`: `4 * 8 = 32` | the model's own: `1 * 8 = 8` |
+        | activation gradients | of a layer's output and its input: `2 * 8 = 16` | none |
+        | weight gradients | the last layer's: `1` | all: `4` |
+        | AdamW's temporary tensors | none | `3`, [measured](#the_four_kinds_of_memory_are_a_list_not_a_total) |
         | together | `12 + 32 + 16 + 1 = 61` | `12 + 8 + 4 + 3 = 27` |
 
         So the peak is in the backward pass. With a batch of `16` rows, the input of a layer is only
@@ -131,7 +133,7 @@ def the_batch_decides_where_memory_peaks() -> None:
         `12 + 0.25 + 4 + 3 = 19.25`, and the peak is in the update.
 
         Measure it. `memory_over_a_step` returns the bytes in memory after every operation of a
-        step, and counts gradients of activations as temporaries:
+        step, and counts activation gradients as temporaries:
     """)
     width, layers, large, small = 64, 4, 512, 16
     matrix = 4 * width**2  # bytes of one matrix
@@ -140,7 +142,7 @@ def the_batch_decides_where_memory_peaks() -> None:
     assert large_peak.phase == "backward", \
         "With the large batch, the peak is in the backward pass."
     assert round(large_peak.total / matrix) == 61, \
-        "This peak has the bytes of 61 matrices, to the nearest whole number."
+        "This peak is 61 matrices, to the nearest whole number."
     gradients = large_peak.held["gradients"]  # @hide
     assert gradients == matrix + 4 * width, \
         "At the peak, two of five weight gradients are there."  # @hide
@@ -149,7 +151,7 @@ def the_batch_decides_where_memory_peaks() -> None:
     assert small_peak.phase == "update", \
         "With the small batch, the peak is in the update."
     assert round(small_peak.total / matrix) == 19, \
-        "This peak has the bytes of 19 matrices, to the nearest whole number."
+        "This peak is 19 matrices, to the nearest whole number."
     assert small_peak.held["temporaries"] // matrix == 3, \
         "At the peak, there are three temporary matrices."  # @hide
     sizes = [2**i for i in range(3, 11)]  # @hide
@@ -163,8 +165,8 @@ def the_batch_decides_where_memory_peaks() -> None:
         at={"batch": 512, "time_in_the_step": 11}, module="pictures/step.js",
         still=plot_timeline(f"batch {large}", large_step),
         do=r"""
-            Move the time from the first operation to the last. Which kinds grow, and which shrink?
-            Then change the batch: what does it do to the peak?
+            Drag the time slider from the first operation to the last. Which kinds grow, and which
+            shrink? Then change the batch: what does it do to the peak?
         """,
         see=r"""
             With a batch of `64` or less the peak is in the update. Activations shrink with the
