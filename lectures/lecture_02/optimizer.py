@@ -8,7 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from litbook import aside, explore, misbelief, note, question
+from plots import curves
+
+from litbook import aside, explore, figure, misbelief, note, question
 
 from .figures import plot_path
 from .measure import gradient_bytes, state_bytes
@@ -431,6 +433,17 @@ def adam_corrects_for_its_start() -> None:
     moved = (ours[1] - ours[0]).abs()  # @hide
     assert torch.allclose(moved, torch.full_like(moved, 0.1)), \
         "In the first step each of five weights moves by the learning rate, 0.1."  # @hide
+    steady = torch.full((30, 1), g, dtype=torch.float64)  # @hide
+    walks = walk(torch.optim.Adam, steady, lr=1), walk(Descent, steady, rule=adam(lr=1, correct=False))  # @hide
+    long = [lengths_of(steps, 3) for steps in walks]  # @hide
+    assert set(long[0]) == {1.0}, \
+        "With the correction, every step of a steady gradient is as long as the rate."  # @hide
+    assert long[1][0] == 3.162 < long[1][-1], \
+        "Without it, the steps begin at 3.162 and grow."  # @hide
+    figure(curves({"with the correction": (range(1, 31), long[0]), "without it": (range(1, 31), long[1])},
+                  "step", "length of the step, in learning rates"),
+        caption="The lengths of Adam's first steps, if the gradient is the same in each.",
+        alt="A level line at one. A curve above it begins at about three and rises.")
     misbelief("Adam is RMSProp plus momentum.", rf"""
         That leaves out the correction: neither momentum nor RMSProp (which divides the gradient by
         the root of $v$) divides by $1 - \beta^t$. Without the correction, the first step would be

@@ -107,7 +107,7 @@ def a_new_tensor_needs_count_times_bytes() -> None:
         columns has $6$ elements and needs $24$ bytes. PyTorch gives all three numbers, here for a
         tensor of `4` rows and `8` columns:
     """)
-    x = torch.zeros(4, 8)  # @unnoticed: arguments swapped: the same number of elements
+    x = torch.zeros(4, 8)  # @inspect x  # @unnoticed: arguments swapped: the same number of elements
     elements = x.numel()  # @inspect elements
     bytes_each = x.element_size()  # @inspect bytes_each as B
     needed = x.nbytes  # @inspect needed as B
