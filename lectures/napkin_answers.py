@@ -415,7 +415,7 @@ class Plan:
 MOST_OFFERS = 5
 OFFER_HEADS = {
     "train": ["It would fit with", "takes about", "costs", "on each GPU", "but"],
-    "serve": ["It would fit with", "TPOT at least", "a million tokens", "requests that fit", "but"],
+    "serve": ["It would fit with", "TPOT at least", "a million tokens, at least", "requests that fit", "but"],
 }
 
 # --- from texts to a question
@@ -744,11 +744,8 @@ def recipe_changes(q: Question) -> list[Change]:
             lean = replace(q, recipe=recipe.key, offload="no")
             changes.append(Change(recipe.name, lean, False, loss))
             if q.recompute == "full":  # what adapters leave free may keep what would be computed twice
-                changes.append(
-                    Change(
-                        f"{recipe.name}; keep all activations", replace(lean, recompute="none"), False, loss
-                    )
-                )
+                less = replace(lean, recompute="selective")
+                changes.append(Change(f"{recipe.name}; recompute norms and elementwise steps alone", less, False, loss))
         elif smaller and not adapters and recipe_of(q).frozen == 0:
             loss = (
                 "trains with another optimizer"
@@ -826,7 +823,10 @@ def more_devices(q: Question, s: Shape, device: Device) -> list[Change]:
         return []
     whole = math.ceil(first / q.node) * q.node
     count = whole if first > q.node and fits(replace(q, devices=float(whole)), s, device) else first
-    return [Change(f"{words(count)} GPUs", replace(q, devices=float(count)), True)]
+    loss = f"rents {words(count - q.devices)} more"
+    if q.job != "serve":
+        loss = f"{loss}, and a step has more tokens"
+    return [Change(f"{words(count)} GPUs", replace(q, devices=float(count)), True, loss)]
 
 
 def cost_of(change: Change, s: Shape, device: Device) -> float:

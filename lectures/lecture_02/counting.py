@@ -324,9 +324,9 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
 
         How many FLOPs per byte keep the arithmetic busy? In a second, an H100 does at most
         `989.5e12` FLOPs in `bfloat16`, and its memory moves at most `3.35e12` bytes [@nvidia-h100].
-        So it can do `989.5 / 3.35 = 295` FLOPs in the time of one byte: this number is its *ridge*.
-        With fewer FLOPs per byte, an operation is *memory-bound*: the bytes that it moves set its
-        time. Now with `1024 * 1024` elements:
+        So while one byte is moved, it can do `989.5e12 / 3.35e12 = 295` FLOPs. This number is its
+        *ridge*. With fewer FLOPs per byte, an operation is *memory-bound*: the bytes that it moves
+        set its time. Now with `1024 * 1024` elements:
     """)
     n = 1024
     rate = dense_peak("H100 SXM", "bfloat16")  # FLOPs per second
@@ -350,8 +350,9 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     flops_ratio = 2 * n**3 / n**2  # @inspect flops_ratio as times
     assert flops_ratio == 2048, "But the matmul does 2048 times as many FLOPs."
     misbelief("For large matrices nothing is as expensive as the matmul.", r"""
-        In FLOPs that is true. In time, two additions to matrices of this size take longer on an
-        H100 than a matmul of them, because an addition is memory-bound.
+        In FLOPs that is true. In time it depends on the size: with the `1024 * 1024` elements
+        above, two additions take longer than the matmul, because an addition is memory-bound. The
+        larger the matrices, the more the matmul costs.
     """)
     note(r"""
         So a model does its elementwise operations faster if it moves fewer bytes for them, for

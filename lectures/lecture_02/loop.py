@@ -267,8 +267,8 @@ def deeper_needs_a_smaller_rate() -> None:
         - in a model of `1` layer, $w_1 x$, the gradient of $w_1$ is the input $x$;
         - in a model of `3` layers, $w_3 w_2 w_1 x$, the gradient of $w_1$ is `2 * 2 = 4` times $x$.
 
-        So where weights enlarge what they multiply, a step at the same rate is longer in a deeper
-        model.
+        So if the weights are larger than $1$, the gradient grows with the number of layers, and the
+        same rate takes a longer step.
 
         `train` trains a `Stack`, a model of square matrices and a head, the last layer. At a rate
         of `0.01` a model that is only a head [learns](#a_rate_is_too_small_right_or_too_large). Add
@@ -300,9 +300,9 @@ def deeper_needs_a_smaller_rate() -> None:
         "The more hidden layers, the smaller the largest rate."
     note("So when a model becomes deeper, try a smaller learning rate first.")
     misbelief("Pass `num_layers` and `lr` through, and the loop is repaired.", r"""
-        The loop of CS336 took both arguments and used neither [@cs336]. Once it uses them, it
-        trains a different model. The one above, with `2` hidden layers and a rate of `0.01`,
-        diverges.
+        The training function of CS336 accepted the number of layers and the rate, and used neither
+        [@cs336]. One that uses them trains a different model: the one above, with `2` hidden layers
+        and a rate of `0.01`, diverges.
     """)
     chain = torch.full((5,), 2.0, requires_grad=True)
     question(r"""

@@ -843,8 +843,8 @@ def decoding_is_timed_on_the_gpu() -> None:
         | `32` | `1.68` | `0.147` |
 
         A real step takes longer than that, because it is a chain of short *kernels*, programs on
-        the GPU, and the memory is idle while each one starts. So the code makes two loose claims. A
-        step for one sequence uses more than `0.4` of the bandwidth: it takes at most
+        the GPU, and the memory is idle while each one starts. So two of the claims below are loose.
+        A step for one sequence uses more than `0.4` of the bandwidth: it takes at most
         `1 / 0.4 = 2.5` times as long as the reading. And a step for `8` sequences takes less than
         twice as long as a step for one, because the weights are read once for all.
 

@@ -56,12 +56,14 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         and three additions per token: $6$ FLOPs.
 
         *Attention.* A token's query is multiplied by the keys of all $T$ tokens of its sequence.
-        (This includes later tokens; a mask hides these products afterwards.) A query has $d$
-        elements in all heads together. Each pair of a query and a key costs $d$ multiplications and
-        $d$ additions, so the token costs $2\,d\,T$ FLOPs: with $5$ elements and $2$ keys,
-        $2 \cdot 5 \cdot 2 = 20$. The weighted sum of the values costs the same. The forward pass
-        thus costs $4\,d\,T$. The backward pass costs twice that, because each product again has two
-        gradients. So attention costs $3 \cdot 4\,d\,T = 12\,d\,T$ FLOPs in each of $L$ layers.
+        (This includes later tokens; a mask hides these products afterwards.) A token's queries have
+        $d$ elements in all heads together, and so have its keys. Multiplying the queries by the
+        keys of one token costs $d$ multiplications and $d$ additions, so for $T$ tokens it costs
+        $2\,d\,T$ FLOPs: with $5$ elements and $2$ tokens, $2 \cdot 5 \cdot 2 = 20$. Then each of
+        the $T$ values, also of $d$ elements, is multiplied by its weight and added up: $2\,d\,T$
+        FLOPs again. The forward pass thus costs $4\,d\,T$. The backward pass costs twice that,
+        because each product again has two gradients. So attention costs
+        $3 \cdot 4\,d\,T = 12\,d\,T$ FLOPs in each of $L$ layers.
 
         With $N$ weights, training on one token costs in all
 

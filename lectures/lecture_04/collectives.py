@@ -410,9 +410,10 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
         does it with less than two.
 
         Count for four ranks. In each step a rank sends one of four parts, a quarter of its tensor,
-        to the next rank. The first half, a reduce-scatter, adds up the parts in three steps. The
-        second half, an all-gather, copies the sums in three steps. So a rank sends `6 / 4 = 1.5`
-        copies of its tensor.
+        to the next rank. In the first half, a reduce-scatter, each part goes to three further
+        ranks, which add what they have: three steps. In the second half, an all-gather, each sum
+        goes to the three ranks that lack it: three more steps. So a rank sends `6 / 4 = 1.5` copies
+        of its tensor.
 
         On $G$ ranks there are $G-1$ steps in each half, and in each step a rank sends a $G$th of
         the tensor:

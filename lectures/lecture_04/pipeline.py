@@ -227,8 +227,9 @@ def ranks_wait_for_each_other() -> None:
         waits in `6`. A single rank never waits, but has the work of all four: `4 * 8 = 32` steps.
         So the pipeline is only `32 / 14`, about {32 / 14:.1f} times as fast.
 
-        Four ranks run it. `log` lists a rank's passes in the order in which they ran, and
-        `timetable` gives each pass its step:
+        Four ranks run it. `log` lists a rank's passes in the order in which they ran. `timetable`
+        measures no time: it gives each pass one step, as early as its rank is free and its input is
+        there:
     """)
     rank = dist.get_rank()  # @hide
     x, target = torch.randn(2, 256, 32).double()  # @unnoticed: 256: any number of tokens  # @hide
@@ -415,7 +416,8 @@ def early_backward_passes_keep_less() -> None:
 
         - Rank 3, the last, runs each microbatch backward at once. It keeps one.
         - Rank 2 sends a second microbatch while it waits for the first. It keeps two.
-        - Rank 0 has sent four before the first comes back. It keeps four.
+        - Rank 0 sends four, one for each stage, and then waits until the first comes back. A fifth
+          would not help, because rank 3 has work in every step anyway. It keeps four.
 
         The time does not change, because in both schedules rank 3 gets its first microbatch after
         `3` steps, and runs `8 + 8` passes without a pause. After its last pass, ranks 2, 1 and 0

@@ -380,8 +380,9 @@ def weights_can_be_gathered_once() -> None:
 
         Over the network of this run, {NETWORK / 1e9:.0f}e9 bytes arrive in a second (`NETWORK`). An
         H100 computes at most {PEAK / 1e12:.1f}e12 FLOPs a second (`PEAK`). In `bfloat16` a weight
-        costs one FLOP per token for each of its bytes. So at the peak, the number of tokens that
-        hides the traffic is the ratio of the two:
+        has `2` bytes, and costs `2` FLOPs per token: one FLOP for each byte. So while a byte
+        arrives, the GPU stays busy only if as many tokens use the weight as it can do FLOPs in that
+        time:
     """)
     run = LLAMA_3[0]  # @hide
     assert (run.gpus, run.data, run.sequences, run.sequence) == (8192, 64, 32, 8192), \
@@ -514,8 +515,8 @@ def a_thousand_ranks_can_be_simulated() -> None:
         `dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=1024)`
 
         Its [collectives](#an_all_reduce_leaves_the_sum_everywhere) send nothing, and return tensors
-        of the correct shape with made-up values. An all-reduce of ones should give `1024`
-        everywhere:
+        of the correct shape with made-up values. A real all-reduce of ones over `1024` ranks would
+        give `1024` everywhere. Here the ones stay ones:
     """)
     ranks = dist.get_world_size()  # @hide
     ones = torch.ones(4)

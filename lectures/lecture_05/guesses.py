@@ -172,10 +172,10 @@ def the_output_stays_the_models_own() -> None:
         - After a rejection, draw one of the tokens that are guessed too rarely, in proportion to
           what each lacks, $p - q$.
 
-        The output has the large model's distribution, because rejections remove exactly what the
-        draft model guesses too often. Both models' probabilities add up to $1$, so this excess is
-        just what the tokens lack that it guesses too rarely, and the draws after rejections give it
-        to them.
+        The output has the large model's distribution, because both models' probabilities add up to
+        $1$. So what the draft model has too much, on some tokens, is as much as it has too little,
+        on the others. Rejections take away the first, and the draws after rejections add the same
+        amount where it is missing.
 
         Now in code, with more tokens. `random.choices` draws a list of one token with the given
         weights:
@@ -307,10 +307,9 @@ def decode_steps_are_timed() -> None:
         of the lost time comes out of the time for the caches.
 
         So a service has to measure its factor, the time of a real [step](#a_step_is_a_sum) divided
-        by its bound. The code below times four passes of `8` layers of Llama-3-8B and its head,
-        with random weights, and divides. (The time does not depend on the weights' values. The last
-        two passes are those of [guesses](#guesses_pay_while_arithmetic_is_idle) and of a prompt.)
-        On an H100 the bounds are
+        by its bound. The code below measures four passes through `8` layers of Llama-3-8B and its
+        head, with random weights, and divides each time by its bound. (The time does not depend on
+        the weights' values.) On an H100 the bounds of these passes are
 
         | pass | lower bound, ms | limited by |
         |---|---|---|

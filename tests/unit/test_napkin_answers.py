@@ -85,7 +85,10 @@ def test_a_32b_on_four_gpus_does_not_fit_and_nine_is_the_first_number_that_does(
             ],
             {"recipe": "qlora"},
         ),
-        (["16 GPUs", "2.4 hours", "$78", "45.47 GB of 72 GB", ""], {"devices": "16"}),
+        (
+            ["16 GPUs", "2.4 hours", "$78", "45.47 GB of 72 GB", "rents 12 more, and a step has more tokens"],
+            {"devices": "16"},
+        ),
         (
             [
                 "offload the optimizer's state to host memory",
@@ -757,8 +760,15 @@ def test_json_is_for_programs(tmp_path: Path) -> None:
     assert all(row["section"].startswith("lecture_0") for row in found["rows"])
     assert found["assumptions"]["Model"] == QWEN
     assert found["changes"][2] == {
-        "cells": ["16 GPUs", "2.4 hours", "$78", "45.47 GB of 72 GB", ""], "fields": {"devices": "16"}
-    }  # fmt: skip
+        "cells": [
+            "16 GPUs",
+            "2.4 hours",
+            "$78",
+            "45.47 GB of 72 GB",
+            "rents 12 more, and a step has more tokens",
+        ],
+        "fields": {"devices": "16"},
+    }
 
 
 @pytest.mark.parametrize(("content", "said"), [
