@@ -31,16 +31,16 @@ def a_fixed_batch_waits_for_its_longest() -> None:
         short, some are long. What happens when the short ones are finished?
 
         Think of the batch as *slots*, one per sequence. By hand: two slots, and answers of $1$ and
-        $3$ tokens.
+        $4$ tokens.
 
-        - The batch runs for $3$ steps, so the two slots have room for $2 \cdot 3 = 6$ tokens.
-        - They generate $1 + 3 = 4$ tokens. The first slot is empty in two of the three steps.
+        - The batch runs for $4$ steps, so the two slots have room for $2 \cdot 4 = 8$ tokens.
+        - They generate $1 + 4 = 5$ tokens. The first slot is empty in three of the four steps.
 
-        The *utilization* of the slots is $4/6$. A fixed batch leaves slots empty, because it admits
-        new sequences only when all of its own are finished, and that is when its longest one ends.
+        The *utilization* of the slots is $5/8$. A fixed batch leaves slots empty, because it admits
+        new sequences only when all of its own are finished, which is when its longest one ends.
 
-        So the utilization is the mean length divided by the longest: here $2 / 3$, the same as
-        $4/6$. The more slots a batch has, the more likely one of them gets a very long answer, for
+        So the utilization is the mean length divided by the longest: here $2.5 / 4$, the same as
+        $5/8$. The more slots a batch has, the more likely one of them gets a very long answer, for
         which all others wait.
 
         Draw random lengths for `2000` batches. Most answers are short, and a few are several times
@@ -81,8 +81,8 @@ def a_fixed_batch_waits_for_its_longest() -> None:
         why="The batch runs for `10` steps, so it has room for `40` tokens. It generates `16`.")
     question(r"""
         Two slots decode answers of `1` and `9` tokens, in `10` ms per step. Both answers are sent
-        when the batch ends. How many times as long as necessary does the user who gets the short
-        answer wait?
+        when the batch ends. By what factor is the wait of the user who gets the short answer longer
+        than necessary?
     """, answer=9 * 10 / (1 * 10), check=max(1, 9) / 1, unit="times",
         hint="When is the short answer sent, and when was it finished?",
         why="The short answer is finished after one step and is sent after `9`. The user who gets the long answer loses nothing.")
@@ -136,7 +136,7 @@ def a_slot_is_refilled_at_once() -> None:
     gain = fixed / refilled  # @inspect round(gain, 1) as times
     # Drawn with ten seeds, it was between 3.8 and 4.1.
     assert 3.7 < gain < 4.2, \
-        "With refilling, 32 slots need about a quarter of the steps."
+        "With refilling, 32 slots need about a quarter of the steps of fixed batches."
     busy = sum(lengths) / (32 * refilled)  # @inspect busy as %
     assert 0.97 < busy < 1, \
         "On average, a slot generates a token in over 97 % of the steps."
@@ -327,13 +327,13 @@ def waiting_grows_with_the_load() -> None:
         Prompts wait although the GPU is idle half of the time, because idle time cannot be stored:
         the second before a pair arrives cannot be used later for this pair.
 
-        Prompts that arrive at random sometimes come close together, too, and a queue forms. How
+        Prompts that arrive at random sometimes also arrive close together, and a queue forms. How
         fast does it shrink?
 
         - At load $0.5$, two prompts leave the queue in the time of $2$ prefills, and one arrives:
           the queue gets shorter by one.
-        - At load $0.9$, ten prompts leave it in the time of $10$ prefills, and nine arrive: it also
-          gets shorter by only one.
+        - At load $0.9$, ten prompts leave it in the time of $10$ prefills, and nine arrive: to get
+          shorter by one, it needs $5$ times as long.
 
         The closer the load is to $100$ percent, the longer a queue lasts, because nearly all of the
         GPU's time goes to the prompts that arrive meanwhile. For random arrivals and exponentially
@@ -402,9 +402,9 @@ def waiting_grows_with_the_load() -> None:
     assert round(grid[85]["formula"]) == 200, \
         "At 85 % the formula gives 200 ms."  # @hide
     misbelief("At half load nobody waits.", rf"""
-        That is so if requests arrive at perfectly regular intervals and all prefills take equally
-        long. With random arrivals, the first token comes after {simulated[0]:.1f} prefill times at
-        half load: half of that time is waiting.
+        That is true only if requests arrive at perfectly regular intervals and all prefills take
+        equally long. With random arrivals, the first token comes after {simulated[0]:.1f} prefill
+        times at half load: half of that time is waiting.
     """)
     question(r"""
         Two services have one GPU each, with a load of `80` percent. They merge: one queue for all

@@ -43,17 +43,18 @@ def a_generated_token_costs_more() -> None:
         longer they are, the fewer share a step.
 
         Now Llama-3-8B on an H100. Assume that the GPU costs `2` dollars, or `200` cents, per hour,
-        and that prefill reaches half of its peak FLOP/s. Within a target of $20$ ms, `193`
+        and that prefill reaches half of the GPU's peak FLOP/s. Within a target of $20$ ms, `193`
         sequences of `2048` tokens share a step, or `48` sequences of `8192` tokens. How many
         seconds do $10^6$ tokens of each kind take? `step_seconds(193, 2048)` is the time of a
-        decode step for `193` sequences of `2048` tokens:
+        decode step for `193` sequences of `2048` tokens, and `prefill_flops(2048)` the FLOPs of a
+        prefill of `2048`:
     """)
     prefill = prefill_flops(2048) / (0.5 * PEAK)  # s, for 2048 tokens
     input_seconds = 1e6 / 2048 * prefill  # @inspect input_seconds as s
     # Number of steps, times the seconds of a step:
     short_seconds = 1e6 / 193 * step_seconds(193, 2048)  # @inspect short_seconds as s
     long_seconds = 1e6 / 48 * step_seconds(48, 8192)  # @inspect long_seconds as s
-    cents_per_second = 200 / 3600  # @inspect cents_per_second as cents
+    cents_per_second = 200 / 3600  # @inspect cents_per_second as cents/s
     prices = [round(seconds * cents_per_second, 2) for seconds in
               (input_seconds, short_seconds, long_seconds)]  # @inspect prices as cents
     assert prices == [1.63, 5.74, 22.99], \
@@ -126,9 +127,9 @@ def a_batch_reads_most_experts() -> None:
         $1 + 3/4 = 1.75$ of them on average.
 
         A large batch reads most experts, because an expert is read if at least one token picks it.
-        It is not read only if all tokens miss it. In the example, both tokens miss a given expert
-        with probability $3/4 \cdot 3/4 = 9/16$. So it is read with probability $7/16$, and
-        $4 \cdot 7/16 = 1.75$.
+        It stays unread only if all tokens miss it. In the example, both tokens miss a given expert
+        with probability $3/4 \cdot 3/4 = 9/16$. So it is read with probability $7/16$, and of the
+        $4$ experts, $4 \cdot 7/16 = 1.75$ are read on average.
 
         In general, let each token pick $k$ of $E$ experts at random. One token misses a given
         expert with probability $1 - k/E$, and a batch of $B$ tokens reads, on average, this share
@@ -139,8 +140,8 @@ def a_batch_reads_most_experts() -> None:
         $$
 
         DeepSeek-V3 has `256` experts per layer, and each token picks `8` of them [@deepseek-v3]. To
-        check the formula, draw random picks for `40` batches, and count the different experts in
-        each:
+        check the formula, draw random picks for `40` batches of each size, and count the different
+        experts in each:
     """)
     batches = [1, 8, 64, 256]  # tokens
 
@@ -163,7 +164,7 @@ def a_batch_reads_most_experts() -> None:
     by_hand = [len({a, b}) for a in range(4) for b in range(4)]  # @hide
     assert sum(by_hand) / 16 == 1.75, \
         "Over all 16 pairs of picks, two tokens read 1.75 of 4 experts."  # @hide
-    misbelief("A mixture of experts decodes as fast as a dense model with the same number of active parameters.", rf"""
+    misbelief("A mixture of experts decodes as fast as a model without experts that has only its active parameters, those that a token uses.", rf"""
         For one user it does: {formula[0]:.0%} of the experts are read. A batch of `64` reads
         {formula[2]:.0%} of them, almost as many bytes as if every token used all the experts.
     """)

@@ -50,16 +50,16 @@ def pages_waste_half_a_page() -> None:
 
         Only the last page can have unused memory, because a new page is allocated only when the
         previous one is full. If the last page is equally likely to hold $1$, $2$, $3$ or $4$
-        tokens, then the memory for $3$, $2$, $1$ or $0$ tokens is unused: $1.5$ on average, nearly
-        half a page, however long the sequence is.
+        tokens, then the memory for $3$, $2$, $1$ or $0$ tokens is unused: $1.5$ on average, half a
+        token less than half a page, however long the sequence is.
 
         The pages may be anywhere in memory. The sequence's *page table* lists their numbers in
         order, so attention finds the keys and values. Operating systems allocate memory in this
         way, and vLLM uses it for the KV cache [@kwon2023]. Its `block_size` is the number of tokens
         in a page [@vllm-args].
 
-        Now draw the lengths of `20_000` sequences at random. Most are short and a few are long:
-        `600` tokens on average, and no more than `8192`.
+        Now draw the lengths of `20_000` sequences from an exponential distribution. Most are short
+        and a few are long: `600` tokens on average, and no more than `8192`.
     """)
     lengths = (600 * torch.empty(20_000).exponential_()).ceil().clamp(max=8192)
     page = 16  # tokens
@@ -176,9 +176,10 @@ def a_shared_prefix_is_computed_once() -> None:
         $8$ tokens need $2$ pages, and a question of $4$ tokens needs $1$. Two users need
         $2 + 1 + 1 = 4$ pages instead of $3 + 3 = 6$.
 
-        Try it with a small model and such pages. `first` is an empty cache in pages, and `free`
-        lists the $16$ free pages. `share(first)` makes a cache whose page table begins with the
-        pages of `first`, and copies no keys or values:
+        Try it with a small model and such pages, `instructions` of `8` tokens and two `questions`
+        of `4`. `first` is an empty cache in pages, and `free` lists the $16$ free pages.
+        `share(first)` makes a cache whose page table begins with the pages of `first`, and copies
+        no keys or values:
     """)
     model = Transformer(SMALL).double().requires_grad_(False)  # @hide
     instructions = torch.randint(100, (1, 8))  # @hide
@@ -209,7 +210,7 @@ def a_shared_prefix_is_computed_once() -> None:
     without = prefill_seconds(1500)  # @inspect without as s
     with_prefix = prefill_seconds(500, earlier=1000)  # @inspect with_prefix as s
     assert 0.33 < with_prefix / without < 0.35, \
-        "With the instructions in the cache, the first token comes after about a third of the time."
+        "With the instructions in the cache, the first token comes after about a third of the time without."
     saved = 1000 * KV_BYTES  # @hide
     assert saved == 131_072_000, \
         "Each further user saves 131 MB of cache."  # @hide
@@ -230,7 +231,7 @@ def a_shared_prefix_is_computed_once() -> None:
             different names before them, equal instructions get different keys and values.
         """)
     question(r"""
-        Instructions have `1000` tokens and a question has `250`. Attention does few FLOPs compared
+        Instructions have `1000` tokens and a question has `250`. Attention costs few FLOPs compared
         with the weights. By what factor does prefix caching reduce the FLOPs until the first token?
     """, answer=(1000 + 250) / 250, check=2 * WEIGHTS * 1250 / (2 * WEIGHTS * 250), unit="times",
         within=0.03, hint="Which tokens still have to run through the model?",
@@ -265,7 +266,8 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
 
         Now Llama-3-8B on an H100, with `8192` tokens in each cache and the same target. `weights`
         and `cache` are the times for reading the weights and one cache in $16$ bits. (The
-        arithmetic of these batches takes less time than reading the weights, so it adds nothing.)
+        arithmetic runs while the weights are read, and for these batches takes less time than that,
+        so it adds nothing.)
     """)
     target = 0.020  # s
     weights = 2 * WEIGHTS / BANDWIDTH  # 2 bytes each  # @inspect weights as s
@@ -290,7 +292,7 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
         "For one sequence it is the other way round: 4.80 ms, 2.56 ms with smaller weights, 4.64 ms with a smaller cache."  # @hide
     note(r"""
         So a service with few users stores the weights in $8$ bits first, and a service with full
-        batches of long sequences the cache. In vLLM, `kv_cache_dtype` is the format of keys and
+        batches of long sequences the KV cache. In vLLM, `kv_cache_dtype` is the format of keys and
         values [@vllm-args].
     """)
     misbelief("A KV cache with half the bytes halves the latency.", rf"""
@@ -301,7 +303,7 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
     question(r"""
         A service decodes one short request at a time, and never more. You can halve the bytes of
         the weights or of the cache, but not both. With the better choice, by what factor does the
-        time per output token shrink, at most?
+        time per output token shrink at most?
     """, answer=2.0, check=step_seconds(1, 0) / step_seconds(1, 0, weight=1), unit="times",
         hint="What does a decode step read if there is one sequence with a short cache?",
         why="Nearly all bytes of the step are weights, so halving these halves the time. A smaller cache changes nearly nothing here.")
@@ -325,8 +327,9 @@ def a_state_can_replace_the_cache() -> None:
         softmax the query is a common factor of all terms. Each further token adds its own $k v$ to
         this sum. This is *linear attention* [@katharopoulos2020].
 
-        With vectors, each token adds the matrix $k v^\top$, and the sum of these matrices is the
-        *state*. One head with `40` tokens of `8` elements:
+        With vectors, each token adds the matrix $k v^\top$. The sum of these matrices is the
+        *state* $S$, and the output for $q$ is $q^\top S$. One head with `40` tokens of `8`
+        elements:
     """)
     queries, keys, values = torch.randn(3, 40, 8).double()
     state = torch.zeros(8, 8).double()
@@ -360,8 +363,8 @@ def a_state_can_replace_the_cache() -> None:
         layer in eight uses softmax attention [@minimax-01].
     """)
     question(r"""
-        A service decodes chats of `64` tokens with the dimensions above. By what factor does a step
-        read more bytes per layer for a state than for a KV cache?
+        A service decodes chats of `64` tokens with the dimensions above. How many times as many
+        bytes per layer does a step read with a state as with a KV cache?
     """, answer=8 * 128 * 128 * 4 / (64 * 2 * 8 * 128 * 2), check=128 / 64, unit="times",
         hint="At how many tokens do both have the same size?",
         why="Both have the same size at `128` tokens. For shorter sequences the fixed state is the larger of the two.")

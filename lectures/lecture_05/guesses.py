@@ -58,8 +58,9 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
         arithmetic, but the weights are still read once. In a large batch, the tokens of other users
         already keep these units busy.
 
-        Now Llama-3-8B is the large model, and the smallest Llama-3.2 guesses. Sequences are short,
-        so that their caches do not count. `batch` is the number of users:
+        Now Llama-3-8B is the large model, and the smallest Llama-3.2, with a sixth of its weights,
+        guesses. Sequences are short, so that their caches do not count. `batch` is the number of
+        users:
     """)
     draft_weights = 1_235_746_816  # of Llama-3.2-1B
 
@@ -77,11 +78,10 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
         one_by_one = tokens * pass_seconds(WEIGHTS, batch, 1)
         return one_by_one / (guessing + verifying)
 
-    batches = [1, 32, 64, 128, 256]
     gains = [round(speedup(batch, guesses=4, right=0.8), 2)
-             for batch in batches]  # @inspect gains as times
+             for batch in (1, 32, 64, 128, 256)]  # @inspect gains as times
     assert gains == [2.03, 2.03, 1.93, 1.19, 0.67], \
-        "With 4 guesses, right 80 % of the time, decode is twice as fast for one user and for 32, and slower for 256."
+        "4 guesses, right 80 % of the time, make decode twice as fast for one user and for 32, and slower for 256."
     draft = LLAMA_32_1B.layers * block_weights(LLAMA_32_1B) + 128256 * 2048  # @hide
     assert draft == draft_weights, \
         "This is the number of weights of Llama-3.2-1B."  # @hide
@@ -97,9 +97,13 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
     bounds = bounds_of(EIGHT_LAYERS, BANDWIDTH, PEAK)  # @hide
     assert [round(1e3 * seconds, 2) for seconds in bounds] == [1.36, 2, 1.36, 9.68], \
         "For 8 layers, whose passes a later section times on a GPU, these are the lower bounds in ms."  # @hide
-    note(r"""
-        With `128` users the verification is already slower than a pass, but by less than the tokens
-        that it gains. Published gains, for other models, are `2` to `3` times [@leviathan2023].
+    longer = pass_seconds(WEIGHTS, 128, 5) / pass_seconds(WEIGHTS, 128, 1)  # @hide
+    assert (round(longer, 1), round(expected, 1)) == (2.2, 3.4), \
+        "With 128 users a verification takes 2.2 times as long as a pass, and gives 3.4 tokens."  # @hide
+    note(rf"""
+        With `128` users a verification takes {longer:.1f} times as long as a pass, but gives
+        {expected:.1f} tokens. Published gains, for other models, are `2` to `3` times
+        [@leviathan2023].
     """)
 
     def speedups(batch: int, guesses: int) -> dict[str, float]:  # @hide
@@ -138,14 +142,14 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
     """, answer=max((2, 300), key=lambda users: speedup(users, 4, 0.8)),
         check=min((2, 300), key=lambda users: pass_seconds(WEIGHTS, users, 5) / pass_seconds(WEIGHTS, users, 1)),
         unit="users", hint="When are the arithmetic units idle?",
-        why="With few users a step is memory-bound, so verifying four guesses takes barely longer.")
+        why="With few users a pass waits for the weights, so verifying four guesses takes barely longer than one token.")
 
 
 def the_output_stays_the_models_own() -> None:
     """Whatever the draft model guesses, the output has the large model's distribution."""
     note(r"""
-        A small model guesses, and the large one accepts or rejects each guess. Does the answer
-        become a mixture of both models?
+        In *speculative decoding* a small model guesses, and the large one accepts or rejects each
+        guess. Does the answer become a mixture of both models?
 
         Usually the next token is drawn at random, with the probabilities that the model gives. So a
         guess is not simply right or wrong: it is accepted with a certain probability. By hand, with
@@ -156,7 +160,7 @@ def the_output_stays_the_models_own() -> None:
         | draft model | $0.9$ | $0.1$ |
         | large model | $0.6$ | $0.4$ |
 
-        A is guessed in $0.9$ of the cases, but should be the output in only $0.6$. So accept a
+        A is guessed with probability $0.9$, but should be output with only $0.6$. So accept a
         guessed A with probability $0.6 / 0.9 = 2/3$, and output B if it is rejected. B is guessed
         too rarely, so accept it always.
 
@@ -177,16 +181,17 @@ def the_output_stays_the_models_own() -> None:
         on the others. Rejections take away the first, and the draws after rejections add the same
         amount where it is missing.
 
-        Now in code, with more tokens. `random.choices` draws a list of one token with the given
-        weights:
+        Now in code, with more tokens. `random.choices` draws a list of one token, in proportion to
+        the given numbers:
     """)
     large = [0.6, 0.3, 0.1]  # probabilities of tokens 0, 1 and 2
     draft = [0.4, 0.4, 0.2]
 
     def next_token() -> int:  # @stepover
         guess = random.choices(range(3), draft)[0]
+        # A ratio above 1 always accepts.
         if random.random() < large[guess] / draft[guess]:
-            return guess  # accepted
+            return guess
         lacking = [max(0, p - q) for p, q in zip(large, draft)]
         return random.choices(range(3), lacking)[0]
 
@@ -208,7 +213,7 @@ def the_output_stays_the_models_own() -> None:
     assert exact == p, \
         "Computed with exact fractions, the output has the large model's probabilities."  # @hide
     note(r"""
-        If several tokens are guessed, the large model applies these rules to the guesses in turn.
+        If several tokens are guessed, the large model applies these rules to the guesses in order.
         After the first rejection it drops the remaining guesses, because they were made to follow
         the rejected one. In vLLM, `speculative_config` names the draft model and the number of
         guesses.
@@ -293,13 +298,13 @@ def bounds_of(model: Config, bandwidth: float, peak: float) -> list[float]:
 @aside
 @requires("cuda")
 def decode_steps_are_timed() -> None:
-    """If real steps take longer than their bounds, the batch that meets a latency target shrinks by even more."""
+    """If real steps exceed their bounds by a factor, the batch that meets a latency target shrinks by a larger one."""
     note(r"""
         All times in this lecture are lower bounds, and a real GPU takes longer. What does that mean
         for a service that has to meet a latency target?
 
-        By hand: the target is $20$ ms. By the bound, reading the weights takes $4$ ms and reading
-        each cache takes $0.1$ ms, so $(20 - 4) / 0.1 = 160$ sequences meet the target.
+        By hand: the target is $20$ ms. At the bound, reading the weights takes $4$ ms and reading
+        each KV cache takes $0.1$ ms, so $(20 - 4) / 0.1 = 160$ sequences meet the target.
 
         Suppose that a real step takes $1.25$ times its bound. Then the bound must be at most
         $20 / 1.25 = 16$ ms, and $(16 - 4) / 0.1 = 120$ sequences meet the target. The bound shrinks
@@ -316,7 +321,7 @@ def decode_steps_are_timed() -> None:
         | a step for one sequence, after `512` tokens | `1.36` | weights |
         | a step for `32` sequences, after `2048` tokens | `2.00` | weights and caches |
         | verification of `4` guesses, after `512` tokens | `1.36` | weights |
-        | prefill of `2048` tokens, with the logits of each | `9.68` | arithmetic |
+        | prefill of `2048` tokens, with logits for each | `9.68` | arithmetic |
 
         `time_decode` and `time_prefill` run a pass in a *CUDA graph*: all operations are recorded
         once, and replayed without Python launching each of them.
@@ -347,7 +352,7 @@ def decode_steps_are_timed() -> None:
             "Prefill takes less than 4 times its bound."
     question(r"""
         Real steps of a service take `1.5` times their bounds. The service was planned with the
-        bounds, for a latency target of `20` ms. By the bound, reading the weights takes `4` ms, and
+        bounds, for a latency target of `20` ms. At the bound, reading the weights takes `4` ms, and
         each cache `0.1` ms. To what fraction must the batch shrink?
     """, answer=((20 / 1.5 - 4) / 0.1) / ((20 - 4) / 0.1), check=(40 / 3 - 4) / 16, within=0.02,
         hint="How large can the bound of a step be, so that the real step meets the target?",

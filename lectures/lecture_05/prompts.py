@@ -36,20 +36,20 @@ def chunks_of_a_prompt_share_steps() -> None:
 
         - Run the whole prompt before the next step: each user waits $100 + 10 = 110$ ms for one
           token.
-        - Cut the prompt into $10$ *chunks* of $10$ ms, and run one chunk with each step: no step
-          takes more than $10 + 10 = 20$ ms.
+        - Cut the prompt into $10$ *chunks* of $10$ ms, and run one chunk before each step: no user
+          waits more than $10 + 10 = 20$ ms.
 
         The prompt can be cut, because the keys and values of earlier chunks stay in the KV cache,
         where later chunks read them. This is *chunked prefill* [@sarathi].
 
-        In the example a chunk adds $10$ ms to a step. A small chunk adds almost nothing, because it
-        goes through the model in the same pass as the users' tokens. A
+        In the example a chunk adds $10$ ms to a step. If it goes through the model in the same pass
+        as the users' tokens, a small chunk adds almost nothing, because a
         [decode step](#a_step_is_a_sum) reads all weights anyway, and while it does, there is time
         for the arithmetic of more tokens.
 
         Now Llama-3-8B on an H100 decodes for `64` users with `2048` tokens each, and a prompt of
-        `4096` tokens arrives. (The attention of the prompt is left out here; a full count differs
-        by less than $6$ percent.)
+        `4096` tokens arrives. (The attention of the prompt is left out here; with it, the times
+        differ by less than $6$ percent.)
     """)
     reading = 2 * WEIGHTS / BANDWIDTH  # 2 bytes each  # @inspect reading as s
     per_token = 2 * WEIGHTS / PEAK  # 2 FLOPs each  # @inspect per_token as s
@@ -162,11 +162,12 @@ def tensor_parallelism_has_a_floor() -> None:
     """Tensor parallelism shortens a decode step only down to a floor."""
     note(r"""
         For one user, a decode step takes about as long as reading the weights. With eight GPUs,
-        each reads an eighth. Is decode that much faster?
+        each reads an eighth. Does a step take an eighth of the time?
 
-        In *tensor parallelism* each GPU has a slice of every matrix, and in each layer all GPUs sum
-        their partial results in two *all-reduces*. By hand: suppose that reading the weights takes
-        $8$ ms on one GPU, and all other work takes $2$ ms on any number of GPUs. Then a step takes
+        In *tensor parallelism* each GPU holds a slice of every matrix, and in each layer all GPUs
+        sum their partial results in two *all-reduces*. By hand: suppose that reading the weights
+        takes $8$ ms on one GPU, and all other work takes $2$ ms on any number of GPUs. Then a step
+        takes
 
         - $8 + 2 = 10$ ms on one GPU,
         - $4 + 2 = 6$ ms on $2$ GPUs,
@@ -183,7 +184,7 @@ def tensor_parallelism_has_a_floor() -> None:
         Test it with a published measurement: the tokens per second of Llama-2-7B on `1`, `2`, `4`
         and `8` GPUs, all A100 [@gpt-fast]. Compute `reading` and `floor` from the measurements on
         `1` and `8` GPUs, and predict the other two. From one GPU to eight, the floor stays, and
-        `7 / 8` of `reading` goes away:
+        `7 / 8` of `reading` disappears:
     """)
     speed = {1: 104.9, 2: 168.84, 4: 254.02, 8: 328.43}  # tokens/s
     one, eight = 1 / speed[1], 1 / speed[8]  # seconds per token
@@ -200,9 +201,9 @@ def tensor_parallelism_has_a_floor() -> None:
                                torch.tensor([[1 / p] for p in speed.values()])).solution.flatten()  # @hide
     assert torch.allclose(slope, torch.tensor([reading, floor]), rtol=0.03), \
         "A fit of both terms to all four measurements gives the same, to within 3 %."  # @hide
-    each = floor / 64  # @hide
-    assert 33e-6 < each < 34e-6, \
-        "Divided by 64 all-reduces, two for each of 32 layers, the floor is 33 µs each."  # @hide
+    per_layer, deep = floor / 32, 80  # @hide
+    assert 66e-6 < per_layer < 67e-6, \
+        "Divided by 32 layers, the floor is 66 µs each."  # @hide
     figure(plot_floor(speed, {g: 1 / (reading / g + floor) for g in (1, 2, 4, 8, 16, 32, 64)}, 1 / floor),
         caption=r"""
             Tokens per second of one sequence against the number of GPUs: measured (dots), by the
@@ -213,8 +214,8 @@ def tensor_parallelism_has_a_floor() -> None:
         However many of these GPUs you use, one user gets no more than
         ${1e3:.0f} / {1e3 * floor:.3f} = {1 / floor:.0f}$ tokens per second, because a step takes at
         least {1e3 * floor:.3f} ms. To estimate the floor of another model, scale it with the number
-        of layers: Llama-2-7B has `32`, so it is {1e6 * floor / 32:.0f} µs per layer, launches and
-        all-reduces together.
+        of layers: with `32`, as in Llama-2-7B, it is {1e6 * per_layer:.0f} µs per layer, launches
+        and all-reduces together. With {deep} it would be {1e3 * deep * per_layer:.1f} ms.
     """)
     misbelief("A user's tokens per second grow in proportion to the number of GPUs.", rf"""
         Only at first. In this measurement, eight GPUs were {speedup:.1f} times as fast as one.

@@ -51,9 +51,9 @@ def prefill_is_compute_bound() -> None:
         token and generates the next one. This is *decode*, and the time of one such pass is the
         *time per output token* (TPOT).
 
-        In any pass the GPU reads the model's weights from its memory, and multiplies tokens by
-        them. It does both at the same time, so a pass takes the longer of the two. By hand, let
-        reading all weights take $20$ ms, and the arithmetic $2$ ms per token.
+        In any pass the GPU reads the model's weights from its memory, and multiplies each token's
+        vector by them. It does both at the same time, so a pass takes as long as the slower of the
+        two. By hand, let reading all weights take $20$ ms, and the arithmetic $2$ ms per token.
 
         - Prefill of $50$ tokens: reading takes $20$ ms and the arithmetic $50 \cdot 2 = 100$ ms.
           The pass takes $100$ ms.
@@ -121,8 +121,8 @@ def prefill_is_compute_bound() -> None:
 
         Both times are lower bounds, and a real pass takes longer. In a published measurement on an
         A100, Llama-2-7B generated `104.9` tokens per second [@gpt-fast]. That GPU can read the
-        {2 * matrices / 1e9:.1f} GB of its weights {bound:.0f} times per second [@nvidia-a100],
-        which is {bound / 104.9:.1f} times the measured number.
+        model's {2 * matrices / 1e9:.1f} GB of weights {bound:.0f} times per second [@nvidia-a100],
+        so the bound is {bound / 104.9:.1f} times the measured speed.
     """)
     question(r"""
         A provider replaces its GPU with one that does twice as many FLOPs per second, with the same
@@ -142,10 +142,10 @@ def a_step_is_a_sum() -> None:
     note(rf"""
         One GPU serves $10$ users. Does each of them wait $10$ times as long as one user alone?
 
-        Decode for several sequences at once is a *step*: one pass that gives each of them its next
-        token. The sequences of a step are the *batch*. A step reads the weights, and for each
-        sequence its *KV cache*, the keys and values of its earlier tokens. By hand, let reading the
-        weights take $10$ ms, and reading one cache $1$ ms.
+        A *step* is one pass of decode: it gives each of one or more sequences its next token. The
+        sequences of a step are the *batch*. A step reads the weights, and for each sequence its *KV
+        cache*, the keys and values of its earlier tokens. By hand, let reading the weights take
+        $10$ ms, and reading one cache $1$ ms.
 
         - A step for one sequence takes $10 + 1 = 11$ ms.
         - A step for $10$ sequences takes $10 + 10 \cdot 1 = 20$ ms, not $110$ ms.
@@ -162,8 +162,8 @@ def a_step_is_a_sum() -> None:
         + \text{{batch}} \cdot \text{{reading one cache}}.
         $$
 
-        Reading the caches is added, because attention is an operation of its own: it starts when
-        the matmul before it has finished, so its reading does not overlap with theirs.
+        Reading the caches is added, because attention is a separate operation: it starts when the
+        matmul before it has finished, so caches are not read while weights are.
 
         Now Llama-3-8B on an H100, with `2048` tokens in each cache. A cache uses `KV_BYTES` =
         {KV_BYTES:,} bytes per token, and the model has `WEIGHTS` weights:
@@ -199,7 +199,7 @@ def a_step_is_a_sum() -> None:
     """)
     note(rf"""
         The throughput grows more and more slowly, because only the reading of the weights is
-        shared: with {batches[4]} sequences, caches take
+        shared: with {batches[4]} sequences, reading caches takes
         $128 \cdot {1e3 * one_cache:.4f} = {128e3 * one_cache:.1f}$ of the {tpot[4]} ms.
     """)
     assert round(128e3 * one_cache, 1) == 10.3, \
@@ -240,10 +240,10 @@ def a_latency_target_sets_the_batch() -> None:
         - If sequences are $4$ times as long, reading a cache takes $4$ ms. The target leaves
           $20 - 10 = 10$ ms for caches, and $10 / 4 = 2.5$, so only $2$ sequences meet it.
 
-        A service takes as many sequences as the target allows, because the weights are read in
-        every step anyway: each further sequence adds a token to the step, and only the time to read
-        its own cache. So the target sets the batch size, which is the time left for caches divided
-        by the time for one cache, rounded down.
+        A service decodes as many sequences at once as the target allows, because the weights are
+        read in every step anyway: each further sequence adds a token to the step, and only the time
+        to read its own cache. So the target sets the batch size, which is the time left for caches
+        divided by the time for one cache, rounded down.
 
         Now Llama-3-8B on an H100. (The arithmetic runs while the weights are read, and for these
         batches takes less time than that, so it adds nothing.) `sequences_that_fit` is the number
@@ -255,13 +255,13 @@ def a_latency_target_sets_the_batch() -> None:
     caches = [context * KV_BYTES / BANDWIDTH
               for context in contexts]  # @inspect caches as s
     by_target = [int((target - weights) / cache)
-                 for cache in caches]  # @inspect by_target
+                 for cache in caches]  # @inspect by_target as sequences
     by_memory = [sequences_that_fit(context)
-                 for context in contexts]  # @inspect by_memory
+                 for context in contexts]  # @inspect by_memory as sequences
     assert by_target == [193, 96, 48], \
         "For sequences of 2048, 4096 and 8192 tokens, the target allows 193, 96 and 48 sequences."
     assert all(a < b for a, b in zip(by_target, by_memory)), \
-        "In each case the memory has room for more."
+        "In each case the memory has room for more sequences than the target allows."
     largest = [max(b for b in range(1, 1000) if step_seconds(b, context) <= target) for context in contexts]  # @hide
     assert largest == by_target, \
         "With the arithmetic counted as well, the largest batches are the same."  # @hide
@@ -329,18 +329,19 @@ def low_precision_weights_help_small_batches() -> None:
         With one sequence, a decode step waits until all weights are read. So weights of $1$ byte
         instead of $2$ halve the wait. Do they help a large batch equally?
 
-        A step takes the longer of reading the weights and the arithmetic. (Leave out the caches.)
-        By hand: weights of $2$ bytes are read in $10$ ms, and weights of $1$ byte in $5$ ms. The
-        arithmetic takes $0.05$ ms per sequence.
+        A step takes the longer of reading the weights and the arithmetic. (Leave out the KV
+        caches.) By hand: weights of $2$ bytes are read in $10$ ms, and weights of $1$ byte in $5$
+        ms. The arithmetic takes $0.05$ ms per sequence.
 
-        - With $1$ sequence, a step takes $10$ or $5$ ms. Smaller weights halve it.
+        - With $1$ sequence, a step takes $10$ or $5$ ms. Weights of $1$ byte halve it.
         - With $100$ sequences the arithmetic takes $5$ ms. A step still takes $10$ or $5$ ms.
         - With $200$ sequences the arithmetic takes $10$ ms. A step takes $10$ ms in both cases.
 
-        The *critical batch* is the batch size from which decode is *compute-bound*: the arithmetic
-        takes as long as reading the weights. It is $200$ with $2$ bytes, and $100$ with $1$ byte.
-        With fewer bytes it is smaller, because the weights are read faster, while the arithmetic
-        takes as long as before: the weights are converted to `bfloat16` before they are multiplied.
+        The *critical batch* is the batch size at which decode becomes *compute-bound*: the
+        arithmetic takes as long as reading the weights. It is $200$ with $2$ bytes, and $100$ with
+        $1$ byte. With fewer bytes it is smaller, because the weights are read faster, while the
+        arithmetic takes as long as before: the weights are converted to `bfloat16` before they are
+        multiplied.
 
         Llama-3-8B on an H100, with weights of $2$, $1$ and half a byte:
     """)
@@ -361,8 +362,8 @@ def low_precision_weights_help_small_batches() -> None:
         "Weights in 4 bits: 4 times as fast for one sequence and for 64, 2.3 times for 128, and no faster for 296."  # @hide
     assert math.isclose(gains[2], reading[0] / (128 * arithmetic), rel_tol=0.003), \
         "For 128 it is the time of reading in 16 bits divided by the time of the arithmetic."  # @hide
-    misbelief("If the weights have a quarter of the bytes, the model is served in a quarter of the time.", rf"""
-        That is so for a small batch of short sequences. With `128` sequences the arithmetic takes
+    misbelief("If the weights have a quarter of the bytes, decode takes a quarter of the time.", rf"""
+        That is true for a small batch with small caches. With `128` sequences the arithmetic takes
         $128 \cdot {1e3 * arithmetic:.5f} = {128e3 * arithmetic:.2f}$ ms, longer than reading
         weights of half a byte. Reading weights of $2$ bytes takes {1e3 * reading[0]:.2f} ms. So the
         step becomes only ${1e3 * reading[0]:.2f} / {128e3 * arithmetic:.2f} = {gains[2]}$ times as
