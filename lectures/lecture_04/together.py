@@ -380,7 +380,7 @@ def weights_can_be_gathered_once() -> None:
 
         Over the network of this run, {NETWORK / 1e9:.0f}e9 bytes arrive in a second (`NETWORK`). An
         H100 computes at most {PEAK / 1e12:.1f}e12 FLOPs a second (`PEAK`). In `bfloat16` a weight
-        has `2` bytes, and costs `2` FLOPs per token: one FLOP for each byte. So while a byte
+        has $2$ bytes, and costs $2$ FLOPs per token: one FLOP for each byte. So while a byte
         arrives, the GPU stays busy only if as many tokens use the weight as it can do FLOPs in that
         time:
     """)
