@@ -816,13 +816,20 @@ def same_question(one: Question, other: Question) -> bool:
     return True
 
 
+def in_whole_nodes(first: float, q: Question, s: Shape, device: Device) -> float:
+    """`first` devices, rounded up to whole nodes; 0 where they lie in one node, or where so many cannot be or do not fit."""
+    whole = math.ceil(first / q.node) * q.node
+    if first <= q.node or whole % (q.tensor * q.stages) != 0:
+        return 0
+    return whole if fits(replace(q, devices=float(whole)), s, device) else 0
+
+
 def more_devices(q: Question, s: Shape, device: Device) -> list[Change]:
     """The first number of devices that fits, in whole nodes where these fit; none where no number does."""
     first = first_that_fits(q, s, device)
     if first == 0:
         return []
-    whole = math.ceil(first / q.node) * q.node
-    count = whole if first > q.node and fits(replace(q, devices=float(whole)), s, device) else first
+    count = max(first, in_whole_nodes(first, q, s, device))
     loss = f"rents {words(count - q.devices)} more"
     if q.job != "serve":
         loss = f"{loss}, and a step has more tokens"
@@ -1706,14 +1713,8 @@ def how_many(q: Question, s: Shape, device: Device) -> str:
         return f"No number of GPUs up to {words(s.heads if q.job == 'serve' else MOST_DEVICES)} is enough, as it is divided here."
     if q.job == "serve":
         return f"The first number of GPUs that fits is {words(first)}, of those among which {s.heads} heads divide."
-    nodes = math.ceil(first / q.node)
-    whole = nodes * q.node
-    fits_too = whole % (q.tensor * q.stages) == 0 and fits(replace(q, devices=float(whole)), s, device)
-    in_nodes = (
-        f"; in whole nodes of {words(q.node)}, {words(whole)}"
-        if fits_too and whole != first and first > q.node
-        else ""
-    )
+    whole = in_whole_nodes(first, q, s, device)
+    in_nodes = f"; in whole nodes of {words(q.node)}, {words(whole)}" if whole > first else ""
     smallest = replace(q, devices=first)
     fused = ", with a fused loss" if needs_fused_loss(smallest, s, plan_of(smallest, s, device)) else ""
     return f"The first number of GPUs that fits is {words(first)}{fused}{in_nodes}."

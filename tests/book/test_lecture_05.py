@@ -131,6 +131,8 @@ def test_a_chunk_takes_what_its_tokens_take_one_by_one(record_05: Record, chunk:
         steps.append(max(reading, work / PEAK) + users + first * TOKEN / BANDWIDTH)
     made = value(record_05, "chunks_of_a_prompt_share_steps", name)
     assert made == pytest.approx(float(max(steps)), rel=0.06)
+    alone = max(reading, 2 * (MATRICES + HEAD) * (64 + chunk) / PEAK) + users  # of its matmuls with weights
+    assert made == pytest.approx(float(alone), rel=1e-9)
 
 
 # ---------------------------------------------------------------------------- the cache

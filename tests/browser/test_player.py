@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 REPO = Path(__file__).resolve().parents[2]
 ASSETS = REPO / "tools" / "litbook" / "html" / "assets"
 MOST_SCRIPT = 30_000  # bytes of JavaScript of ours that a lecture's page may load
-STEP = 10.0  # times as long as it takes to write and read 200,000 numbers as JSON, a step may take
+STEP = 5.0  # times as long as it takes to write and read 200,000 numbers as JSON, a step may take
 
 # ------------------------------------------------------------------------------- rows of numbers
 
@@ -1076,6 +1076,8 @@ def test_fifty_thousand_steps_are_small_and_step_at_once(
     assert count >= 40_000
     assert file.stat().st_size < 1_000_000
     assert step < STEP * work, measured
+    # one may meet the garbage collector, and the other worker of the suite
+    assert sorted(x for x, _ in times)[int(0.98 * len(times))] < 4 * STEP * work, measured
 
 
 # ------------------------------------------------------------------------------- the book itself

@@ -131,6 +131,16 @@ def test_the_span_follows_the_mfu_that_is_asked_for() -> None:
     )
 
 
+@pytest.mark.parametrize("node", [5, 6, 7, 8])
+def test_whole_nodes_are_offered_only_where_the_layout_divides_them(node: int) -> None:
+    """Else what is offered would be refused when it is asked."""
+    line = f"--job finetune --tokens 200M --stages 4 --node {node}"
+    found = ask(QWEN, f"{line} --devices 4")
+    (more,) = (it.fields["devices"] for it in found.changes if "devices" in it.fields)
+    assert ask(QWEN, f"{line} --devices {more}").fits
+    assert more in found.text, "the number that the verdict names"
+
+
 def test_a_bubble_and_a_limit_that_is_missed_are_told() -> None:
     line = "--job finetune --devices 32 --tokens 200M"
     told = ask(QWEN, f"{line} --stages 4 --microbatches 5").warnings

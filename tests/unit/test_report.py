@@ -155,6 +155,7 @@ def test_a_quick_run_says_nothing_of_time() -> None:
         ("df.head()", "inspect it: df.head()  # @inspect df.head()"),
         ("plt.show()", 'hand the figure over: figure(plt.gcf(), caption="…", alt="…")'),
         ("df, w  # both", "inspect it: df, w  # @inspect df, w"),
+        ("df.sum(), w.sum()", "inspect it: df.sum(), w.sum()  # @inspect df.sum(), w.sum()"),
         ("df.a + 1", "inspect it: df.a + 1  # @inspect df.a + 1"),
         ("df < w", "inspect it: df < w  # @inspect df < w"),
         ("[df, w]", "inspect it: [df, w]  # @inspect [df, w]"),

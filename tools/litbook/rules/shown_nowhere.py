@@ -37,5 +37,6 @@ def find_lost_output(code: str) -> tuple[str, str] | None:
             pass
         case _:
             return None
-    text = ast.unparse(value).strip("()") if isinstance(value, ast.Tuple) else ast.unparse(value)
+    text = ast.unparse(value)
+    text = text[1:-1] if isinstance(value, ast.Tuple) else text  # without its parentheses
     return f"{text} stands alone, and is shown nowhere", f"inspect it: {text}  # @inspect {text}"

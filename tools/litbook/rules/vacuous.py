@@ -72,12 +72,17 @@ def _problem(
     source, number = record.sources[stands_in.file], stands_in.first + line
     text = source.text.split("\n")[number - 1]
     place = Place(source.path, number, len(text) - len(text.lstrip()) + 1, text)
-    there = WAY_OUT_THERE if why.startswith("it asserts") else WAY_OUT
-    one = why.startswith(("both sides are one", "both sides are the same"))
-    way_out = {SAME: WAY_OUT_SAME, NAN: WAY_OUT_NAN, BOTH_NAN: WAY_OUT_NAN}.get(
-        why, WAY_OUT_ONE if one else there
-    )
-    return Finding("vacuous", f"this {kind} says nothing: {why}", place, way_out)
+    return Finding("vacuous", f"this {kind} says nothing: {why}", place, _way_out(why))
+
+
+def _way_out(why: str) -> str:
+    if why in (NAN, BOTH_NAN):
+        return WAY_OUT_NAN
+    if why == SAME:
+        return WAY_OUT_SAME
+    if why.startswith(("both sides are one", "both sides are the same")):
+        return WAY_OUT_ONE
+    return WAY_OUT_THERE if why.startswith("it asserts") else WAY_OUT
 
 
 def why_nothing(
