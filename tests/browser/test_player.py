@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 REPO = Path(__file__).resolve().parents[2]
 ASSETS = REPO / "tools" / "litbook" / "html" / "assets"
 MOST_SCRIPT = 30_000  # bytes of JavaScript of ours that a lecture's page may load
-STEP = 5.0  # times as long as it takes to write and read 200,000 numbers as JSON, a step may take
+STEP = 2.0  # times as long as it takes to write and read 200,000 numbers as JSON, a step may take
 
 # ------------------------------------------------------------------------------- rows of numbers
 
