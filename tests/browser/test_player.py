@@ -412,6 +412,7 @@ def small(small_address: str) -> Path:
 
 STEPPED = (SAMPLES / "stepped.py").read_text(encoding="utf-8")
 RANKS = '''"""On ranks."""
+import torch
 import torch.distributed as dist
 from litbook import note, requires
 
@@ -428,6 +429,10 @@ def each() -> None:
     rank = dist.get_rank()
     double = 2 * rank  # @inspect double
     assert double < 3, "of both"
+    if rank == 0:
+        alone = 7  # @inspect alone
+    shares = torch.tensor([rank + 1])  # @inspect shares
+    dist.all_reduce(shares)  # @inspect shares
 '''
 
 
@@ -1200,3 +1205,24 @@ def test_the_switch_of_rank_shows_what_that_rank_had_at_the_same_step(
         )
         assert reader.variables() == {"rank": rank, "double": str(2 * int(rank))}
         assert reader.step() == step
+
+
+def test_ranks_stand_side_by_side_on_one_clock_with_what_a_line_changed(
+    reader: Reader, small_address: str
+) -> None:
+    def table() -> list[list[str]]:
+        rows = reader.page.locator(".lbp-ranks tr").all()
+        return [[cell.inner_text().strip() for cell in row.locator("th, td").all()] for row in rows]
+
+    reader.open(small_address + "lectures/lecture_95/").until("double = 2 * rank")
+    assert table() == [["", "rank 0", "rank 1"], ["rank", "0", "1"], ["double", "0", "2"]]
+    reader.until("alone = 7")
+    assert table() == []  # one rank alone was there
+    reader.until("dist.all_reduce(shares)")
+    assert table()[1:] == [
+        ["rank", "0", "1"],
+        ["double", "0", "2"],
+        ["alone", "7", "–"],
+        ["shares", "1 → int64 [1] · 8 B · 3", "2 → int64 [1] · 8 B · 3"],
+    ]
+    assert not reader.wrong

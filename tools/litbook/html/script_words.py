@@ -21,6 +21,8 @@ PLAYER = margin.WORDS | {
     "player": gettext_noop("Player"),
     "rank": gettext_noop("rank {n}"),
     "ranks": gettext_noop("Whose steps"),
+    "onRanks": gettext_noop("on all ranks, after this line"),
+    "absent": gettext_noop("not run here"),
     "step": gettext_noop("step"),
     "ways": gettext_noop("player"),
     "after": gettext_noop("after this step"),

@@ -30,17 +30,18 @@
     const script = h("script", { src, onload: () => { script.remove(); done(); }, onerror: () => { script.remove(); failed(); } });
     doc.head.append(script);
   });
-  function load(host, done, failed) {
-    const rank = host.dataset.rank || "0";
-    const src = new URL(host.dataset.steps, location.href).href.replace(/\.player\.js$/, rank === "0" ? "$&" : `.rank${rank}$&`);
-    if (known.has(src)) return done(known.get(src));
-    Promise.all([ran(src), ...["memory.js", "stepping.js"].map((name) => open || ran(new URL(name, beside).href))]).then(() => {
-      open = open || window.litbookStepping({ h, icon, words, lang, ended: () => { player = null; }, ICONS });
-      const found = window.litbookSteps[host.dataset.page];
-      delete window.litbookSteps[host.dataset.page];
-      known.set(src, found);
-      done(found);
-    }).catch(failed);
+  async function load(host) { // what each rank did: one script where the page ran on none
+    const { steps, page, ranks } = host.dataset, first = new URL(steps, location.href).href, found = [];
+    if (known.has(first)) return known.get(first);
+    if (!open) await Promise.all(["memory.js", "ranks.js", "stepping.js"].map((name) => ran(new URL(name, beside).href)));
+    open = open || window.litbookStepping({ h, icon, words, lang, ended: () => { player = null; }, ICONS });
+    for (let n = 0; n < (+ranks || 1); n++) {
+      await ran(n ? first.replace(/\.player\.js$/, `.rank${n}$&`) : first);
+      found.push(window.litbookSteps[page]);
+      delete window.litbookSteps[page];
+    }
+    known.set(first, found);
+    return found;
   }
 
   /* ---- the page */
@@ -50,9 +51,9 @@
     message.hidden = true;
     button.setAttribute("aria-busy", "true");
     const settled = () => button.removeAttribute("aria-busy");
-    load(host, (data) => {
+    load(host).then((ranks) => {
       settled();
-      if (host.isConnected && !player) player = open(host, data, wanted, section);
+      if (host.isConnected && !player) player = open(host, ranks, +host.dataset.rank || 0, wanted, section);
     }, () => {
       settled();
       message.textContent = words.lost;

@@ -116,8 +116,8 @@ window.litbookStepping = (shared) => {
 
   /* ---- the panel */
 
-  function open(host, data, wanted, section) {
-    const it = track(data), memory = window.litbookMemory(it, words, h), button = host.querySelector("button"), article = host.parentElement;
+  function open(host, ranks, rank, wanted, section) {
+    const data = ranks[rank], tracks = ranks.map(track), it = tracks[rank], memory = window.litbookMemory(it, words, h), onAll = window.litbookRanks(tracks, rank, words, h), button = host.querySelector("button"), article = host.parentElement;
     let now = -1, marked = [], from = null, edges = [], opened = [], timer = 0, reveal = false, aside = false, large = false, touch = null, guess = false, known = -1, playing = 0, low = 0, high = it.count - 1;
     // Of one section, from its first step to the one before the next section's; a jump out of it opens the whole page.
     const nth = data.sections.findIndex(([, , anchor]) => anchor === section);
@@ -256,7 +256,7 @@ window.litbookStepping = (shared) => {
       where.replaceChildren(...parts);
       stack.replaceChildren(...frames.slice(0, 8).map(([f, line], i) => call(f, line, i, k, changes)),
         frames.length > 8 ? dim(say("calls", { n: frames.length - 8 })) : "");
-      if (!hidden) where.append(...memory(frames, k, changes));
+      if (!hidden) where.append(...onAll(k), ...memory(frames, k, changes));
       if (changes.length && !hidden) spoken += ` ${say("changed", { values: changes.slice(0, 6).join("; ") })}`;
       if (frames.length > 1) spoken += ` ${say("inside", { name: data.frames[frames[0][0]][0] })}`;
       says.textContent = spoken;
