@@ -296,7 +296,7 @@ def test_the_extra_is_what_the_error_says_it_brings() -> None:
     assert {re.split(r"\W", it)[0] for it in project["optional-dependencies"]["torch"]} == {*BRINGS}
     # markdown-it-py comes with rich anyway: it is named because notes are read by it.
     needed = {re.split(r"[<>=!~ ]", it)[0] for it in project["dependencies"]}
-    assert needed == {"click", "markdown-it-py", "msgspec", "rich"}
+    assert needed == {"click", "markdown-it-py", "msgspec", "pyyaml", "rich"}
 
 
 # ---------------------------------------------------------------------------- outside a book

@@ -461,6 +461,14 @@ def test_a_section_that_shows_no_code_still_shows_its_failures():
     assert "✗ fails no" in words(body)
 
 
+def test_the_caption_of_a_claim_that_fails_is_drawn_wherever_it_stands():
+    text = '"""T"""\n\n\ndef main() -> None:\n    one()\n\n\ndef one() -> None:\n    """One"""\n    assert 1 == 2, "`one` is $n + 1$."\n'
+    failing = Claim(2, 2, "1 == 2", "`one` is $n + 1$.", "fails", count=1)
+    body = made(ran(record(text), "one", claims=(failing,)))["index.md"]
+    list_of_failures, box = "</a> <code>one</code> is <", "fails.</strong> <code>one</code> is <"
+    assert list_of_failures in body and box in body
+
+
 def test_tensors_have_cards_with_their_values():
     body = made()["memory.md"]
     assert 'aria-label="values of x"' in body

@@ -318,6 +318,56 @@ def test_a_rule_of_another_package_is_found(monkeypatch: pytest.MonkeyPatch, tmp
         all_rules.cache_clear()
 
 
+class Mistaken:
+    """An entry point that gives what it is told, or fails."""
+
+    name, value = "mine", "elsewhere:RULE"
+
+    def __init__(self, given: object) -> None:
+        self.given = given
+
+    def load(self) -> object:
+        if isinstance(self.given, Exception):
+            raise self.given
+        return self.given
+
+
+def _divides(subject: object) -> list[Finding]:
+    return [Finding("mine", str(1 // 0))]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            ModuleNotFoundError("No module named 'lexicon'"),
+            "cannot be loaded: ModuleNotFoundError: No module named",
+        ),
+        (
+            SyntaxError("invalid"),
+            "the entry point mine of litbook.rules cannot be loaded: SyntaxError: invalid",
+        ),
+        ("no rule", "the entry point mine of litbook.rules is no Rule: elsewhere:RULE"),
+        (Rule("mine", lambda subject: [], severity="warning"), "no severity named 'warning'"),  # type: ignore[arg-type]
+        (Rule("mine", _divides, reads="text"), "the rule mine failed: ZeroDivisionError: integer division"),
+        (Rule("mine", lambda subject: [Finding("myne", "")], reads="text"), "the code of a finding of mine"),
+    ],
+)
+def test_a_mistake_in_another_packages_rule_is_named_as_its_own(
+    given: object, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(registry, "RULES", dict(registry.RULES))
+    monkeypatch.setattr(registry, "entry_points", lambda group: [Mistaken(given)])
+    monkeypatch.setattr(registry, "FROM_ENTRY_POINTS", set())
+    all_rules.cache_clear()
+    try:
+        with pytest.raises(LitbookError) as caught:
+            found(write(tmp_path, lecture_of("total = 3")), "mine")
+        assert said in str(caught.value)
+    finally:
+        all_rules.cache_clear()
+
+
 def test_an_exception_in_a_helper_is_told_of_a_run_of_one_section(tmp_path: Path) -> None:
     text = (
         '"""L."""\n\ndef main() -> None:\n    one()\n    two()\n\ndef one() -> None:\n    """One."""\n    helper(0)\n\n'

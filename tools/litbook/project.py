@@ -256,7 +256,7 @@ class Project:
 def _settings(config: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """What `mkdocs.yml` says, and what in it stands below `litbook:` among the plugins.
 
-    Nothing without a reader of YAML, which comes with MkDocs.
+    Nothing without a reader of YAML: a machine that only records may lack what an installed litbook has.
     """
     try:
         import yaml

@@ -222,7 +222,7 @@ def _page(book: Sitemap, name: str, way: Html) -> Page:
         tag("p", reading_time.minutes(book, mine), class_="lb-path") if number else reading_time.line(book),
         elements.NOTHING if book.parts else verdicts.summary(rulings),
         steps,
-        verdicts.failures_box(book, name, mine),
+        verdicts.failures_box(book, name, mine, sheet.setting),
     ]
     text = body(sheet, part, 1) if number or not book.parts else _map(sheet)
     imports = _preambles(sheet, same_file=True)

@@ -145,8 +145,11 @@ class _SectionRenderer:
             case blocks.OutputShelf(things):
                 return [tag("section", *map(self.output, things), class_="lb-shelf")]
             case blocks.Failure(claim):  # impossible to overlook: its source, what each side was, its place
-                title = tag("strong", _("This claim fails.")), elements.text(f" {claim.caption} ")
-                head = tag("p", *title, tag("small", f"{block.path}:{claim.line}"))
+                said, place = (
+                    to_html.inline(claim.caption, setting),
+                    tag("small", f"{block.path}:{claim.line}"),
+                )
+                head = tag("p", elements.join([tag("strong", _("This claim fails.")), said, place], " "))
                 sides = ((tag("dt", tag("code", side.text)), tag("dd", side.value)) for side in block.sides)
                 table = tag("dl", *(cell for side in sides for cell in side))
                 source = tag("code", claim.text, class_="lb-source")

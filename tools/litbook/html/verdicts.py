@@ -14,6 +14,8 @@ from msgspec import Struct
 from litbook.html import elements
 from litbook.html.elements import Html, tag
 from litbook.i18n import _, day, ngettext, number
+from litbook.markdown import to_html
+from litbook.markdown.links import NoteContext
 from litbook.page import sitemap
 from litbook.page.margin import OLDER, SIGNS, describe_need
 from litbook.page.runs import LectureRuns
@@ -94,7 +96,7 @@ def _words(ruling: Ruling, count: int) -> str:
     return text + (_(", as recorded on {device}", device=ruling.device) if ruling.device else "")
 
 
-def failures_box(book: Sitemap, page: str, mine: Sequence[Section]) -> Html:
+def failures_box(book: Sitemap, page: str, mine: Sequence[Section], setting: NoteContext) -> Html:
     """A box at the top that names every failure, with links to the lines."""
     ours = [(section, view_of_run(book.record, section)) for section in mine]
     failing = [(section, claim) for section, e in ours for claim in e.claims if claim.verdict == "fails"]
@@ -103,7 +105,10 @@ def failures_box(book: Sitemap, page: str, mine: Sequence[Section]) -> Html:
         return elements.NOTHING
     items = []
     for section, line, what in [
-        *((section, claim.line, claim.caption or claim.text) for section, claim in failing),
+        *(
+            (section, claim.line, to_html.inline(claim.caption, setting) if claim.caption else claim.text)
+            for section, claim in failing
+        ),
         *((section, error.line, error.message) for section, error in errors),
     ]:
         where = book.place.get(section.key, page)

@@ -33,6 +33,7 @@ class DeviceKind:
     backend: str = "gloo"  # what its tensors are sent by, of torch.distributed
     hidden_by: str = ""  # the variable that says which devices a process sees; none where it is ""
     driver: tuple[str, ...] = ()  # a command that prints the driver's version
+    casts: bool = False  # whether torch has `autocast` for it, a setting that is restored behind a section
 
     @property
     def is_device(self) -> bool:
@@ -41,7 +42,10 @@ class DeviceKind:
 
     @property
     def module(self) -> Any:
-        """What torch has for such devices, `torch.cuda`; None where there is none of them."""
+        """What torch has for such devices, `torch.cuda`; None where there is none of them.
+
+        It has `get_device_properties`, `get_rng_state_all` and `set_rng_state_all`, as `torch.cuda` does.
+        """
         return getattr(sys.modules["torch"], self.name) if self.is_device and self.count() else None
 
 
@@ -63,6 +67,7 @@ KINDS = {
             backend="nccl",
             hidden_by="CUDA_VISIBLE_DEVICES",
             driver=("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
+            casts=True,
         ),
         DeviceKind(
             "slow", gettext_noop("minutes"), gettext_noop("{ranks} and minutes"), lambda: 1, on_request=True

@@ -16,7 +16,7 @@ from litbook.finding import Finding
 from litbook.lecture.model import Allowance
 from litbook.record.model import Record
 from litbook.rules.recorded import read_runs
-from litbook.rules.registry import DRAWN, Rule, Severity, all_rules, find_rule, severities
+from litbook.rules.registry import DRAWN, Rule, Severity, all_rules, find, find_rule, severities
 from litbook.rules.subject import Subject
 
 OF_RECORDINGS: tuple[str, ...] = ("older", "differs", "unreadable-recording")
@@ -74,12 +74,14 @@ def judge(
     findings, rules = Findings(), rules_of() if rules is None else rules
     drawn, ran, used = [one for one in drawn if one.code in DRAWN], set[str](), set[Allowance]()
     # Rules that one function serves are judged together, so that what they find keeps its order.
-    for find, several in itertools.groupby(rules, key=attrgetter("find")):
+    for _, group in itertools.groupby(rules, key=attrgetter("find")):
+        several = [*group]
         levels = {
             rule.code: level for rule in several if (level := _level(rule, severity, selected, subject))
         }
         ran |= levels.keys()
-        found = [one for one in [*drawn, *(find(subject) if levels else ())] if one.code in levels]
+        mine = find(several[0], subject) if levels else []
+        found = [one for one in (*drawn, *mine) if one.code in levels]
         allowances = _allowances(subject) if found else []
         for finding in found:
             if all_rules()[finding.code].reads == "text" and not subject.was_asked(finding):

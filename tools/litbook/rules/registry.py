@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import re
 import textwrap
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -31,6 +32,7 @@ from litbook.rules.subject import Subject
 Severity = Literal["error", "warn", "off"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warn", "off")
 GROUP = "litbook.rules"  # of entry points
+FROM_ENTRY_POINTS = set[str]()  # the codes of other packages' rules
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,11 +242,44 @@ def all_rules() -> Mapping[str, Rule]:
     # Two more: `check` alone tries them, but a lecture that excuses what they find has other commands, too.
     plugins.bring_in("mutants")
     for point in entry_points(group=GROUP):
-        rule: Any = point.load()
+        which = f"the entry point {point.name} of {GROUP}"
+        try:
+            rule: Any = point.load()
+        except Exception as error:  # whatever another package's code raises
+            raise LitbookError(f"{which} cannot be loaded: {_said(error)}\n    {point.value}") from error
         if not isinstance(rule, Rule):
-            raise LitbookError(f"the entry point {point.name} of {GROUP} is no Rule: {point.value}")
+            raise LitbookError(f"{which} is no Rule: {point.value}")
+        if rule.severity not in SEVERITIES:
+            raise NotFound("severity", rule.severity, list(SEVERITIES), f"of {which}")
         register(rule)
+        FROM_ENTRY_POINTS.add(rule.code)
     return RULES
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def find(rule: Rule, subject: Subject) -> list[Finding]:
+    """What a rule finds, and what it finds for others that its function serves.
+
+    Raises `LitbookError` where another package's rule fails, and `NotFound` for a finding of no rule's code.
+    """
+    try:
+        found = [*rule.find(subject)]
+    except LitbookError:
+        raise
+    except Exception as error:
+        if rule.code not in FROM_ENTRY_POINTS:
+            raise
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        raise LitbookError(
+            f"the rule {rule.code} failed: {_said(error)}\n    {at.filename}:{at.lineno}: {at.line}"
+        ) from error
+    for one in found:
+        if one.code not in all_rules():
+            raise NotFound("rule", one.code, list(all_rules()), f"it is the code of a finding of {rule.code}")
+    return found
 
 
 def find_rule(code: str) -> Rule:

@@ -24,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from litbook.record.device_kinds import devices
 from litbook.run.restore import StateEntry, random_state, set_environment, set_filters
 
 _ALL = slice(None)  # the list stays, and gets back what was in it
@@ -91,7 +92,8 @@ def _of_torch(torch: Any) -> list[tuple[str, Callable[[], Any], Callable[[Any], 
     options, cuda, backends = torch._tensor_str.PRINT_OPTS, torch.backends.cuda, torch.backends
     flags = [(backends.cudnn, name) for name in ("enabled", "benchmark", "deterministic")]
     flags.append((backends.mkldnn, "enabled"))
-    kinds, switch, to = ("cpu", "cuda"), torch.set_autocast_enabled, torch.set_autocast_dtype
+    switch, to = torch.set_autocast_enabled, torch.set_autocast_dtype
+    kinds = ["cpu", *(kind.name for kind in devices() if kind.casts)]
     return [
         ("default dtype", torch.get_default_dtype, torch.set_default_dtype),
         ("default device", torch.get_default_device, torch.set_default_device),
