@@ -10,8 +10,8 @@ def an_outlier_ruins_its_own_block_only() -> None:
     """With a scale for each block, an outlier ruins its own block only."""
     note(r"""
         A format of one byte, such as `E4M3`, covers only a small range of values. So a tensor is
-        stored with a *scale*: each element is divided by it, so that the largest one just fits.
-        What does an *outlier*, one huge element, do to the others?
+        stored with a *scale*: each element is divided by it, so that the largest one fits. What
+        does an *outlier*, one huge element, do to the others?
 
         By hand, in a simple format that stores only the whole numbers from $0$ to $10$. The
         elements $1$, $2$ and $1000$ need the scale $100$, because `1000 / 100 = 10` is the largest
@@ -40,9 +40,9 @@ def an_outlier_ruins_its_own_block_only() -> None:
         return wrong.float().mean().item()
 
     assert scales(len(x)).item() == 4096, "For the million, the scale is 4096."  # @hide
-    whole, blocks = harmed(len(x)), harmed(32)  # @inspect whole as %, blocks as %
-    assert whole > 0.99, "With one scale, nearly all values are lost."
-    assert blocks == 31 / len(x), \
+    one_scale, many_scales = harmed(len(x)), harmed(32)  # @inspect one_scale as %, many_scales as %
+    assert one_scale > 0.99, "With one scale, nearly all values are lost."
+    assert many_scales == 31 / len(x), \
         "With a scale for each block of 32, only the other 31 elements of its block are lost."
     note(r"""
         What do the scales cost? A power of two fits into a byte, as an exponent. That is `8` bits

@@ -34,10 +34,10 @@ def counting_flops() -> None:
 
 @aside
 def only_arithmetic_counts() -> None:
-    """A FLOP is an addition or a multiplication; moving and comparing elements costs none."""
+    """Additions and multiplications are FLOPs; moving and comparing elements costs none."""
     note(r"""
-        Which operations on a matrix cost FLOPs? FLOPs measure arithmetic, so additions and
-        multiplications count. Copies and comparisons do not, because they compute no new number.
+        Which operations on a matrix cost FLOPs? FLOPs measure arithmetic, such as additions and
+        multiplications. By convention copies, conversions and comparisons do not count.
 
         To see it, take a matrix that keeps a record. `counted` makes one whose elements write each
         `+`, `*` and `<` into a list, the *tally*. Add a `3 × 5` matrix to itself:
@@ -53,18 +53,17 @@ def only_arithmetic_counts() -> None:
         with another one. The comparisons are recorded, but they are not arithmetic, so they are not
         FLOPs:
     """)
-    tally.clear()
     turned = a.T.copy()
     assert turned.shape == (5, 3), "The copy is transposed."  # @hide
-    assert tally == [], \
-        "For the transposed copy, the tally is empty."  # @zero: there was none to count
+    assert tally == ["+"] * 3 * 5, \
+        "The transposed copy adds nothing to the tally."
     smaller = a < a[::-1]  # with the rows in reverse order
     assert smaller.shape == (3, 5), "There is a comparison for each of the 15 numbers."  # @hide
-    assert tally == ["<"] * 3 * 5, \
-        "For the comparison, the tally has 15 times <, and no + or *."
+    assert tally[15:] == ["<"] * 3 * 5, \
+        "The comparison adds 15 times < to the tally, and no + or *."
     misbelief("A FLOP is any operation that involves floating-point numbers.", r"""
         A copy, a conversion to another format and a comparison involve them as well, and cost no
-        FLOP. Only additions and multiplications are counted.
+        FLOP. Arithmetic is counted, such as additions and multiplications.
     """)
     note(r"""
         PyTorch's own counter leaves out more: an operation that it has no formula for, even a sum,
@@ -76,7 +75,7 @@ def only_arithmetic_counts() -> None:
         "PyTorch's counter also reports nothing for a copy, a conversion and a comparison."  # @zero: the counter counts products alone  # @hide
     summed, multiplied = flops(lambda: x + x), flops(lambda: x @ x.T)  # @hide
     assert summed == 0, \
-        "A sum is arithmetic, but PyTorch's counter leaves it out."  # @zero: it counts products alone  # @hide
+        "A sum is arithmetic, but PyTorch's counter leaves it out."  # @zero: it counts products alone
     assert multiplied == 2 * 3 * 5 * 3, "It counts the matmul of two matrices."  # @hide
     tally.clear()  # @hide
     p, q = counted(tally, 4, 6), counted(tally, 4, 6)  # @hide
@@ -108,8 +107,8 @@ def a_matmul_costs_two_m_k_n() -> None:
         products. By convention the first product counts as added as well, as if the sum began at
         zero. So the entry counts as `2 * 3 = 6` FLOPs.
 
-        The result has $m$ rows of $n$ entries. Each entry counts as $2k$ FLOPs, because it adds up
-        $k$ products, and each product is a multiplication and an addition. So a matmul counts as
+        The result has $m$ rows of $n$ entries. Each entry counts as $2k$ FLOPs, because each of its
+        $k$ products costs a multiplication, and an addition to the sum. So a matmul counts as
 
         [@eq:product]: $$
         2mkn
@@ -131,7 +130,8 @@ def a_matmul_costs_two_m_k_n() -> None:
     assert plus == m * (k - 1) * n == 84, "It does m(k-1)n additions."
     note(r"""
         So the formula counts one addition too many for each entry. In a model $k$ is in the
-        thousands, and one of $2k$ FLOPs hardly matters. PyTorch's counter uses the formula as well:
+        hundreds or thousands, and one of $2k$ FLOPs hardly matters. PyTorch's counter uses the
+        formula as well:
     """)
     x, w = torch.randn(m, k), torch.randn(k, n)
     work = flops(lambda: x @ w)  # @inspect work as FLOP
@@ -170,9 +170,9 @@ def a_matmul_costs_two_m_k_n() -> None:
             many multiplications. With `n` at one, each element of the left matrix is used in only
             one.
         """, caption=r"""
-            A matmul as a box of cubes. Each cube is a multiplication, of a row of the left matrix,
-            a column of the right one, and a position on the inner axis. The matrices and the sums
-            are faces of the box.
+            A matmul as a box of cubes. Each cube is one multiplication. Its position shows the row
+            of the left matrix, the column of the right one, and the index on the inner axis. The
+            matrices and the sums are faces of the box.
         """, alt=r"""
             A box, seven cubes wide, three high and five deep. Its side is the left matrix, its top
             the right one, its front the sums.
@@ -192,18 +192,19 @@ def a_matmul_costs_two_m_k_n() -> None:
 
 
 def a_forward_pass_costs_two_per_parameter() -> None:
-    """A forward pass costs two FLOPs per parameter and token."""
+    """In linear layers, a forward pass costs two FLOPs per parameter and token."""
     note(r"""
         How many FLOPs does the forward pass of a model cost? Take a model of *linear* layers. Each
         layer multiplies its input by a matrix of weights, the *parameters* of the model. The rows
         of the input are *tokens*, words or pieces of words.
 
-        By hand, one token `[10, 1]` and a matrix of `2 * 3` weights. Each of the $6$ weights is
-        multiplied by one element of the token, and the product is added to one of $3$ sums, which
-        start at zero. So a token costs `2 * 6 = 12` FLOPs, and $5$ tokens cost `5 * 12 = 60`.
+        By hand, take a token of `2` elements and a matrix of `2 * 3` weights. Each of the $6$
+        weights is multiplied by one element of the token, and the product is added to one of $3$
+        sums, which start at zero. So a token costs `2 * 6 = 12` FLOPs, and $5$ tokens cost
+        `5 * 12 = 60`.
 
-        A forward pass costs $2$ FLOPs per parameter and token, because every token meets every
-        weight once, in a multiplication and an addition. So with $P$ parameters, $T$ tokens cost
+        A forward pass costs $2$ FLOPs per parameter and token, because each weight is used once for
+        each token, in a multiplication and an addition. So with $P$ parameters, $T$ tokens cost
 
         $$
         2PT
@@ -212,18 +213,11 @@ def a_forward_pass_costs_two_per_parameter() -> None:
         FLOPs, whatever the shapes of the matrices. Count it for three layers and `8` sequences of
         `128` tokens:
     """)
-    shapes = (64, 64), (64, 64), (64, 1)
-    weights = [torch.randn(shape) for shape in shapes]
+    w1, w2, w3 = torch.randn(64, 64), torch.randn(64, 64), torch.randn(64, 1)
     x: Float[Tensor, "batch seq d"] = torch.randn(8, 128, 64)
-
-    def forward(x: Tensor) -> Tensor:
-        for w in weights:
-            x = x @ w
-        return x
-
-    params = sum(w.numel() for w in weights)  # @inspect params
+    params = w1.numel() + w2.numel() + w3.numel()  # @inspect params
     assert params == 2 * 64**2 + 64, "The three layers have 8256 weights."  # @hide
-    work = flops(lambda: forward(x))  # @inspect work as FLOP
+    work = flops(lambda: x @ w1 @ w2 @ w3)  # @inspect work as FLOP
     assert work == 2 * params * (8 * 128), \
         "PyTorch's counter finds two FLOPs for each token and weight."
     note(r"""
@@ -242,8 +236,8 @@ def a_forward_pass_costs_two_per_parameter() -> None:
         check=10 * 10 * 10 / (10 * 100),
         hint="How many parameters does each model have?",
         why=r"""
-            Both have `1000` parameters, and every token meets each of them once. The number and the
-            shape of the layers do not matter.
+            Both have `1000` parameters, and each of them is used once for each token. The number
+            and the shape of the layers do not matter.
         """,
         unit="times")
 
@@ -258,7 +252,7 @@ def not_everything_else_is_linear() -> None:
 
         *Attention* compares each token with every token: `2` tokens make `2 * 2 = 4` pairs, and `4`
         tokens make `4 * 4 = 16`. Each pair costs a dot product of two rows, here of `64` elements.
-        `scores` counts the FLOPs:
+        `scores` counts the FLOPs, with the same matrix `q` on both sides:
     """)
 
     def scores(seq: int) -> int:
@@ -279,17 +273,19 @@ def not_everything_else_is_linear() -> None:
         return len(tally)
 
     note(r"""
-        *Sorting* compares numbers. In a list that is twice as long, each number is compared about
-        once more: the two halves are sorted as before, and then merged. `comparisons` counts how
-        often two numbers are compared while Python sorts a shuffled list:
+        *Sorting* compares values. In a list that is twice as long, each value is compared about
+        once more: the two halves are sorted as before, and then merged. In a list of
+        $2^{11} = 2048$ values that is about $11$ times, in one of $4096$ about $12$ times, so the
+        longer list needs about `2 * 12 / 11 = 2.2` times as many comparisons. `comparisons` counts
+        them while Python sorts a shuffled list:
     """)
-    growth = comparisons(4096) / comparisons(2048)  # @measure growth as times
+    growth = comparisons(4096) / comparisons(2048)  # @inspect growth as times
     assert 2.1 < growth < 2.3, \
         "Sorting 4096 numbers takes more than twice as many comparisons as sorting 2048."
     misbelief("The cost of every operation other than a matmul is proportional to the size of its tensors.",
-        r"""
-            For elementwise operations it is. The scores of attention grow with the square of the
-            number of tokens, and sorting takes more comparisons for each number of a longer list.
+        rf"""
+            For elementwise operations it is. But sorting is no matmul either, and a list that is
+            twice as long needs {growth:.1f} times as many comparisons.
         """)
     question(r"""
         For `1024` tokens the scores of attention cost `scores(1024)` FLOPs. How many times as many
@@ -312,17 +308,17 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
 
         By hand, with matrices of `10 * 10` elements in `bfloat16`, which has `2` bytes per element:
 
-        - The addition `x + 1` does $100$ FLOPs. It reads $100$ elements and writes $100$, together
-          `200 * 2 = 400` bytes. That is `100 / 400 = 0.25` FLOPs per byte.
-        - The matmul `x @ w` adds up $10$ products for each of $100$ entries, and does
-          `2 * 10 * 100 = 2000` FLOPs. It reads two matrices and writes one, together
-          `300 * 2 = 600` bytes. That is `2000 / 600 = 3.3` FLOPs per byte.
+        - The addition `x + 1` does $100$ FLOPs. It reads $100$ elements and writes $100$,
+          `200 * 2 = 400` bytes in total. That is `100 / 400 = 0.25` FLOPs per byte.
+        - The matmul `x @ w` does $10$ multiplications and $10$ additions for each of $100$ entries,
+          `2 * 10 * 100 = 2000` FLOPs. It reads two matrices and writes one, `300 * 2 = 600` bytes
+          in total. That is `2000 / 600 = 3.3` FLOPs per byte.
 
         In larger matrices the addition stays at $0.25$, because it uses each element once. A matmul
         of $n \times n$ matrices does more FLOPs per byte the larger $n$ is, because it uses each
         element $n$ times: an element of `x` is multiplied by all $n$ elements of a row of `w`.
 
-        How many FLOPs per byte keep the arithmetic busy? In a second, an H100 does at most
+        How many FLOPs per byte keep the arithmetic units busy? In a second, an H100 does at most
         `989.5e12` FLOPs in `bfloat16`, and its memory moves at most `3.35e12` bytes [@nvidia-h100].
         So while one byte is moved, it can do `989.5e12 / 3.35e12 = 295` FLOPs. This number is its
         *ridge*. With fewer FLOPs per byte, an operation is *memory-bound*: the bytes that it moves
@@ -340,19 +336,19 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     assert matmul == flops(lambda: x @ x) / (3 * x.nbytes), "PyTorch's counter and the sizes of the matrices say the same."  # @hide
     assert round(ridge) == 295, "That is 295 FLOPs per byte."  # @hide
     note(r"""
-        What does that mean for their times? The matmul takes at least the time of its FLOPs, and
-        the addition at least the time of its bytes:
+        What does that mean for their times? The matmul takes at least the time of its FLOPs. The
+        addition takes at least the time of its bytes, if they come from memory:
     """)
     matmul_time = 2 * n**3 / rate  # @inspect matmul_time as s
     addition_time = 2 * n**2 * 2 / bandwidth  # @inspect addition_time as s
     assert 0.57 < addition_time / matmul_time < 0.58, \
-        "The addition takes 58 % of the matmul's time."
-    flops_ratio = 2 * n**3 / n**2  # @inspect flops_ratio as times
-    assert flops_ratio == 2048, "But the matmul does 2048 times as many FLOPs."
+        "The addition's least time is 58 % of the matmul's least time."
+    assert 2 * n**3 / n**2 == 2048, \
+        "But the matmul does 2048 times as many FLOPs."
     misbelief("For large matrices nothing is as expensive as the matmul.", r"""
-        In FLOPs that is true. In time it depends on the size: with the `1024 * 1024` elements
-        above, two additions take longer than the matmul, because an addition is memory-bound. The
-        larger the matrices, the more the matmul costs.
+        In FLOPs that is true. In time it depends on the size: by the least times above, two
+        additions of `1024 * 1024` elements need longer than the matmul, because an addition is
+        memory-bound. The larger the matrices, the more the matmul costs.
     """)
     note(r"""
         So a model does its elementwise operations faster if it moves fewer bytes for them, for
@@ -378,13 +374,14 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
 
 @aside
 def a_rate_times_a_time_is_work() -> None:
-    """A rate in FLOP/s times a time in seconds is work in FLOPs, the unit in which budgets are compared."""
+    """A rate in FLOP/s times a time in seconds is work in FLOPs."""
     note(r"""
-        How many FLOPs can `8` H100s do in `14` days, at their dense peak? FLOPs are an amount of
-        work, and FLOP/s is a rate. A rate times a time is an amount of work, because FLOP/s times
-        seconds is FLOPs. Advice: never write FLOPS. It may mean either.
+        How many FLOPs can `8` H100s do in `14` days, at their peak in `bfloat16`? FLOPs are an
+        amount of work, and FLOP/s is a rate. A rate times a time is an amount of work, because
+        FLOP/s times seconds is FLOPs. Advice: never write FLOPS. It may mean either.
 
-        A day has `86400` seconds, so the work is `8 * 14 * 86400 * 989.5e12` FLOPs:
+        A day has `86400` seconds, so the work is `8 * 14 * 86400 * 989.5e12` FLOPs. `dense_peak`
+        looks up the peak of a GPU for dense matrices:
     """)
     rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
     assert rate / TERA == 989.5, "One H100 does 989.5e12 FLOPs in a second."
@@ -402,20 +399,19 @@ def a_rate_times_a_time_is_work() -> None:
     """)
     gpt3 = 6 * 174.6e9 * 300e9  # @inspect gpt3 as FLOP
     assert 3.142e23 < gpt3 < 3.144e23, "The rule gives the published total."
-    assert 32 < gpt3 / fortnight < 33, \
+    fortnights = gpt3 / fortnight  # @inspect fortnights
+    assert 32 < fortnights < 33, \
         "GPT-3 needed 33 such fortnights of 8 H100s at their peak."
     note(r"""
-        Budgets that nobody publishes are also guessed in FLOPs. Of GPT-4 only guesses are known:
-        the report on it withholds the compute [@gpt4]. Estimates from outside are above `1e25`
-        FLOPs [@epoch], some near `2e25`:
+        Of GPT-4 only guesses are known: the report on it withholds the compute [@gpt4]. Estimates
+        from outside are above `1e25` FLOPs [@epoch], some near `2e25`:
     """)
-    ratio = 2e25 / gpt3  # @inspect ratio as times
-    assert 63.6 < ratio < 63.7, \
+    assert 63.6 < 2e25 / gpt3 < 63.7, \
         "A guess of 2e25 FLOPs for GPT-4 is 64 times GPT-3."
     note(r"""
-        Laws set limits in FLOPs as well. In the United States an order of `2023` required reports
-        on models trained with more than `1e26` operations, and on models for biological sequences
-        above `1e23` [@eo14110]. It was revoked in `2025` [@eo14148].
+        Rules for reporting are written in FLOPs as well. In the United States an order of `2023`
+        required reports on models trained with more than `1e26` operations, and on models for
+        biological sequences above `1e23` [@eo14110]. It was revoked in `2025` [@eo14148].
     """)
     older = dense_peak("A100 SXM 80GB", "bfloat16")  # @hide
     question(rf"""

@@ -106,15 +106,16 @@ def a_training_run_in_three_lines() -> None:
         words. One of the Llama 3 models has this size and was trained on about this number of
         tokens [@llama3].
 
-        The work comes first. For each token, a *forward pass* computes a prediction. For each
-        parameter it does one multiplication and one addition: $2$ FLOPs. A *backward pass* computes
-        the *gradients*, which say how to change the parameters; it costs about $4$ FLOPs per
-        parameter. Together that is about `6` FLOPs per parameter and token [@kaplan2020]; a later
-        section [shows why](#six_per_parameter_and_token_is_a_special_case).
+        The work comes first, in FLOPs, floating-point operations. For each token, a *forward pass*
+        computes a prediction. It does about one multiplication and one addition per parameter: $2$
+        FLOPs. A *backward pass* computes the *gradients*, which say how to change the parameters;
+        it costs about $4$ FLOPs per parameter. Together that is about `2 + 4 = 6` FLOPs per
+        parameter and token [@kaplan2020]; a later section
+        [shows why](#six_per_parameter_and_token_is_a_special_case).
 
-        The speed comes next. The *peak* of a GPU is the rate that its datasheet states. No run
-        reaches it all the time. *Model FLOPs utilization*, MFU, is the share of the peak that a run
-        does reach.
+        The speed comes next, in FLOP/s, FLOPs per second. The *peak* of a GPU is the rate that its
+        datasheet states. No run reaches it all the time. *Model FLOPs utilization*, MFU, is the
+        share of the peak that a run does reach.
 
         Try it on a tiny run: $10$ parameters, $100$ tokens, and $2$ GPUs with a peak of $60$ FLOP/s
         each, at an MFU of $0.5$.
@@ -317,13 +318,15 @@ def adamw_follows_the_dtype_it_is_given() -> None:
     """A bfloat16 model gets bfloat16 moments, and no master copy."""
     note(r"""
         In `float32`, training with AdamW holds
-        [`16` bytes per parameter](#training_holds_four_values_per_parameter): the parameter, its
-        gradient and two moments, `4` bytes each. How many bytes does a model in `bfloat16` need,
-        whose parameters have `2` bytes?
+        [`16` bytes per parameter](#training_holds_four_values_per_parameter), `4` for each of four
+        values: the parameter, its gradient and two *moments*, running averages of the gradient and
+        of its square. How many bytes does a model in `bfloat16` need, whose parameters have `2`
+        bytes?
 
         Half as many, because PyTorch's AdamW makes its moments in the format of the parameter:
         `2 + 2 + 2 + 2 = 8`. It does not keep a *master copy*, a second copy of each parameter in
         `float32`. `adamw_step` takes one step with `1000` parameters and returns what AdamW keeps:
+        the moments, `exp_avg` and `exp_avg_sq`, and a counter, `step`, which is not counted here:
     """)
     n = 1000  # @hide
     p = nn.Parameter(torch.randn(1000, dtype=torch.bfloat16))
@@ -342,7 +345,7 @@ def adamw_follows_the_dtype_it_is_given() -> None:
     misbelief(f"AdamW costs {2 * per_parameter:.0f} bytes per parameter.", rf"""
         With `float32` throughout it does. After `model.bfloat16()` it costs {per_parameter:.0f}.
     """)
-    note("The price of `bfloat16` throughout is that small updates of a parameter [get lost](#small_updates_are_lost).")
+    note("`bfloat16` throughout has a price, which [another section shows](#small_updates_are_lost): small updates get lost.")
     p64 = nn.Parameter(torch.randn(n).double())  # @hide
     state = adamw_step(p64)  # @hide
     question(r"""
@@ -361,15 +364,14 @@ def adamw_follows_the_dtype_it_is_given() -> None:
 
 @aside
 def a_master_copy_saves_no_memory() -> None:
-    """`bfloat16` weights with a `float32` master copy save no memory."""
+    """A `float32` master copy uses the bytes that `bfloat16` weights and gradients save."""
     note(r"""
-        In `bfloat16` a weight needs `2` bytes instead of `4`. Does a model with such weights train
-        in less memory? Not in the usual recipe, *mixed precision*. There the optimizer keeps each
-        weight a second time, in `float32`, which costs as many bytes as are saved elsewhere.
-        Updates are added to this *master copy*, because small updates
-        [get lost](#small_updates_are_lost) in `bfloat16` [@micikevicius2018].
+        In `bfloat16` a weight needs `2` bytes instead of `4`. Does training then keep fewer bytes
+        per weight? Not in the usual recipe, *mixed precision*. There the optimizer keeps each
+        weight a second time, in `float32`. Updates are added to this *master copy*, because small
+        updates [get lost](#small_updates_are_lost) in `bfloat16` [@micikevicius2018].
 
-        Count the bytes for one weight:
+        Count the bytes for one weight, without activations:
 
         - `float32` throughout: `4` for the weight, `4` for the gradient, `4 + 4` for AdamW's two
           moments, together `16`.
@@ -398,8 +400,9 @@ def a_master_copy_saves_no_memory() -> None:
     moments = sum(m.nbytes for m in averages) // n  # @hide
     assert recipes["mixed precision"] == (half, half, full, moments), "The tensors of mixed precision have these bytes."  # @hide
     note(r"""
-        What mixed precision gains is speed, because matmuls are faster in `bfloat16`. The recipes
-        without a master copy do save memory, but lose small updates.
+        What mixed precision gains is speed, because matmuls are faster in `bfloat16`. Moments in
+        `bfloat16` save `4` bytes. Leaving out the master copy also saves `4`, but then small
+        updates get lost.
     """)
     question(r"""
         A recipe keeps weight and gradient in `bfloat16`, a master copy in `float32`, and each of
@@ -426,18 +429,18 @@ def pooled_memory_needs_sharded_state() -> None:
 
         Training with AdamW in `float32` holds
         [`16` bytes](#training_holds_four_values_per_parameter) per parameter: `4` each for the
-        parameter, its gradient and two moments. Take $2$ tiny GPUs with $20$ bytes of memory each.
+        parameter, its gradient and two *moments*, running averages of the gradient and of its
+        square. Take $2$ tiny GPUs with $16$ bytes of memory each.
 
-        - *A full copy on each:* $16$ of $20$ bytes hold one parameter with its gradient and
-          moments. Both GPUs hold the same one, so they train a model of $1$ parameter.
+        - *A full copy on each:* the $16$ bytes hold one parameter with its gradient and moments.
+          Both GPUs hold the same one, so they train a model of $1$ parameter.
         - *A slice on each:* every GPU holds a different parameter in its $16$ bytes, so they train
-          a model of $2$ parameters. When a GPU has to compute with the other parameter, it fetches
-          a copy into its last $4$ bytes, and drops the copy right after.
+          a model of $2$ parameters. To compute with the other parameter, a GPU fetches a copy, and
+          drops it right after. (Memory for such copies is not counted here.)
 
         Plain *data parallelism* keeps full copies: each GPU trains the whole model on its own part
         of the data. Cutting parameters, gradients and moments into slices is called *sharding*
-        [@zero]. Compare both on eight H100s of `80` GB each [@nvidia-h100]. (Memory for fetched
-        copies is not counted.)
+        [@zero]. Compare both on eight H100s of `80` GB each [@nvidia-h100]:
     """)
     memory = 80 * 10**9  # bytes of one GPU
     replicated = memory // 16  # @inspect replicated as parameters
@@ -472,9 +475,9 @@ def pooled_memory_needs_sharded_state() -> None:
         caption="Bytes of parameters, gradients and moments that each GPU keeps when they are sharded.",
         alt="A bar of parameters, gradients and moments beside the memory of one GPU.")
     misbelief(f"{gpus} H100s can train a model of {pooled / 1e9:.0f} billion parameters.", rf"""
-        Without sharding the limit is {replicated / 1e9:.0f} billion, however many GPUs there are.
-        With sharding, {pooled / 1e9:.0f} billion fill all memory, and nothing is left for the rest
-        of training.
+        At `16` bytes per parameter, the limit without sharding is {replicated / 1e9:.0f} billion,
+        however many GPUs there are. With sharding, {pooled / 1e9:.0f} billion fill all memory, and
+        nothing is left for the rest of training.
     """)
     question(r"""
         In `float32` a parameter, its gradient and its two moments need `4` bytes each. Another kind
@@ -513,17 +516,18 @@ def activations_grow_with_the_batch() -> None:
         same number of them for any batch.
 
         It is the *activations*, the results of the forward pass that the backward pass needs. They
-        grow with the batch, because every token has results of its own. *Autograd*, the part of
-        PyTorch that computes gradients, saves them.
+        grow with the batch, because each token has its own results. *Autograd*, the part of PyTorch
+        that computes gradients, saves them.
 
         Take two layers whose outputs have `2` elements for each token, and a loss that squares the
-        second output. Apart from the input, autograd saves for one token
+        second output. Autograd saves the weights and the input, which are in memory anyway, and two
+        results. For one token these are
 
         - the first layer's output, because the gradient of the second layer's weights depends on
           it: `2` elements of `4` bytes, so `8` bytes;
         - the second layer's output, because the gradient of its square depends on it: `8` bytes.
 
-        That is $16$ bytes for one token, $32$ for two, and $48$ for three.
+        That is `8 + 8 = 16` bytes for one token, $32$ for two, and $48$ for three.
 
         `saved_bytes` measures that for layers of any width. With `64` elements in place of `2`, a
         token needs `2 * 64 * 4 = 512` bytes. Begin with `8` sequences of `16` tokens:
@@ -535,8 +539,8 @@ def activations_grow_with_the_batch() -> None:
         "With 16 sequences, autograd saves twice as much."
     assert saved_bytes(8, 32, 64) == 2 * base, "With 32 tokens a sequence, autograd saves twice as much."  # @hide
     note(r"""
-        Compare that with the layers' `2 * 64 * 64` weights, at `16` bytes for each weight with its
-        gradient and two moments:
+        Compare that with the layers' `2 * 64 * 64` weights. A weight, its gradient and its two
+        moments need `4 + 4 + 8 = 16` bytes:
     """)
     state = 16 * (2 * 64 * 64)  # @inspect state as B
     assert state / base == 2.0, \
@@ -551,7 +555,7 @@ def activations_grow_with_the_batch() -> None:
         Memory of the two layers in training, for four batches. The first part is the same in all;
         the activations double with the batch.
     """, alt="Four stacked bars. Activations are a quarter of the first part in the first bar, and twice as long in the last.")
-    note("So when a training step runs out of memory, a smaller batch helps, but only against the activations.")
+    note("So when a training step runs out of memory, fewer or shorter sequences help, but they reduce only the activations.")
     question(r"""
         With `8` sequences, weights, gradients and moments need twice as many bytes as the
         activations. Now double the width, for the same batch: two layers of `128 * 128` weights,
@@ -574,8 +578,8 @@ def the_roofline_shows_what_waits_for_memory() -> None:
     """The roofline: an operation that does few FLOPs per byte waits for memory."""
     note(r"""
         Why can a GPU be busy and yet reach only a fraction of its peak? Because it can only compute
-        with bytes that have arrived from its memory, and a byte takes longer to arrive than a FLOP
-        takes to compute.
+        with bytes that have arrived from its memory, and loading a byte takes longer than computing
+        a FLOP.
 
         Take a GPU that can do $10$ FLOPs while one byte arrives.
 
@@ -619,7 +623,8 @@ def the_roofline_shows_what_waits_for_memory() -> None:
     tokens = next(m for m in range(1, n) if intensity(m, n, n) > ridge)  # @hide
     assert tokens == 319, "With 319 tokens at a time, the matmul no longer waits for memory."  # @hide
     note(rf"""
-        However good the code is, one token at a time reaches at most {reachable:.1%} of the peak.
+        So with weights in `bfloat16`, one token at a time reaches at most {reachable:.1%} of the
+        peak, however good the code is.
 
         With `64` tokens at a time, each weight still arrives only once, but is used for all `64`.
         So the intensity is about `64` FLOPs per byte. (Vectors and results have to move as well,
@@ -629,10 +634,11 @@ def the_roofline_shows_what_waits_for_memory() -> None:
     assert 0.21 < together < 0.22, \
         "With 64 tokens at a time, the matmul reaches at most 22 % of the peak."
     note(rf"""
-        It takes about {ridge:.0f} tokens to reach the ridge. For a matrix of `8192` by `8192`
-        weights, with vectors and results counted, it takes {tokens}. This is why a server generates
-        tokens for many users at a time. In the picture, called a *roofline*, the slope is
-        memory-bound and the flat part compute-bound:
+        If only weights moved, {ridge:.0f} tokens would reach the ridge. With vectors and results
+        counted, $t$ tokens and a matrix of `8192` by `8192` weights have the intensity
+        $t / (1 + 2t / 8192)$, which is above the ridge from {tokens} tokens on. This is why a
+        server generates tokens for many users at a time. In the picture, called a *roofline*, the
+        slope is memory-bound and the flat part compute-bound:
     """)
     shapes = {"one token": per_byte}  # @hide
     shapes |= {f"{m} tokens": intensity(m, n, n) for m in (64, 4096)}  # @hide
@@ -662,7 +668,7 @@ def the_roofline_shows_what_waits_for_memory() -> None:
             because the weights are read once for all tokens. On an H100 both take the same time at
             {tokens} tokens. With more, arithmetic takes longer.
         """,
-        caption="Both times of a matmul with a matrix of `8192` by `8192` in bfloat16: moving its bytes, and doing its FLOPs.",
+        caption="A matmul with a matrix of `8192` by `8192` in bfloat16: the time of moving its bytes, and that of doing its FLOPs.",
         alt="Two lines over the number of tokens: moving bytes, flat at first, and arithmetic, which crosses it.")  # @hide
     few, many = grid[256, "H100 SXM"], grid[512, "H100 SXM"]  # @hide
     assert few["moving bytes"] > few["arithmetic"], "With 256 tokens, moving bytes takes longer."  # @hide

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse, PathPatch, Polygon, Rectangle
 from matplotlib.path import Path
-from plots import BLUE, GOLD, GREEN, GREY, RED, blank
+from plots import BLUE, COLUMN, GOLD, GREEN, GREY, RED, blank, legend_above, powers_of_ten, stacks
 from torch import Tensor
 from units import TERA, KiB
 
@@ -19,8 +19,8 @@ from .measure import Point
 
 def plot_masks(causal: Tensor, leaking: Tensor) -> Figure:
     """Both weight matrices as squares whose area is the weight; weights on the future in red."""
-    fig = Figure(figsize=(7, 3.6), facecolor="none", layout="constrained")
-    panels = fig.subplots(1, 2, gridspec_kw={"wspace": 0.12})
+    fig = Figure(figsize=(3.4, 6.2), facecolor="none", layout="constrained")
+    panels = fig.subplots(2, gridspec_kw={"hspace": 0.08})
     titles = ("keep tril: nothing ahead", "keep triu: the future leaks in")
     for axes, weights, title in zip(panels, (causal, leaking), titles, strict=True):
         draw_weights(axes, weights)
@@ -49,26 +49,24 @@ def draw_weights(axes: Axes, weights: Tensor) -> None:
 
 def plot_folding(batch: int, seq: int, rows: int, inner: int, out: int) -> Figure:
     """A stack of matmuls as it is written, above the single matmul as it is run."""
-    fig = Figure(figsize=(7, 5.4), facecolor="none", layout="constrained")
-    axes = fig.subplots()
-    sheets, folded = f"{batch} x {seq} sheets of {rows} x", f"{batch * seq * rows} x"
+    fig, axes = blank(COLUMN, 4.3)
+    sheets, folded = f"{batch} x {seq} sheets\nof {rows} x", f"{batch * seq * rows} x"
     blue, green, gold = (BLUE, "#a9b2ee"), (GREEN, "#9ad6b8"), (GOLD, "#b98518")
-    for left, width, colors in ((0, inner, blue), (128, out, green)):
-        draw_sheets(axes, (left, 76), (width, rows), (batch, seq), colors)
+    for left, width, colors in ((0, inner, blue), (112, out, green)):
+        draw_sheets(axes, (left, 88), (width, rows), (batch, seq), colors)
         axes.add_patch(patch((left, 4), (width, 1.6 * batch * seq), colors))
         between = [y for band in range(1, batch * seq) for y in (4 + 1.6 * band, 4 + 1.6 * band, math.nan)]
         axes.plot([left, left + width, math.nan] * (batch * seq - 1), between, color=colors[1], lw=0.5)
-        axes.text(left, 73, f"{sheets} {width}", color=GREY, fontsize=9, va="top")
-        axes.text(left, 1, f"{folded} {width}", color=GREY, fontsize=9, va="top")
-    for bottom in (76, 12):
-        axes.add_patch(patch((92, bottom), (out, inner), gold))
-        axes.text(81, bottom + 16, "@", color=GREY, fontsize=14, ha="center", va="center")
-        axes.text(110, bottom + 16, "=", color=GREY, fontsize=14, ha="center", va="center")
-    axes.text(92, 73, f"{inner} x {out}", color=GREY, fontsize=9, va="top")
-    axes.text(92, 9, f"{inner} x {out}", color=GREY, fontsize=9, va="top")
-    axes.text(0, 134, "as written", color=GREY, fontsize=11, weight="bold")
+        axes.text(left, 85, f"{sheets} {width}", color=GREY, va="top")
+        axes.text(left, 1, f"{folded} {width}", color=GREY, va="top")
+    for bottom in (88, 12):
+        axes.add_patch(patch((84, bottom), (out, inner), gold))
+        axes.text(76, bottom + 16, "@", color=GREY, fontsize=14, ha="center", va="center")
+        axes.text(99, bottom + 16, "=", color=GREY, fontsize=14, ha="center", va="center")
+        axes.text(84, bottom - 3, f"{inner} x {out}", color=GREY, va="top")
+    axes.text(0, 146, "as written", color=GREY, fontsize=11, weight="bold")
     axes.text(0, 58, "as run", color=GREY, fontsize=11, weight="bold")
-    axes.set(xlim=(-2, 190), ylim=(-6, 140), aspect="equal", facecolor="none")
+    axes.set(xlim=(-1, 154), ylim=(-7, 152), aspect="equal")
     axes.set_axis_off()
     return fig
 
@@ -94,24 +92,20 @@ def patch(corner: tuple[float, float], size: tuple[float, float], colors: tuple[
 
 def plot_bill(bills: dict[str, dict[str, int]], unit: int = KiB) -> Figure:
     """One horizontal bar per optimizer, stacked by kind of memory, in KiB or MiB."""
-    fig, ax = blank(7.5, 3.4)
-    kinds = zip(("parameters", "gradients", "optimizer state", "activations"), (BLUE, GREEN, RED, GOLD))
-    left = [0.0] * len(bills)
-    for kind, color in kinds:
-        sizes = [entry[kind] / unit for entry in bills.values()]
-        ax.barh(list(bills), sizes, left=left, color=color, height=0.65, label=kind)
-        left = [start + size for start, size in zip(left, sizes)]
-    for row, total in enumerate(left):
-        ax.text(total + max(left) / 200, row, f"{total:.0f}", va="center", color=GREY)
-    ax.invert_yaxis()
-    ax.set(xlabel="KiB" if unit == KiB else "MiB", xlim=(0, max(left) * 1.09))
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=4, frameon=False, labelcolor=GREY)
+    kinds = "parameters", "gradients", "optimizer state", "activations"
+    bars = {name: {kind: entry[kind] / unit for kind in kinds} for name, entry in bills.items()}
+    fig = stacks(bars, "KiB" if unit == KiB else "MiB", (BLUE, GREEN, RED, GOLD))
+    for row, parts in enumerate(bars.values()):
+        total = sum(parts.values())
+        fig.axes[0].annotate(
+            f"{total:.0f}", (total, -row), (3, 0), textcoords="offset points", va="center", color=GREY
+        )
     return fig
 
 
 def plot_losses(runs: dict[float, list[float]]) -> Figure:
     """Loss against step on a logarithmic axis, one labelled curve for each learning rate."""
-    fig, ax = blank(7, 4)
+    fig, ax = blank(COLUMN, 4)
     colors = (GOLD, GREEN, BLUE, GREY, RED)
     for (lr, losses), color in zip(runs.items(), colors):
         shown = [(i, v) for i, v in enumerate(losses) if math.isfinite(v) and 1e-12 < v < 1e11]
@@ -119,17 +113,18 @@ def plot_losses(runs: dict[float, list[float]]) -> Figure:
         ax.plot(steps, values, color=color, lw=1.8)
         last = steps[-1]
         text = f"{lr:g}" + (", diverges" if values[-1] > 1e9 else "")
-        up = {0.05: 7, 0.1: -5}.get(lr, 0)
+        up = {0.05: 8, 0.1: -6}.get(lr, 0)
         ax.annotate(text, (last, values[-1]), (6, up), textcoords="offset points", color=color, va="center")
     ax.set_yscale("log")
-    ax.set(xlabel="step", ylabel="loss on the fixed batch", xlim=(0, 225), ylim=(1e-14, 1e12))
+    powers_of_ten(ax.yaxis)
+    ax.set(xlabel="step", ylabel="loss on the fixed batch", xlim=(0, 205), ylim=(1e-14, 1e12))
     ax.set_xticks(range(0, 201, 50))
     return fig
 
 
 def staircase_figure(xs: list[float], ys: list[float], unit: float, lost: float) -> Figure:
     """Rounded value against value, in units of the smallest one."""
-    fig, ax = blank(6, 3.6)
+    fig, ax = blank(COLUMN, 3.6)
     exact = [x / unit for x in xs]
     ax.plot(exact, exact, color=GREY, lw=1, ls=":", label="exact")
     ax.plot(exact, [y / unit for y in ys], color=BLUE, lw=2, label="float16")
@@ -141,21 +136,24 @@ def staircase_figure(xs: list[float], ys: list[float], unit: float, lost: float)
 
 def byte_figure(fine: list[float], wide: list[float]) -> Figure:
     """Every positive value as a tick on a logarithmic axis."""
-    fig, ax = blank(8, 2.4)
-    for row, ticks, color in ((0, fine, BLUE), (-1, wide, RED)):
-        finite = [t for t in ticks if math.isfinite(t)]  # all ticks of a row are one path, for the page's weight
-        xs, ys = [x for t in finite for x in (t, t, math.nan)], [row - 0.32, row + 0.32, math.nan] * len(finite)
-        ax.plot(xs, ys, color=color, lw=0.9, solid_capstyle="butt")
-    ax.set_xscale("log", base=2)
-    ax.set_yticks([0, -1], ["E4M3", "E5M2"])
-    ax.set(xlabel="value", ylim=(-1.5, 0.5))
-    ax.spines["left"].set_visible(False)
+    fig, ax = blank(2.6, 6)
+    for column, ticks, color in ((0, fine, BLUE), (1, wide, RED)):
+        powers = [math.log2(t) for t in ticks if math.isfinite(t)]
+        ys = [y for p in powers for y in (p, p, math.nan)]  # one path for all ticks, for the page's weight
+        xs = [column - 0.32, column + 0.32, math.nan] * len(powers)
+        ax.plot(xs, ys, color=color, lw=0.6, solid_capstyle="butt")
+    ax.set_yticks(range(-16, 17, 4))
+    ax.set_xticks([0, 1], ["E4M3", "E5M2"])
+    ax.xaxis.tick_top()
+    ax.tick_params(axis="x", length=0)
+    ax.set(ylabel="power of two", xlim=(-0.5, 1.5))
+    ax.spines["bottom"].set_visible(False)
     return fig
 
 
 def decades_figure(formats: tuple[torch.dtype, ...]) -> Figure:
     """A bar per format from its smallest normal number to its largest, in powers of ten."""
-    fig, ax = blank(8, 2.6)
+    fig, ax = blank(COLUMN, 2.6)
     for row, dtype in enumerate(formats):
         info = torch.finfo(dtype)
         low, high = math.log10(info.smallest_normal), math.log10(info.max)
@@ -171,51 +169,55 @@ def decades_figure(formats: tuple[torch.dtype, ...]) -> Figure:
 
 def plot_roofline(rate: float, bandwidth: float, shapes: dict[str, float]) -> Figure:
     """The roof in TFLOP/s against intensity, and a labelled dot for each shape."""
-    fig, ax = blank(7, 3.8)
-    xs = [0.05, rate / bandwidth, 1e4]
-    ax.plot(xs, [min(rate, x * bandwidth) / TERA for x in xs], color=BLUE, lw=2)
-    for name, x in shapes.items():
-        y = min(rate, x * bandwidth) / TERA
-        ax.plot(x, y, "o", color=RED if x < rate / bandwidth else GREEN, ms=8)
-        ax.annotate(name, (x, y), (8, -12), textcoords="offset points", color=GREY)
-    ax.set(xscale="log", yscale="log", xlabel="FLOPs per byte", ylabel="attainable TFLOP/s")
-    ax.set_ylim(0.1, 3000)
-    ax.minorticks_off()
+    points = {name: Point(x, min(rate, x * bandwidth)) for name, x in shapes.items()}
+    fig = plot_measured_roof(rate, {"solid": bandwidth}, points)
+    fig.axes[0].set(ylabel="attainable TFLOP/s", ylim=(0.1, 3000))
     return fig
 
 
 def plot_measured_roof(rate: float, slopes: dict[str, float], points: dict[str, Point]) -> Figure:
     """A roof in TFLOP/s for each slope, by line style, and a labelled dot for each measured operation."""
-    fig, ax = blank(7, 3.8)
+    fig, ax = blank(COLUMN, 3.6)
+    ridge = rate / min(slopes.values())
     for style, bandwidth in slopes.items():
         xs = [0.05, rate / bandwidth, 1e4]
         ax.plot(xs, [min(rate, x * bandwidth) / TERA for x in xs], color=BLUE, lw=2, ls=style)
-    for name, point in points.items():
-        at = point.intensity, point.rate / TERA
-        ax.plot(*at, "o", color=RED if point.intensity < rate / min(slopes.values()) else GREEN, ms=8)
-        ax.annotate(name, at, (8, -12), textcoords="offset points", color=GREY)
+    for name, (x, reached) in points.items():
+        at, below = (x, reached / TERA), x < ridge
+        ax.plot(*at, "o", color=RED if below else GREEN, ms=8)
+        ax.annotate(
+            name,
+            at,
+            (8, -12) if below else (0, -18),
+            textcoords="offset points",
+            color=GREY,
+            ha="left" if below else "center",
+        )
     ax.set(xscale="log", yscale="log", xlabel="FLOPs per byte", ylabel="TFLOP/s")
+    powers_of_ten(ax.xaxis, ax.yaxis)
     return fig
 
 
 def plot_sweep(sizes: list[int], rates: list[float], launched: list[float], promised: float | None) -> Figure:
     """Rates in TFLOP/s against size, in a graph and launched one by one, and the promised rate if any."""
-    fig, ax = blank(7, 3.4)
+    fig, ax = blank(COLUMN, 3.2)
     ax.plot(sizes, [rate / TERA for rate in launched], "o-", color=GREY, lw=1, ms=3)
     ax.plot(sizes, [rate / TERA for rate in rates], "o-", color=BLUE, lw=2)
     if promised is not None:
         ax.axhline(promised / TERA, color=RED, ls="--", lw=1.5)
-    ax.set(xlabel="rows and columns", ylabel="TFLOP/s", ylim=(0, None))
-    ax.set_xscale("log", base=2)
+    ax.set(xlabel="rows and columns", ylabel="TFLOP/s", ylim=(0, None), xscale="log")
+    ax.set_xticks(sizes, map(str, sizes))
+    ax.minorticks_off()
     return fig
 
 
 def plot_products(costs: list[int]) -> Figure:
     """A bar for each matmul of a step, layer by layer; the first input gradient greyed out."""
-    fig, ax = blank(8, 3.4)
-    kinds = ("forward", BLUE), ("weight gradient", RED), ("input gradient", GREEN)
-    for layer, cost in enumerate(costs):
-        for row, (kind, color) in enumerate(kinds):
+    fig, ax = blank(COLUMN, 3.4)
+    kinds = {"forward": BLUE, "weight gradient": RED, "input gradient": GREEN}
+    for layer, (name, cost) in enumerate(zip(("first layer", "second layer"), costs, strict=True)):
+        ax.text(0, 0.9 - 4 * layer, name, color=GREY, va="center", weight="bold")
+        for row, color in enumerate(kinds.values()):
             y, length = -(4 * layer + row), cost / TERA
             skipped = layer == 0 and row == 2
             ax.barh(
@@ -226,10 +228,10 @@ def plot_products(costs: list[int]) -> Figure:
                 edgecolor=GREY if skipped else color,
                 ls="--" if skipped else "-",
             )
-            label = f"{kind}: {'not computed' if skipped else f'{length:.1f} TFLOP'}"
-            ax.text(length + 0.5, y, label, va="center", color=GREY)
-    ax.set_yticks([-1, -5], ["first layer", "second layer"])
-    ax.set(xlabel="TFLOP", xlim=(0, 1.4 * max(costs) / TERA))
+            label = "not computed" if skipped else f"{length:.1f} TFLOP"
+            ax.annotate(label, (length, y), (4, 0), textcoords="offset points", va="center", color=GREY)
+    ax.set_yticks([0, -1, -2, -4, -5, -6], [*kinds] * 2)
+    ax.set(xlabel="TFLOP", xlim=(0, 1.02 * max(costs) / TERA))
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
     return fig
@@ -237,62 +239,61 @@ def plot_products(costs: list[int]) -> Figure:
 
 def plot_spread(widths: list[int], raw: list[float], level: list[float]) -> Figure:
     """Deviation against width on logarithmic axes, with and without scaling."""
-    fig, ax = blank(7, 3.6)
+    fig, ax = blank(COLUMN, 3.4)
     ax.plot(widths, [math.sqrt(n) for n in widths], ls=":", color=GREY, lw=1.5)
     ax.plot(widths, [1.0] * len(widths), ls=":", color=GREY, lw=1.5)
     ax.plot(widths, raw, "o", color=RED, ms=8)
     ax.plot(widths, level, "s", color=BLUE, ms=8)
     ax.annotate(
-        "unit weights: slope one half", (widths[1], raw[1]), (10, -14), textcoords="offset points", color=GREY
+        "unit weights:\nslope one half",
+        (widths[1], raw[1]),
+        (12, -4),
+        textcoords="offset points",
+        color=GREY,
+        va="top",
     )
     ax.annotate("weights / √n", (widths[1], level[1]), (10, 8), textcoords="offset points", color=GREY)
-    ax.set_xscale("log", base=2)
-    ax.set_yscale("log", base=2)
-    ax.set(xlabel="inputs n", ylabel="std of x @ w", ylim=(0.5, 256))
+    ax.set(xscale="log", yscale="log", xlabel="inputs n", ylabel="std of x @ w", ylim=(0.5, 256))
+    ax.set_xticks(widths, map(str, widths))
+    ax.set_yticks([1, 4, 16, 64, 256], ["1", "4", "16", "64", "256"])
+    ax.minorticks_off()
     return fig
 
 
 def plot_truncation(absolute: Tensor, relative: Tensor) -> Figure:
     """Histograms of both draws on a logarithmic scale of counts."""
-    fig, ax = blank(8, 3.4)
+    fig, ax = blank(COLUMN, 3.4)
     bins = [i / 5 for i in range(-27, 28)]
     ax.hist(absolute.flatten().numpy(), bins, histtype="step", color=RED, lw=2, label="±3")
     ax.hist(relative.flatten().numpy(), bins, color=BLUE, alpha=0.55, label="±3·std")
     ax.set(yscale="log", xlabel="weight / std", ylabel="weights")
-    ax.legend(frameon=False, labelcolor=GREY)
+    powers_of_ten(ax.yaxis)
+    legend_above(ax)
     return fig
 
 
 def plot_timeline(title: str, moments: list[Any]) -> Figure:
     """Stacked areas of one step: KiB alive after each operation, by kind."""
-    fig = Figure(figsize=(5.6, 3.7), layout="constrained")
-    fig.patch.set_alpha(0)
-    ax = fig.subplots()
+    fig, ax = blank(COLUMN, 4.2)
     kinds = list(moments[0].held)
     sizes = [[m.held[kind] / KiB for m in moments] for kind in kinds]
     colors = (BLUE, RED, GREEN, GOLD, GREY)
     labels = ["Adam's moments" if kind == "moments" else kind for kind in kinds]
-    areas = ax.stackplot(range(len(moments)), sizes, labels=labels, colors=colors, step="post")
+    ax.stackplot(range(len(moments)), sizes, labels=labels, colors=colors, step="post")
     phases = [m.phase for m in moments]
     highest = max(m.total for m in moments) / KiB
     for phase, line in (("forward", 1.15), ("backward", 1.05), ("update", 1.05)):
-        ax.axvline(phases.index(phase), color=GREY, ls="--", lw=1)
-        ax.text(phases.index(phase) + 0.2, highest * line, phase, color=GREY)
-    ax.patch.set_alpha(0)
-    ax.set_title(title, color=GREY, fontsize=11)
-    ax.set_ylim(0, highest * 1.25)
-    ax.set_xlabel("time in the step, in operations", color=GREY)
-    ax.set_ylabel("memory in use, KiB", color=GREY)
-    ax.tick_params(colors=GREY)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.spines[["left", "bottom"]].set_color(GREY)
-    fig.legend(handles=areas, loc="outside upper center", ncols=3, frameon=False, labelcolor=GREY)
+        ax.vlines(phases.index(phase), 0, highest * (line + 0.06), color=GREY, ls="--", lw=1)
+        ax.text(phases.index(phase) + 0.8, highest * line, phase, color=GREY)
+    fig.suptitle(title, color=GREY, fontsize=11)
+    legend_above(ax)
+    ax.set(xlabel="time in the step, in operations", ylabel="memory in use, KiB", ylim=(0, highest * 1.25))
     return fig
 
 
 def plot_scale(weights: Tensor, factor: float, held: tuple[float, float]) -> Figure:
     """Histograms of a tensor's sizes over the powers of two, with and without a factor; what a format holds in grey."""
-    fig, ax = blank(7, 2.8)
+    fig, ax = blank(COLUMN, 2.8)
     ax.axvspan(*(math.log2(value) for value in held), color=GREY, alpha=0.25, lw=0)
     for scaled, label, color in ((weights, "without a scale", RED), (weights * factor, "with a scale", BLUE)):
         sizes = scaled.abs().log2()
@@ -302,22 +303,22 @@ def plot_scale(weights: Tensor, factor: float, held: tuple[float, float]) -> Fig
         )
     ax.set(xlabel="log₂ of the size", xlim=(-30, 12))
     ax.set_yticks([])
-    ax.legend(frameon=False, labelcolor=GREY, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+    legend_above(ax)
     return fig
 
 
 def plot_saves(minutes: list[float], costs: dict[str, list[float]], best: tuple[float, float]) -> Figure:
     """Percent of all time against minutes between saves: each cost, their sum, and its minimum."""
-    fig, ax = blank(7, 3.2)
+    fig, ax = blank(COLUMN, 3.4)
     styles = (RED, "--"), (GOLD, "--"), (BLUE, "-")
     for (name, shares), (color, style) in zip(costs.items(), styles, strict=True):
         ax.plot(minutes, [100 * it for it in shares], ls=style, color=color, lw=2, label=name)
     every, share = best[0], 100 * best[1]
     ax.plot(every, share, "o", color=BLUE, ms=8)
     ax.annotate(
-        f"{share:.1f} %, every {every:.0f} minutes",
+        f"{share:.1f} %,\nevery {every:.0f} minutes",
         (every, share),
-        (0, 10),
+        (0, 24),
         ha="center",
         textcoords="offset points",
         color=GREY,
@@ -325,13 +326,13 @@ def plot_saves(minutes: list[float], costs: dict[str, list[float]], best: tuple[
     ax.set_xscale("log", base=2)
     ax.xaxis.set_major_formatter("{x:g}")
     ax.set(xlabel="minutes between saves", ylabel="% of all time", ylim=(0, None))
-    ax.legend(frameon=False, labelcolor=GREY, loc="upper center")
+    legend_above(ax)
     return fig
 
 
 def plot_path(places: list[list[float]], curvatures: list[float]) -> Figure:
     """The path that leads down one bowl, over its level lines."""
-    fig = Figure(figsize=(5, 3.4), layout="constrained", facecolor="none")
+    fig = Figure(figsize=(4, 2.8), layout="constrained", facecolor="none")
     ax = fig.subplots()
     for half in range(5):
         width, height = (2 * math.sqrt(sum(curvatures) / 3**half / curve) for curve in curvatures)
@@ -390,7 +391,7 @@ def draw_box(ax: Axes, sides: tuple[int, int, int], near: int, colors: tuple[str
 
 def plot_blocks(sizes: dict[str, int], block: int) -> Figure:
     """A row of blocks for each tensor, filled by its bytes; what stays empty of the last one in red."""
-    fig, ax = blank(5.8, 2.2)
+    fig, ax = blank(COLUMN, 2.4)
     for row, size in enumerate(sizes.values()):
         count = -(-size // block)
         ax.barh(-row, size, 0.7, color=BLUE)
@@ -400,7 +401,7 @@ def plot_blocks(sizes: dict[str, int], block: int) -> Figure:
             ax.add_patch(cell)
         ax.text(count * block + 60, -row, f"{count * block - size} lost", va="center", color=GREY)
     ax.set_yticks([-row for row in range(len(sizes))], list(sizes))
-    ax.set_xticks([n * block for n in (0, 1, 2, 4, 8)])
+    ax.set_xticks([n * block for n in (0, 1, 4, 8)])
     ax.set(xlabel="bytes")
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
@@ -409,7 +410,7 @@ def plot_blocks(sizes: dict[str, int], block: int) -> Figure:
 
 def plot_strides(elements: list[list[int]], cells: int) -> Figure:
     """A strip of memory, and below it the grid that a tensor reads from it."""
-    fig = Figure(figsize=(5.2, 2.7), facecolor="none", layout="constrained")
+    fig = Figure(figsize=(4, 2.2), facecolor="none", layout="constrained")
     axes = fig.subplots()
     kept = {at for row in elements for at in row}
     squares = [(at, (at, 0.0), at in kept) for at in range(cells)]
@@ -420,14 +421,14 @@ def plot_strides(elements: list[list[int]], cells: int) -> Figure:
         axes.text(x + 0.5, y + 0.38, f"{at}", color="black", ha="center", va="center", fontweight=weight)
     axes.text(0, 1.1, "memory", color="black")
     axes.text(0, -1.2, f"tensor, {len(elements)} × {len(elements[0])}", color="black")
-    axes.set(xlim=(-0.1, cells + 0.1), ylim=(-2.6 - len(elements), 1.5), facecolor="none")
+    axes.set(xlim=(-0.1, cells + 0.1), ylim=(-1.5 - len(elements), 1.5), facecolor="none")
     axes.set_axis_off()
     return fig
 
 
 def plot_bits(pattern: str, fields: tuple[int, int, int], near: list[float]) -> Figure:
     """A pattern of bits by field, and below it the numbers near its own, the middle one of `near`."""
-    fig = Figure(figsize=(5.4, 2.0), facecolor="none", layout="constrained")
+    fig = Figure(figsize=(4, 1.9), facecolor="none", layout="constrained")
     axes = fig.subplots()
     for name, x, color in zip(("sign", "exponent", "fraction"), (0.0, 2.0, 9.0), (RED, BLUE, GREEN)):
         axes.text(x, 3.2, name, color=color, fontweight="bold")
@@ -453,8 +454,8 @@ def plot_bits(pattern: str, fields: tuple[int, int, int], near: list[float]) -> 
 
 def plot_kept(moments: list[dict[str, Any]], now: int) -> Figure:
     """The outputs in memory at one moment as filled dots, and below it their number at every moment."""
-    fig = Figure(figsize=(5.6, 2.6), facecolor="none", layout="constrained")
-    dots, bars = fig.subplots(2, 1, height_ratios=(1, 2))
+    fig = Figure(figsize=(4, 2.8), facecolor="none", layout="constrained")
+    dots, bars = fig.subplots(2, 1, height_ratios=(1, 5))
     layers = len(moments) // 3
     here, colors = moments[now], {"forward": BLUE, "backward": BLUE, "again": GOLD}
     filled = [layer in here["kept"] for layer in range(layers + 1)]
@@ -488,18 +489,17 @@ def plot_kept(moments: list[dict[str, Any]], now: int) -> Figure:
 
 def plot_leaves(tensors: dict[str, tuple[Any, Any]]) -> Figure:
     """Boxes of two leaves, of what is computed from them, and of the loss: values and gradients."""
-    fig = Figure(figsize=(6.4, 2.2), facecolor="none", layout="constrained")
-    axes = fig.subplots()
-    places = dict(zip(tensors, ((0, 1.3), (0, 0), (3, 0.65), (6, 0.65)), strict=True))
+    fig, axes = blank(COLUMN, 3)
+    places = dict(zip(tensors, ((0, 2.6), (2.3, 2.6), (1.15, 1.3), (1.15, 0)), strict=True))
     for name, (value, grad) in tensors.items():
         x, y = places[name]
         color = BLUE if grad else GREY
         axes.add_patch(Rectangle((x, y), 2.2, 1, facecolor=BLUE + "33" if grad else "none", edgecolor=color))
-        axes.text(x + 0.1, y + 0.72, f"{name} = {value}", color=GREY, fontsize=9, va="center")
-        axes.text(x + 0.1, y + 0.28, f".grad = {grad}", color=color, fontsize=9, va="center")
-    for start, end in (((2.2, 1.8), (3, 1.35)), ((2.2, 0.5), (3, 0.95)), ((5.2, 1.15), (6, 1.15))):
+        axes.text(x + 0.1, y + 0.72, f"{name} = {value}", color=GREY, va="center")
+        axes.text(x + 0.1, y + 0.28, f".grad = {grad}", color=color, va="center")
+    for start, end in (((1.1, 2.6), (1.9, 2.3)), ((3.4, 2.6), (2.6, 2.3)), ((2.25, 1.3), (2.25, 1))):
         axes.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": GREY})
-    axes.set(xlim=(-0.1, 8.3), ylim=(-0.1, 2.4), facecolor="none")
+    axes.set(xlim=(-0.02, 4.52), ylim=(-0.05, 3.65))
     axes.set_axis_off()
     return fig
 
@@ -508,11 +508,12 @@ def curves(
     xs: Sequence[float], lines: Mapping[str, Sequence[float]], xlabel: str, ylabel: str, log: bool = False
 ) -> Figure:
     """Labelled lines over the same positions, on logarithmic axes if asked for."""
-    fig, axes = blank(6.4, 3)
+    fig, axes = blank(COLUMN, 3.3)
     for color, (name, ys) in zip((BLUE, RED, GREEN, GOLD), lines.items(), strict=False):
         axes.plot(xs, ys, color=color, lw=2, label=name)
     if log:
         axes.set(xscale="log", yscale="log")
+        powers_of_ten(axes.xaxis, axes.yaxis)
     axes.set(xlabel=xlabel, ylabel=ylabel)
-    axes.legend(frameon=False, labelcolor=GREY, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
+    legend_above(axes)
     return fig

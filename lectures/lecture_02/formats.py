@@ -129,7 +129,8 @@ def a_float_is_three_fields() -> None:
         (-1)^s \cdot 2^{e-\mathrm{bias}} \cdot (1+f)
         $$
 
-        Compare that with PyTorch. `bits` returns the bits of a number as text:
+        (The stored exponents $0$ and $255$ have other meanings, for example infinity.) Compare that
+        with PyTorch. `bits` returns the bits of a number as text:
     """)
     x = torch.tensor(5.0)  # @inspect x as bits
     pattern = bits(x.item(), torch.float32)
@@ -165,13 +166,13 @@ def float16_spends_little_on_range() -> None:
     """The values of `float16` end at 65504, because its exponent has five bits."""
     note(r"""
         `float16` needs `2` bytes instead of the `4` of `float32`. What does it give up? Above all
-        range, because only `5` of its bits are for the [exponent](#a_float_is_three_fields). The
-        highest power of two that they can state is $2^{15} = 32768$.
+        range, because only `5` of its bits are for the [exponent](#a_float_is_three_fields). They
+        have $2^5 = 32$ patterns. One is for values near zero, and one for infinity. The other $30$
+        are the powers of two from $2^{-14}$ to $2^{15} = 32768$.
 
-        The largest value is found by counting steps. The fraction has `10` bits, so the way from
-        one power of two to the next has $2^{10} = 1024$ equal steps. Above $32768$ a step is
-        $32768 / 1024 = 32$. The next power of two, $65536$, no longer exists in `float16`. So the
-        values end one step before it, at $65536 - 32 = 65504$:
+        The fraction has `10` bits, so there are $2^{10} = 1024$ equal steps from one power of two
+        to the next. Above $32768$ a step is $32768 / 1024 = 32$. The next power of two, $65536$,
+        does not exist in `float16`. So the values end one step before it, at $65536 - 32 = 65504$:
     """)
     assert layout(torch.float16) == (1, 5, 10), "float16 has 1 bit of sign, 5 of exponent and 10 of fraction."  # @hide
     x = torch.zeros(4, 8, dtype=torch.float16)  # @hide
@@ -179,8 +180,8 @@ def float16_spends_little_on_range() -> None:
     largest = torch.finfo(torch.float16).max  # @inspect largest
     assert largest == 65536 - 32, "The largest float16 is 65504."
     note(r"""
-        A larger number is rounded as well: to `65504`, or to infinity if $65536$ would be at least
-        as near. `cast` rounds a number to a format:
+        A number above `65504` is rounded down to `65504`, or to infinity if $65536$ would be at
+        least as near. `cast` rounds a number to a format:
     """)
     gap = 2**15 * torch.finfo(torch.float16).eps  # @hide
     assert gap == 32, "The largest numbers are 32 apart."  # @hide
@@ -209,14 +210,14 @@ def small_values_vanish_in_float16() -> None:
         $6 \cdot 10^{-8}$, and `1e-8` is nearer to zero than to that.
 
         Near zero the values of `float16` are equally spaced: zero, one step, two steps, and so on.
-        A step is $2^{-24}$, which is about $6 \cdot 10^{-8}$. (The lowest power of two that the
-        exponent can state is $2^{-14}$, and the `10` bits of fraction divide the way from zero to
-        it into $2^{10}$ steps. The values below $2^{-14}$ are called *subnormal*.)
+        These *subnormal* values end at $2^{-14}$, the lowest power of two that the exponent can
+        represent. The `10` bits of fraction give $2^{10}$ equal steps from zero to there. So a step
+        is $2^{-14} / 2^{10} = 2^{-24}$, about $6 \cdot 10^{-8}$.
 
-        A number is rounded to the nearest of these values:
+        A number is rounded to the nearest of these values. Half a step is about $3 \cdot 10^{-8}$:
 
-        - $5 \cdot 10^{-8}$ is more than half a step, and is rounded up to one step.
-        - $1 \cdot 10^{-8}$ is less than half a step, and is rounded down to zero.
+        - $5 \cdot 10^{-8}$ is more, and is rounded up to one step.
+        - $1 \cdot 10^{-8}$ is less, and is rounded down to zero.
 
         `cast` rounds a number to a format:
     """)
@@ -239,7 +240,7 @@ def small_values_vanish_in_float16() -> None:
         A staircase of steps one unit wide along the diagonal. The first step up is at one half of
         the smallest value; the dot lies left of it, on the floor at zero.
     """)
-    note("A weight whose gradient has become zero does not learn from this step.")
+    note("A weight learns nothing from a gradient that has become zero.")
     question("Near zero the values of `float16` are multiples of $2^{-24}$, about `6e-8`. What does `1e-7` become in `float16`?", answer=cast(1e-7, torch.float16),
         wrong={
             "That would be no rounding at all.": 1e-7,
@@ -260,8 +261,8 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     note(r"""
         `bfloat16` has `16` bits, like `float16`. Why does it keep a gradient of `1e-8`, which
         `float16` turns into zero? Because it divides its bits differently: its exponent is as long
-        as that of `float32`, and the exponent decides how small and how large a number can be. Its
-        fraction is shorter instead, so its numbers have fewer digits.
+        as that of `float32`, and the exponent decides how small and how large a number can be, here
+        down to about $10^{-38}$. Its fraction is shorter, so its numbers have fewer digits.
 
         | bits of | sign | exponent | fraction |
         |---|---|---|---|
@@ -269,13 +270,14 @@ def bfloat16_is_the_top_half_of_float32() -> None:
         | `bfloat16` | `1` | `8` | `7` |
         | `float16` | `1` | `5` | `10` |
 
-        So the bits of a `bfloat16` are those with which a `float32` begins: the sign, the exponent,
-        and the first `7` bits of the fraction. `bits` returns the bits of a number, here of $5$:
+        Cut off the last `16` bits of a `float32`, and what is left is a `bfloat16`: the sign, the
+        exponent, and the first `7` bits of the fraction. The number $5$ loses nothing, because its
+        last `16` bits are zero. `bits` returns the bits of a number:
     """)
     full = bits(5.0, torch.float32)  # @inspect full
     top = bits(5.0, torch.bfloat16)  # @inspect top
     assert top == full[:16], \
-        "The bits of a bfloat16 are the first 16 of a float32."
+        "The bits of 5 in bfloat16 are its first 16 in float32."
     assert layout(torch.float32) == (1, 8, 23), "float32 has 8 bits of exponent and 23 of fraction."  # @hide
     assert layout(torch.bfloat16) == (1, 8, 7), \
         "bfloat16 has 8 bits of exponent and 7 of fraction."  # @hide
@@ -284,8 +286,8 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     sizes = [torch.finfo(d).bits // 8 for d in FORMATS[:3]]  # @hide
     assert sizes == [4, 2, 2], "float32 takes 4 bytes, the two others 2."  # @hide
     note(r"""
-        The remaining bits of $5$ are all zero, so nothing is lost. A number that needs more bits is
-        rounded to the nearest `bfloat16`. `cast` does that with the gradient of `1e-8`:
+        A number that needs more bits is rounded to the nearest `bfloat16`. `cast` does that with
+        the gradient of `1e-8`:
     """)
     kept = cast(1e-8, torch.bfloat16)  # @inspect kept
     assert kept == 1.0011717677116394e-08, \
@@ -293,8 +295,8 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     off = kept / 1e-8 - 1  # @hide
     assert 0.00117 < off < 0.00118, "It is about a thousandth too large."  # @hide
     note(rf"""
-        It is {off:.1%} too large, but not zero. For a gradient that is good enough: the weight
-        still moves in the right direction.
+        It is {off:.1%} too large, but not zero. For a gradient that is good enough, if the weight
+        itself is [kept in `float32`](#small_updates_are_lost).
     """)
     question(r"""
         A `float32` has `32` bits, a `bfloat16` the first `16` of them. Suppose that the last `16`
@@ -317,20 +319,20 @@ def bfloat16_has_the_exponents_of_float32() -> None:
     """`bfloat16` has the exponents of `float32`, but not quite its range."""
     note(r"""
         Does `bfloat16` reach as far as `float32`? Nearly. Both have `8` bits of exponent, so both
-        have the same powers of two. But at either end the fraction decides where exactly the values
-        stop, and the fraction of `bfloat16` is shorter: $7$ bits instead of $23$.
+        have the same powers of two, from $2^{-126}$ to $2^{127}$. But the fraction decides where
+        exactly the values stop, and that of `bfloat16` is shorter: $7$ bits instead of $23$.
 
-        - *The largest value* comes one step before $2^{128}$, the first power of two that the
-          exponent cannot state. With $7$ bits a step is larger, so `bfloat16` stops earlier.
-        - *The smallest value* is one step above zero. From zero to the lowest power of two,
-          $2^{-126}$, both formats have equal steps, the *subnormal* numbers. With $23$ bits a step
-          is $2^{-126-23} = 2^{-149}$, with $7$ bits it is $2^{-126-7} = 2^{-133}$.
+        - *The largest value* is one step below $2^{128}$. With $7$ bits the step is
+          $2^{127} / 2^7 = 2^{128} / 256$, longer than with $23$, so `bfloat16` stops earlier.
+        - *The smallest value* is one step above zero. From zero to $2^{-126}$, the smallest
+          *normal* number, the steps are equal, and the numbers are called *subnormal*. With $23$
+          bits a step is $2^{-126-23} = 2^{-149}$, with $7$ bits it is $2^{-126-7} = 2^{-133}$.
 
         `cast` rounds a number to a format:
     """)
     both = torch.float32, torch.bfloat16  # @unnoticed: float32 -> float64: holds them as well
     large = [cast(3.4e38, dtype) for dtype in both]  # @inspect large
-    assert large[0] < large[1] == math.inf, \
+    assert [x == math.inf for x in large] == [False, True], \
         "float32 can hold 3.4e38, and bfloat16 makes it infinity."
     small = [cast(2**-149, dtype) for dtype in both]  # @inspect small
     assert small == [2**-149, 0], \
@@ -347,8 +349,8 @@ def bfloat16_has_the_exponents_of_float32() -> None:
     times = 2**-133 / 2**-149  # @hide
     assert times == 65536.0, "The smallest bfloat16 is 65536 times the smallest float32."  # @hide
     misbelief("bfloat16 has the same dynamic range as float32.", rf"""
-        It has the same *exponents*. But its largest number is {1 - ratio:.1%} smaller, and its
-        smallest is {times:,.0f} times as large.
+        It has the same *exponents*. But its largest number is {1 - ratio:.1%} ($1/256$) smaller,
+        and its smallest is $2^{{-133}} / 2^{{-149}} = 2^{{16}} = {times:.0f}$ times as large.
     """)
     decades = [round(math.log10(f.max / f.smallest_normal), 1) for f in limits]  # @hide
     assert decades == [76.5, 9.0, 76.5, 4.5, 9.0], "float32 and bfloat16 span 76.5 decades, float16 and E5M2 9, E4M3 4.5."  # @hide
@@ -371,10 +373,10 @@ def bfloat16_has_the_exponents_of_float32() -> None:
     true = limits[2].smallest_normal  # @hide
     slip = round(math.log10(1.17549e38 / true))  # @hide
     assert slip == 76, "Without its minus sign, the smallest normal bfloat16 is 76 powers of ten too large."  # @hide
-    note("In powers of ten the difference cannot be seen. The formats of one byte, at the bottom, reach much less far:")
+    note("Without the subnormal numbers, the two formats look alike. Those of one byte, at the bottom, have a much smaller range:")
     figure(decades_figure(FORMATS), caption=r"""
-        Each bar reaches from the lowest power of two of a format to its largest number. Its label
-        counts powers of ten.
+        Each bar reaches from the smallest normal number of a format to its largest number. Its
+        label counts powers of ten.
     """, alt=rf"""
         Horizontal bars on an axis of powers of ten. float32 and bfloat16 span about
         {decades[0]:.0f} decades around one; float16 and float8 E5M2 about nine, float8 E4M3 four
@@ -393,7 +395,7 @@ def bfloat16_has_the_exponents_of_float32() -> None:
         check=-133 - 1, within=0,
         wrong={
             "With one more bit the steps are smaller, so the smallest number is smaller.": -132,
-            "That is the lowest power of two with all of its digits; there are steps below it.": -126,
+            "That is the smallest normal number; there are steps below it.": -126,
         },
         hint="What does one more bit of fraction do to the step?",
         why=r"""
@@ -414,15 +416,17 @@ def bfloat16_is_much_coarser() -> None:
         - From $256$ to $512$, a step is $256 / 128 = 2$. After $256$ comes $258$, and $257$ is
           missing.
 
-        So every number of two digits is there, but not every number of three. `cast` rounds a
+        So every integer of two digits is there, but not every integer of three. `cast` rounds a
         number to the format, and changes it if it is missing:
     """)
-    missing = [n for n in range(999) if cast(n, torch.bfloat16) != n]  # @unnoticed: 999: only the first is asked for
-    first = missing[0]  # @inspect first
+    first = next(n for n in range(999) if cast(n, torch.bfloat16) != n)  # @inspect first  # @unnoticed: 999: only the first is asked for
     assert first == 256 + 1, "The first missing integer is 257."
     bits_of_fraction = layout(torch.bfloat16)[2]  # @hide
     assert bits_of_fraction == 7, "The fraction has 7 bits."  # @hide
-    note("What is `256 + 1` then? The exact sum, `257`, lies halfway between `256` and `258`, and is rounded back to `256`:")
+    note(r"""
+        What is `256 + 1` then? The exact sum, `257`, lies halfway between `256` and `258`. Of two
+        equally near numbers, rounding takes the one whose last bit is zero, here `256`:
+    """)
     total = torch.tensor(256.0, dtype=torch.bfloat16) + 1  # @inspect total
     assert total.item() == 256, "Adding one to 256 does nothing."
     after = torch.tensor(258.0, dtype=torch.bfloat16)  # @hide
@@ -458,8 +462,9 @@ def bfloat16_is_much_coarser() -> None:
     against_full = eps / torch.finfo(torch.float32).eps  # @hide
     assert against_full == 65536.0, "That is 65536 times as coarse as float32."  # @hide
     misbelief("bfloat16's precision is slightly lower than float16's.", rf"""
-        Not slightly: its gap after one is {against_half:.0f} times as wide as that of `float16`,
-        and {against_full:,.0f} times as wide as that of `float32`.
+        Not slightly: its gap after one is $2^{{10-7}} = {against_half:.0f}$ times as wide as that
+        of `float16`, with $10$ bits of fraction, and $2^{{23-7}} = {against_full:.0f}$ times as
+        wide as that of `float32`, with $23$.
     """)
     question("The fraction of a `bfloat16` has `7` bits: there are $2^7$ equal steps from one power of two to the next. Which `bfloat16` comes right after `1000`?",
                           answer=1000 + (1024 - 512) / 2**bits_of_fraction,
@@ -507,10 +512,10 @@ def numbers_between(  # @stepover
 def five_formats_on_one_line() -> None:
     """Between the numbers of a format there are gaps, and they grow with the numbers."""
     note(r"""
-        A format can represent only some numbers, and rounds every other number to the nearest of
-        them. How far apart are they? The larger they are, the farther apart, because a format has
-        the same number of equal steps from each power of two to the next, and that way doubles each
-        time.
+        A format can represent only some numbers, and rounds each number between them to the
+        nearest. How far apart are they? Except close to zero, the gaps grow with the numbers,
+        because a format has the same number of equal steps from each power of two to the next, and
+        that distance doubles each time.
 
         Take a format with `2` bits of fraction, which allow $2^2 = 4$ steps:
 
@@ -520,14 +525,12 @@ def five_formats_on_one_line() -> None:
 
         This is E5M2, a format of one byte. (E4M3, the other one, has `3` bits.) Formats with more
         bits of fraction have more steps. In `bfloat16`, with `7` bits, the gaps from $256$ to $512$
-        are $256 / 2^7 = 2$. In `float16`, with `10` bits, they are $256 / 2^{10} = 1/4$.
-
-        `cast` rounds a number to a format. To what number does each of them round `258.5`?
+        are $256 / 2^7 = 2$. In `float16`, with `10` bits, they are $256 / 2^{10} = 1/4$, so
+        `float16` has the number `258.5`. `bfloat16` has to round it. `cast` does that:
     """)
-    coarse = cast(258.5, torch.bfloat16)  # @inspect coarse
-    fine = cast(258.5, torch.float16)  # @inspect fine
-    assert coarse == 258, "In bfloat16 it is rounded to 258."
-    assert fine == 258.5, "In float16 it is exact."
+    rounded = cast(258.5, torch.bfloat16)  # @inspect rounded
+    assert rounded == 258, "In bfloat16 it is rounded to 258."
+    assert cast(258.5, torch.float16) == 258.5, "In float16 it is exact."  # @hide
     fractions = [layout(d)[2] for d in (E5M2, E4M3, torch.bfloat16, torch.float16)]  # @hide
     assert fractions == [2, 3, 7, 10], "E5M2 has 2 bits of fraction, E4M3 3, bfloat16 7 and float16 10."  # @hide
     listed = [numbers_between(n, 2 * n - 0.1, E5M2)[1] for n in (4, 8, 16)]  # @hide
@@ -578,7 +581,7 @@ def five_formats_on_one_line() -> None:
         "Up to 256, bfloat16 has all integers, and beyond it every second one."  # @hide
     assert lines[257, 16]["bfloat16"][2] == len(around) == 12, \
         "The picture draws these twelve."  # @hide
-    note("So counters and token ids have to stay integers: in `bfloat16`, some beyond `256` would become their neighbours.")
+    note("So keep counters and token ids as integers: in `bfloat16`, some beyond `256` would be rounded to a neighbour.")
     question(r"""
         Between `512` and `1024`, how far is one number of `bfloat16` from the next? Between `256`
         and `512` it is `2`.
@@ -605,7 +608,9 @@ def one_byte_comes_in_two_formats() -> None:
         - `E4M3`, in $2^3 = 8$ steps: $1, 1.125, 1.25, 1.375$ and so on;
         - `E5M2`, in $2^2 = 4$ steps: $1, 1.25, 1.5, 1.75$.
 
-        In turn, `E5M2` reaches farther. `torch.finfo` lists the limits of a format:
+        In turn, `E5M2` has twice as many powers of two, so it reaches farther: from $2^{-16}$ to
+        $1.75 \cdot 2^{15} = 57344$, and `E4M3` only from $2^{-9}$ to $1.75 \cdot 2^8 = 448$.
+        `torch.finfo` lists the limits of a format:
     """)
     fields = layout(E4M3), layout(E5M2)  # @hide
     assert fields == ((1, 4, 3), (1, 5, 2)), "E4M3 has 4 bits of exponent and 3 of fraction, E5M2 5 and 2."  # @hide
@@ -620,19 +625,21 @@ def one_byte_comes_in_two_formats() -> None:
     special = wide.isinf().sum().item(), wide.isnan().sum().item()  # @hide
     assert special == (2, 6), \
         "In E5M2 2 patterns are infinities, and 6 are NaN."  # @hide
-    first = torch.finfo(torch.float8_e4m3fn)  # E4M3
-    second = torch.finfo(torch.float8_e5m2)  # E5M2
-    assert (first.min, first.max) == (-448, 448), \
+    least = fine[fine > 0].min().item(), wide[wide > 0].min().item()  # @hide
+    assert least == (2**-9, 2**-16), "The smallest values are 2**-9 in E4M3 and 2**-16 in E5M2."  # @hide
+    e4m3 = torch.finfo(torch.float8_e4m3fn)  # fn: no infinity
+    e5m2 = torch.finfo(torch.float8_e5m2)
+    assert (e4m3.min, e4m3.max) == (-448, 448), \
         "The numbers of E4M3 lie between -448 and 448."
-    assert (second.min, second.max) == (-57344, 57344), \
+    assert (e5m2.min, e5m2.max) == (-57344, 57344), \
         "The numbers of E5M2 lie between -57344 and 57344."
-    assert second.max / first.max == 128.0, "E5M2 reaches 128 times as far."
-    assert second.eps / first.eps == 2.0, "The gaps of E5M2 are twice as wide."  # @hide
+    assert e5m2.max / e4m3.max == 128.0, "E5M2 reaches 128 times as far."
+    assert e5m2.eps / e4m3.eps == 2.0, "The gaps of E5M2 are twice as wide."  # @hide
     figure(byte_figure(fine[fine > 0].tolist(), wide[wide > 0].tolist()), caption=r"""
         Every positive value of the two formats, a line for each.
     """, alt=rf"""
-        Two rows of vertical ticks on a logarithmic axis. The row for E4M3 is dense and ends at
-        {torch.finfo(E4M3).max:.0f}; the row for E5M2 has half as many ticks per doubling and
+        Two columns of horizontal ticks on a logarithmic axis. The column for E4M3 is dense and ends
+        at {torch.finfo(E4M3).max:.0f}; the column for E5M2 has half as many ticks per doubling and
         stretches from far below the first of E4M3 up to {torch.finfo(E5M2).max:.0f}.
     """)
     note(r"""
@@ -654,21 +661,21 @@ def one_byte_comes_in_two_formats() -> None:
 def one_byte_is_for_storing_and_multiplying() -> None:
     """Floats of one byte are for storing and for matmuls, not for other arithmetic."""
     note(r"""
-        `E4M3` is a float of [one byte](#one_byte_comes_in_two_formats). Can one compute with it as
-        with any other float? Not directly. PyTorch has no addition for it:
+        `E4M3` is a float of [one byte](#one_byte_comes_in_two_formats). Can two of them be added
+        like other floats? Not directly. PyTorch does not implement the addition:
     """)
     x = torch.ones(2, dtype=torch.float8_e4m3fn)  # @inspect x
     refused = message_of(lambda: x + x)  # the error  # @inspect refused
     assert "not implemented" in refused, "Adding two such tensors is refused."
-    note("To add two such tensors, convert both to `float32`, add there, and convert the sum back:")
+    note("To add two such tensors, convert both to `float32`, add them, and convert the sum back:")
     y = (x.float() + x.float()).to(torch.float8_e4m3fn)  # @inspect y
-    assert y.float().tolist() == [2.0, 2.0], "One plus one is two."
+    assert y.float().tolist() == [2.0, 2.0], "One plus one is two."  # @hide
     assert y.dtype == x.dtype == E4M3, "The result is in E4M3 again."  # @hide
     note(r"""
-        Matmuls are the exception. A GPU such as the H100 multiplies one-byte floats, because it can
-        add up the products in a format of higher precision [@nvidia-hopper], so that the sum does
-        not suffer from the few digits of its terms. Its peak for them is twice that for `bfloat16`.
-        `dense_peak` looks up both:
+        Matmuls are the exception. The tensor cores of a GPU such as the H100
+        [multiply one-byte floats](#both_one_byte_formats_multiply) and add up the products in a
+        format of higher precision [@nvidia-hopper], so the sum loses little. The peak for them is
+        twice that for `bfloat16`. `dense_peak` looks up both on the datasheet:
     """)
     one_byte = dense_peak("H100 SXM", "float8")  # @inspect one_byte as FLOP/s
     two_bytes = dense_peak("H100 SXM", "bfloat16")  # @inspect two_bytes as FLOP/s
@@ -685,8 +692,8 @@ def one_byte_is_for_storing_and_multiplying() -> None:
         [@ofp8].
     """)
     question(r"""
-        Two `E4M3` tensors of `1000` elements are added by way of `float32` copies. How many bytes
-        do the two copies and their `float32` sum take together, before the cast back?
+        Two `E4M3` tensors of `1000` elements are added via `float32` copies. How many bytes do the
+        two copies and their `float32` sum need together, before the cast back?
     """, answer=3 * torch.ones(1000, dtype=E4M3).float().nbytes,
         check=3 * 1000 * 4, unit="B",
         wrong={
@@ -715,8 +722,9 @@ def a_running_sum_stalls() -> None:
         term is too small to reach the next number of the format.
 
         Add `1` again and again in `bfloat16`, which has all integers up to `256`. The next number
-        after `256` is $258$. The sum `256 + 1` lies halfway between the two, and PyTorch rounds it
-        back to `256`. So the total stays at `256` forever.
+        after `256` is $258$. The sum `256 + 1` lies halfway between the two. Of two equally near
+        numbers, rounding takes the one whose last bit is zero, here `256`. So the total stays at
+        `256`.
 
         `running_sum` adds `1` to a total `4000` times, and rounds it to a format after each
         addition:
@@ -739,10 +747,13 @@ def a_running_sum_stalls() -> None:
         three = [*NAMES.items()][:3]
         return {name: running_sum(term, count, d) for name, d in three}
 
-    terms = torch.ones(1000, dtype=torch.bfloat16)
+    terms = torch.ones(4000, dtype=torch.bfloat16)
     at_once = terms.sum().item()  # @inspect at_once
     assert terms.dtype == torch.bfloat16, "The terms are in bfloat16."  # @hide
-    assert at_once == 1000, "PyTorch's sum of the 1000 terms is 1000."
+    assert at_once == 4000, "PyTorch's sum of the 4000 terms is 4000."
+    rows = torch.arange(20_000).view(20, 1000) % 101  # @hide
+    assert torch.equal(rows.bfloat16().sum(1), rows.sum(1).bfloat16()), \
+        "PyTorch's sum of a row in bfloat16 is the exact sum, rounded once."  # @hide
     grid = explore(totals, over={"count": [2**i for i in range(13)], "term": [0.25, 1.0, 4.0]},
         at={"count": 256, "term": 1.0}, kind="curve",
         do="Raise the count. Where does each format stop? Then make the term smaller.",
@@ -767,9 +778,9 @@ def a_running_sum_stalls() -> None:
         check=4.0 * in_float16,
         hint="Beyond what value are the numbers of `float16` so far apart that `4` is half of the distance?",
              why=r"""
-                 A term is lost when it is half of the distance to the next number. The term `4` is
-                 half of `8`. The numbers are `8` apart two powers of two higher than where they are
-                 `2` apart, at `4 * 2048 = 8192`.
+                 At a power of two, a term that is half of the distance to the next number is lost.
+                 The term `4` is half of `8`. The numbers are `8` apart two powers of two higher
+                 than where they are `2` apart, at `4 * 2048 = 8192`.
              """)
 
 
@@ -777,28 +788,23 @@ def small_updates_are_lost() -> None:
     """A weight in `bfloat16` loses small updates; a `float32` master copy keeps them."""
     note(r"""
         Training changes each weight by many small updates. What happens to them if the weight is
-        kept in `bfloat16`? They can all get lost, because an update that is smaller than half the
+        kept in `bfloat16`? All of them can be lost, because an update that is smaller than half the
         distance to the next number is rounded away.
 
-        Take a weight of `1`. The next smaller number of `bfloat16` is about `0.996`, because
-        `bfloat16` has $128$ steps from $1/2$ to $1$, so that each is $1/256$, about $0.004$. An
-        update of `-0.001` should lead to `0.999`. But that is nearer to `1` than to `0.996`, so it
-        is rounded back to `1`. `cast` rounds a number to a format:
+        Take a weight of `1`. With its $7$ bits of fraction, `bfloat16` has $2^7 = 128$ steps from
+        $1/2$ to $1$. Each is $1/2 / 128 = 1/256$, about $0.004$, so the next smaller number is
+        about $0.996$. An update of `-0.001` should lead to $0.999$. But that is nearer to `1` than
+        to $0.996$, so it is rounded back to `1`. `cast` rounds a number to a format:
     """)
     updated = cast(0.999, torch.bfloat16)  # @inspect updated
-    below = cast(0.996, torch.bfloat16)  # @inspect below
     assert updated == 1, "0.999 is rounded back to 1."
-    assert below == 1 - 1 / 256, \
-        "The next smaller number is 1 - 1/256."
     note(r"""
-        The next update finds a weight of `1` again. So `1000` updates of `-0.001`, which should
-        take the weight to zero, do nothing. `running_sum` adds them one by one and rounds after
-        each:
+        The next update starts from `1` again. So `1000` updates of `-0.001`, which should take the
+        weight to zero, do nothing. `running_sum` adds them one by one and rounds after each:
     """)
-    steps = 1000
-    coarse = running_sum(-0.001, steps, torch.bfloat16, start=1.0)  # @inspect coarse
+    coarse = running_sum(-0.001, 1000, torch.bfloat16, start=1.0)  # @inspect coarse  # @unnoticed: 1000: none of them moves it
     assert coarse == 1.0, "In bfloat16 the weight has not moved."
-    fine = running_sum(-1e-3, steps, torch.float32, start=1.0)  # @hide
+    fine = running_sum(-1e-3, 1000, torch.float32, start=1.0)  # @hide
     assert round(1 - fine, 4) == 1.0, "In float32 the weight reaches zero, up to rounding."  # @hide
     gap = 1 - (torch.tensor(1.0, dtype=torch.bfloat16).view(torch.int16) - 1).view(torch.bfloat16).item()  # @hide
     assert gap == 2**-8, "The next bfloat16 below one is 1/256 away."  # @hide
@@ -808,13 +814,13 @@ def small_updates_are_lost() -> None:
         The model computes with a copy of it that is rounded to `bfloat16`:
     """)
     master = torch.tensor(1.0)  # in float32
-    for _ in range(steps):
+    for _ in range(1000):
         master -= 0.001
     weight = master.bfloat16()  # @inspect weight
     assert weight.dtype == torch.bfloat16, "The model uses a bfloat16."  # @hide
     assert round(1 - weight.item(), 4) == 1.0, \
-        "With a master copy, the weight reaches zero, up to rounding."
-    counts = [*range(0, steps + 1, 50)]  # @hide
+        "With a master copy, the weight reaches zero, up to the rounding of float32."
+    counts = [*range(0, 1001, 50)]  # @hide
     ways = {"bfloat16": torch.bfloat16, "float32, as in the master copy": torch.float32}  # @hide
     weights = {
         name: [running_sum(-1e-3, n, dtype, start=1.0) if n else 1.0 for n in counts] for name, dtype in ways.items()
@@ -856,12 +862,12 @@ def rounding_at_random_saves_them() -> None:
         the weight have to be kept in `float32` then?
 
         No: round up or down *at random* [@gupta2015]. The update is about a quarter of the way to
-        the next number. So let it be rounded to that number in a quarter of all cases, and back to
-        $1$ in the others. Then one update of $4$ moves the weight, but it moves it $4$ times too
-        far. On average the weight moves by the right amount, because the two factors cancel.
+        the next number. So round $0.999$ to that number in a quarter of all cases, and back to $1$
+        in the others. Then one update in four moves the weight, and moves it $4$ times too far. On
+        average the weight moves by the right amount, because the two factors cancel.
 
-        `round_randomly` rounds each element in this way. Take `4096` weights of `1`, and give each
-        `1000` updates, which should take it to zero:
+        `round_randomly` rounds each element in this way. Take many weights of `1`, so that the
+        average can be seen, and give each `1000` updates, which should take it to zero:
     """)
     w = torch.ones(4096, dtype=torch.bfloat16)  # @unnoticed: bfloat16 -> float32, dtype= dropped: each rounding makes it bfloat16
     for _ in range(1000):
@@ -869,14 +875,14 @@ def rounding_at_random_saves_them() -> None:
     average = w.float().mean().item()  # @inspect average  # @unnoticed: .float(): exact enough
     assert round(1 - average, 2) == 1.0, \
         "On average, all updates had their effect: the weights went from 1 to 0."
-    note("The price is noise: the weights do not all end at the same number. Their standard deviation is:")
-    spread = w.float().std().item()  # @inspect spread  # @unnoticed: .float(): exact enough
+    spread = w.float().std().item()  # @hide
     assert 0.038 < spread < 0.044, \
-        "The standard deviation of the weights is about 0.04."
+        "The standard deviation of the weights is about 0.04."  # @hide
+    note("The price is noise: the weights end at different numbers around zero.")
     misbelief("Parameters and optimizer state must be float32, or training is unstable.", r"""
-        The problem in a low-precision format is that small updates get lost. Random rounding saves
-        them, as the run above shows. Optimizers that keep each element of their state in one byte
-        train well, as a paper shows [@dettmers2022].
+        Random rounding keeps small updates on average, as the run above shows, though it trains no
+        model. By another technique, a paper keeps each element of the optimizer state in one byte,
+        and trains well [@dettmers2022].
     """)
     question(r"""
         `1000` weights are exactly `4` in `bfloat16`, and the next number below is `1/64` away. An
@@ -898,12 +904,13 @@ def scaling_the_loss_saves_small_gradients() -> None:
     """Multiply the loss by a large number, and small gradients survive in `float16`."""
     note(r"""
         A gradient of `1e-8` [becomes zero in `float16`](#small_values_vanish_in_float16), because
-        it is less than half of the smallest value there. How can one train in this format?
+        it is less than half of the smallest value there, $6 \cdot 10^{-8}$. How can one train in
+        this format?
 
         The fix is *loss scaling* [@micikevicius2018]: multiply the loss by a large number before
-        the backward pass. Every gradient is proportional to the loss, so it becomes larger by the
-        same factor, and is no longer too small for `float16`. Afterwards divide it by the same
-        number in `float32`, which can hold `1e-8`.
+        the backward pass. That multiplies every gradient by the same number, so it is no longer too
+        small for `float16`. Afterwards divide it by the same number in `float32`, which can hold
+        `1e-8`.
 
         By hand, with a factor of `65536`, where `cast` rounds a number to a format:
     """)
@@ -913,28 +920,28 @@ def scaling_the_loss_saves_small_gradients() -> None:
     assert 0.999 < by_hand / 1e-8 < 1, \
         "With the factor it survives, to three digits."
     note(r"""
-        PyTorch's `GradScaler` does that in training. In this tiny example, `w` is a weight in
-        `float32`, and the model uses its copy `w.half()` in `float16`, so that the gradient has to
-        pass through `float16`:
+        PyTorch's `GradScaler` does that in training. It begins with the factor `65536`. In this
+        tiny example `w` is a weight in `float32`. `w.half()` rounds it to `float16`, and the
+        backward pass of `half` rounds the gradient to `float16` as well:
     """)
     w = torch.tensor([1.0], requires_grad=True)  # @unnoticed: 1.0: the gradient is the same at any weight
     loss = (w.half().float() * 1e-8).sum()  # the gradient is 1e-8  # @unnoticed: .float(): any wider format
     loss.backward(retain_graph=True)  # @hide
     assert w.grad is not None, "There is a gradient."  # @hide
     assert w.grad.item() == 0.0, "Without scaling, the gradient of w is zero."  # @hide  # @zero: it underflows
-    optimizer = torch.optim.SGD([w], lr=0.1)  # @unnoticed: 0.1, lr= dropped: no step is taken
+    optimizer = torch.optim.SGD([w])
     optimizer.zero_grad()  # @hide
     scaler = torch.amp.GradScaler("cpu")
     scaler.scale(loss).backward()  # multiplies the loss by 65536
-    scaler.unscale_(optimizer)  # divides the gradients by 65536
+    scaler.unscale_(optimizer)  # divides the gradient of w by 65536
     assert scaler.get_scale() == 2**16, "The scaler begins with 2**16."  # @hide
     recovered = w.grad.item()  # @inspect recovered
     assert 9.996e-9 < recovered < 9.998e-9, \
         "The gradient of w is 1e-8, to three digits."
     assert recovered == by_hand, "Scaling, casting to float16 and dividing by hand gives the same gradient."  # @hide
     note(r"""
-        `bfloat16` needs no scaling, because
-        [it holds `1e-8`](#bfloat16_is_the_top_half_of_float32).
+        In `bfloat16` this gradient needs no scaling, because the format
+        [holds `1e-8`](#bfloat16_is_the_top_half_of_float32).
     """)
     question(r"""
         The largest `float16` is `65504`. About how large can a gradient be without overflowing when
@@ -950,9 +957,9 @@ def scaling_the_loss_saves_small_gradients() -> None:
 def autocast_chooses_for_each_operation() -> None:
     """Mixed precision chooses a format for each operation."""
     note(r"""
-        A number in `bfloat16` needs half the bytes of one in `float32`, and a GPU multiplies in it
-        many times as fast. Can a whole training step be computed in `bfloat16`? No, because
-        rounding hurts some operations much more than others:
+        A number in `bfloat16` needs half the bytes of one in `float32`, and a GPU multiplies it
+        faster. Should a whole training step be computed in `bfloat16`? It can be, but rounding
+        hurts some operations much more than others:
 
         - A *matmul* loses little. Its inputs are rounded once, and the GPU adds up the products in
           `float32`.
@@ -960,8 +967,8 @@ def autocast_chooses_for_each_operation() -> None:
           and [small updates of a weight are lost](#small_updates_are_lost).
 
         So *mixed precision* chooses the format for each operation. In PyTorch `torch.autocast` does
-        this. It rounds the inputs of matmuls to `bfloat16`, and computes a loss, which is a long
-        sum, in `float32`. Run one layer and a loss:
+        this. It rounds the inputs of matmuls to `bfloat16`, and computes the mean squared error,
+        which is a sum, in `float32`. Run one layer and this loss:
     """)
     x, target = torch.randn(4, 8), torch.randn(4, 8)
     layer = nn.Linear(8, 8)
@@ -975,15 +982,18 @@ def autocast_chooses_for_each_operation() -> None:
     assert attended.dtype == torch.bfloat16, "The products of attention are in bfloat16."  # @hide
     assert loss.dtype == torch.float32, "The loss is computed in float32."
     note(r"""
-        The weights of the layer and their gradients are stored in `float32`, because values are
-        added to both: the optimizer adds small updates to a weight, and a gradient may be the sum
-        over several backward passes:
+        `autocast` leaves the weights in the format in which the layer was made, `float32`, and a
+        gradient has the format of its weight. Both should be in `float32`, because values are added
+        to both: small updates to a weight, and the results of several backward passes to a
+        gradient:
     """)
     loss.backward()
-    weight, gradient = layer.weight, layer.weight.grad
-    assert gradient is not None, "The backward pass leaves a gradient."  # @hide
-    assert weight.dtype == torch.float32, "The weights are in float32."
-    assert gradient.dtype == torch.float32, "Their gradient is in float32."
+    assert layer.weight.grad is not None, "The backward pass leaves a gradient."  # @hide
+    gradient = layer.weight.grad  # @hide
+    assert layer.weight.dtype == torch.float32, \
+        "The weights are in float32."
+    assert layer.weight.grad.dtype == torch.float32, \
+        "Their gradient is in float32."
     digits = gradient.bfloat16().float()  # @hide
     assert torch.equal(gradient, digits), \
         "The gradient has only the digits of a bfloat16: its matmul was in bfloat16."  # @hide

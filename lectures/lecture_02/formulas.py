@@ -60,7 +60,7 @@ def the_formulas_and_where_they_were_shown() -> None:
         byte, is low, because each weight that is read is used only `8` times. The GPU's *ridge* is
         the number of FLOPs that it can do while one byte arrives: `67e12 / 3.35e12 = 20` in
         `float32` [@nvidia-h100]. A matmul with a lower intensity is *memory-bound*: it waits for
-        memory, and reaches only its intensity divided by the ridge:
+        memory, and can reach at most the share intensity / ridge of the peak:
     """)
     product = 2 * batch * width * width  # @inspect product as FLOP
     moved = 4 * (batch * width + width * width + batch * width)  # @inspect moved as B
@@ -72,9 +72,11 @@ def the_formulas_and_where_they_were_shown() -> None:
     formula = intensity(batch, width, width, width=4)  # @hide
     assert per_byte == formula, \
         "The formula for FLOPs per byte agrees with the bytes of the tensors."  # @hide
-    ridge = dense_peak("H100 SXM", "float32") / CARDS["H100 SXM"].bandwidth
-    reached = min(1, per_byte / ridge)  # @inspect reached as %
-    assert reached == per_byte * 3.35e12 / 67e12, "The matmul reaches FLOPs per byte, divided by the ridge, of the peak."  # @hide
+    ridge = 67e12 / 3.35e12
+    limit = min(1, per_byte / ridge)  # @inspect limit as %
+    rated = dense_peak("H100 SXM", "float32"), CARDS["H100 SXM"].bandwidth  # @hide
+    assert rated == (67e12, 3.35e12), "The peak and the bandwidth are those of the H100's datasheet."  # @hide
+    assert limit == per_byte * 3.35e12 / 67e12, "The matmul can reach FLOPs per byte, divided by the ridge, of the peak."  # @hide
     context, vocab = 128, 100  # @hide
     attention = 12 * layers * width * context  # @hide
     matrices = 12 * layers * width**2 + vocab * width  # @hide
@@ -90,12 +92,12 @@ def the_formulas_and_where_they_were_shown() -> None:
     note(rf"""
         The table below uses these letters:
 
-        | letters | belong to | mean |
+        | letters | used for | mean |
         |---|---|---|
         | $L$, $d$, $P$, $B$ | the small model | hidden layers, their width, all parameters, rows of a batch |
         | $m$, $k$, $n$ | a matmul | rows, inner axis, columns |
         | $N$, $D$, $G$ | a training run | parameters of the model, training tokens, GPUs |
-        | $T$ | attention | context length in tokens, here `128`; masked pairs of tokens are counted too |
+        | $T$ | attention | context length in tokens, here `128`, in a Transformer of the same $L$ and $d$; pairs of tokens that the mask removes are counted too |
 
         MFU is the share of the peak that a run reaches.
 
@@ -104,14 +106,14 @@ def the_formulas_and_where_they_were_shown() -> None:
         | bytes of a tensor | elements × bytes of each | {w.nbytes:,} B for `64 * 64` weights | [a new tensor](#a_new_tensor_needs_count_times_bytes) |
         | FLOPs of a matmul | $2mkn$ | {product:,} | [@eq:product] |
         | FLOPs per byte of a matmul | $2mkn / (4(mk+kn+mn))$ | {per_byte:.1f} | [the roofline](#the_roofline_shows_what_waits_for_memory) |
-        | its share of the peak | $\min(1, \mathrm{{intensity}} / \mathrm{{ridge}})$ | {reached:.1%} on an H100 | [@eq:roof] |
+        | its share of the peak, at most | $\min(1, \mathrm{{intensity}} / \mathrm{{ridge}})$ | {limit:.1%} on an H100 | [@eq:roof] |
         | parameters | $Ld^2+d$ | {parameters:,} | [@eq:weights] |
         | activations: layer inputs, predictions, targets | $4(Bd(L+1)+2B)$ | {kept:,} B | [@eq:kept] |
         | parameters, gradients and AdamW's moments | $16P$ | {state:,} B | [@eq:state] |
         | FLOPs of a step | $6BP-2Bd^2$ | {work:,} | [@eq:step-flops] |
-        | FLOPs of attention, per token | $12LdT$ | {attention:,} | [@eq:attention] |
+        | FLOPs of attention, per token | $12LdT$ | `12 * 2 * 64 * 128 =` {attention:,} | [@eq:attention] |
         | file of {trillions} trillion tokens | tokens × `2` bytes | {tokens} TB | [token files](#the_size_of_the_data_is_tokens_times_bytes) |
-        | time of a run, `70e9` parameters on `15e12` tokens | $6ND / (G \times \mathrm{{peak}} \times \mathrm{{MFU}})$ | {days:.0f} days on `1024` H100s, at the `bfloat16` peak of {promised / 1024 / 1e12:.1f} TFLOP/s and an MFU of `0.5` | [@eq:time] |
+        | time of a run, `70e9` parameters on `15e12` tokens | $6ND / (G \times \mathrm{{peak}} \times \mathrm{{MFU}})$ | {days:.0f} days on `1024` H100s, at the `bfloat16` peak of {promised / 1024 / 1e12:.1f} TFLOP/s and an assumed MFU of `0.5` | [@eq:time] |
 
         And if you forget the formulas? Write down bytes and FLOPs before you run, then measure. If
         they do not agree, find out why.
@@ -149,26 +151,30 @@ def temporaries(
 
 @aside
 def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
-    """A step needs more memory than the four kinds that it keeps."""
+    """An update of AdamW may need temporary memory as large as all parameters."""
     note(r"""
         A training step keeps four kinds of values: parameters, gradients, optimizer state and
-        activations. Is their sum all the memory that the step needs? No, because the step also
-        creates *temporary* tensors, which live only for a moment.
+        activations. Is their sum all the memory that the step needs? Often not, because the step
+        also creates *temporary* tensors, which live only for a moment.
 
-        The optimizer's update is an example. PyTorch can do it in three ways:
+        AdamW's update is an example. It divides by the root of a moment, and the root is a new
+        tensor. PyTorch can do the update in three ways:
 
-        - one weight matrix after another, in a loop: temporary tensors for one matrix at a time;
-        - `foreach`, the default on a GPU: all matrices together, with a temporary tensor for each;
+        - one matrix after another, in a loop. At most three temporary tensors are in memory: the
+          root, the root divided by a number, and the divisor of the matrix before;
+        - `foreach`, the default on a GPU: all matrices together. Each has one root, which is then
+          changed in place;
         - `fused`: all in one *kernel*, a program on the device, without temporary tensors.
 
-        Measure it for a model of `16` equal matrices. `temporaries` takes a step and returns the
-        largest number of bytes that temporary tensors need at one time:
+        Measure it for `16` equal matrices. `temporaries` takes a step and returns the largest
+        number of bytes that temporary tensors need at one time:
     """)
-    weights = [torch.randn(1000, requires_grad=True) for _ in range(16)]  # @unnoticed: 1000: tensors of any size
+    weights = [torch.randn(10, 100, requires_grad=True) for _ in range(16)]  # @unnoticed: 10, 100: matrices of any size
     most = [
         temporaries(weights), temporaries(weights, foreach=True),
         temporaries(weights, fused=True),
-    ]  # @inspect most as B
+    ]
+    # In matrices:
     held = [size / weights[0].nbytes for size in most]  # @inspect held
     assert held == [3, 16, 0], \
         "The loop has 3 temporary matrices, foreach 16, fused none."
@@ -184,5 +190,5 @@ def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
         hint="`foreach` has one temporary for each matrix. How large are all matrices together?",
         why=r"""
             With one temporary for each matrix, the temporaries are as large as all parameters:
-            `1e9 * 4` bytes. That is a quarter more than the `16` bytes per parameter.
+            `1e9 * 4` bytes, a quarter of the `16` bytes per parameter that a step keeps.
         """)

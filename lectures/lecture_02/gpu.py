@@ -1,17 +1,16 @@
 """How a GPU's memory is handed out, and what moves there."""
-from counters import flops
 import math
 
 import torch
 import torch.nn.functional as F
-from hardware import CARDS, find, peak
+from hardware import CARDS, find
 from timing import time_call
 from units import GiB, MiB
 
 from litbook import aside, figure, misbelief, note, question, requires
 
 from .figures import curves, plot_blocks
-from .measure import E4M3, E5M2, cool_down, default_allocator, dense_peak, float32_products, message_of, scaled
+from .measure import E4M3, E5M2, default_allocator, dense_peak, float32_products, message_of, scaled
 
 
 def tensors_on_a_gpu() -> None:
@@ -35,20 +34,21 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
     """Copying matrices to a GPU takes longer than multiplying them there, unless they are very large."""
     note(r"""
         A program makes two matrices and multiplies them on a GPU. A GPU computes with what is in
-        its own memory, and a new tensor is in the memory of the CPU. So both matrices are copied to
-        the GPU, and the result is copied back. Which takes longer, the copies or the matmul?
+        its own memory, and a new tensor is in the memory of the CPU, unless it is created with
+        `device="cuda"`. So both matrices are copied to the GPU, and the result is copied back.
+        Which takes longer, the copies or the matmul?
 
         By hand, count elements. With `10 * 10` matrices, three matrices are `3 * 100 = 300`
         elements to copy, and each of $100$ entries of the result is a sum of $10$ products, which
         makes `100 * 10 = 1000` multiplications. With `100 * 100` matrices, there are $100$ times as
-        many elements to copy, but $1000$ times as many multiplications.
+        many elements to copy, but $1000$ times as many multiplications: a matmul of $n \times n$
+        matrices copies each element once and uses it $n$ times.
 
-        So the copies take longer unless the matrices are very large, because a matmul of
-        $n \times n$ matrices uses each element $n$ times, but copies it only once.
-
-        How large is very large? In `bfloat16`, an element has `2` bytes. An H100 does at most
-        `989.5e12` FLOPs in a second, and its link to the CPU, PCIe, carries `64e9` bytes in a
-        second in each direction [@nvidia-h100]:
+        How large must $n$ be? An H100 does at most `989.5e12` FLOPs in a second, and its link to
+        the CPU, PCIe, carries `64e9` bytes in a second in each direction [@nvidia-h100]. In the
+        time of copying one element, `2` bytes in `bfloat16`, it can do
+        `2 / 64e9 * 989.5e12 = 30922` FLOPs. So the copies take longer unless $n$ is in the tens of
+        thousands:
     """)
     x = torch.zeros(4, 8)  # @hide
     assert x.device == torch.device("cpu"), "A new tensor is on the CPU."  # @hide
@@ -57,7 +57,7 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
     silence = ""  # @hide
     assert refused != silence, "Asking for a missing GPU is an error."  # @hide
     rate = dense_peak("H100 SXM", "bfloat16")  # FLOPs per second
-    link = 128e9 / 2  # bytes per second; both directions are 128e9
+    link = 64e9  # bytes per second
 
     def arithmetic(n: float) -> float:  # in seconds
         return 2 * n * n * n / rate  # a multiplication and an addition
@@ -92,7 +92,7 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
     note(r"""
         So a training program copies the weights *once*, and leaves on the GPU everything that is
         computed from them: activations, gradients, the optimizer's state. In each step only the
-        tokens are copied, a few bytes for each.
+        tokens are copied, a few bytes per token.
     """)
     question(r"""
         Two `1000 × 1000` matrices are copied to this GPU once, and stay there. The program
@@ -105,8 +105,8 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
         },
         hint="How long do the copies take, and how long does one matmul take?",
         why=r"""
-            The copies take `94` µs and a matmul takes `2` µs, so after about `94 / 2 = 47` matmuls
-            both have taken the same time. What stays on the GPU pays for its copy.
+            The copies take `93.75` µs and a matmul takes `2.02` µs, so after about
+            `93.75 / 2.02 = 46.4` matmuls both have taken the same time.
         """)
 
 
@@ -148,7 +148,7 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
              answer=-(-300 * torch.bfloat16.itemsize // block) * block,
         wrong={
             "That is its size before it is rounded up to blocks.": 600,
-            "That is for float32: a bfloat16 has two bytes.": 1536,
+            "That is for float32; an element of bfloat16 has half as many bytes.": 1536,
             "600 bytes do not fit into one block.": 512,
         },
         check=next(k * 512 for k in range(9) if k * 512 >= 600),
@@ -161,15 +161,14 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
 @aside
 @requires("cuda")
 def moving_allocates_on_the_gpu() -> None:
-    """`memory_allocated` counts the blocks of tensors, not their bytes."""
+    """`memory_allocated` rounds the bytes of each tensor up to a multiple of 512."""
     note(r"""
         How much GPU memory do your tensors use? `torch.cuda.memory_allocated` says so. But it
-        counts whole blocks, because PyTorch hands out the memory of a GPU in
-        [blocks of `512` bytes](#blocks_are_multiples_of_a_smallest_one).
+        rounds each tensor up to a multiple of `512` bytes, because PyTorch hands out the memory of
+        a GPU in [blocks of this size](#blocks_are_multiples_of_a_smallest_one).
 
         First two matrices whose bytes fill their blocks: `x` has `32 * 32` elements of `4` bytes,
-        and `32 * 32 * 4 = 8 * 512`. Copy it to the GPU, and make another one there. (`exact` is
-        true if PyTorch's allocator has its usual settings.)
+        and `32 * 32 * 4 = 8 * 512`. Copy it to the GPU, and make another one there:
     """)
     x = torch.zeros(32, 32)
     before = torch.cuda.memory_allocated()  # @measure before as B
@@ -180,28 +179,21 @@ def moving_allocates_on_the_gpu() -> None:
         "The copy of x and the new matrix are on the GPU."
     assert x.device == torch.device("cpu"), "The original is still on the CPU."
     grown = torch.cuda.memory_allocated() - before  # @inspect grown as B
-    exact = default_allocator()  # @measure exact
-    if exact:
+    if default_allocator():
         assert grown == 2 * (32 * 32 * 4), \
             "The two matrices take exactly their bytes."
     note(r"""
-        Now matrices whose bytes are not a multiple of `512`. A `10 * 10` matrix needs
-        `10 * 10 * 4 = 400` bytes, and gets a whole block. A `33 * 33` matrix needs
-        `33 * 33 * 4 = 4356` bytes, and gets nine blocks, `9 * 512 = 4608` bytes. Make two of each:
+        Now a matrix whose bytes are not a multiple of `512`. A `33 * 33` matrix needs
+        `33 * 33 * 4 = 4356` bytes. They are rounded up to `9 * 512 = 4608`:
     """)
     before = torch.cuda.memory_allocated()
-    small = [torch.zeros(10, 10, device="cuda:0") for _ in range(2)]
+    odd = torch.zeros(33, 33, device="cuda:0")
     grown = torch.cuda.memory_allocated() - before  # @inspect grown as B
-    if exact:
-        assert grown == 2 * 512, "The two small matrices take 512 bytes each."
-    before = torch.cuda.memory_allocated()
-    odd = [torch.zeros(33, 33, device="cuda:0") for _ in range(2)]
-    grown = torch.cuda.memory_allocated() - before  # @inspect grown as B
-    if exact:
-        assert grown == 2 * 4608, "The two large ones take 4608 bytes each."
-    assert len(small) == len(odd) == 2, "All four are kept until here."  # @hide
-    before = torch.cuda.memory_allocated()
-    both = z.to("cuda:0"), z.bfloat16()
+    if default_allocator():
+        assert grown == 9 * 512, "The matrix of 4356 bytes takes 4608 bytes."
+    assert odd.nbytes == 33 * 33 * 4, "The matrix needs 4356 bytes."  # @hide
+    before = torch.cuda.memory_allocated()  # @hide
+    both = z.to("cuda:0"), z.bfloat16()  # @hide
     question(r"""
         `.to` returns the tensor itself if it is on that device already. `z` is a `float32` matrix
         of `32 * 32` elements on the GPU. By how many bytes does `memory_allocated` grow when
@@ -223,49 +215,53 @@ def deleting_returns_blocks_to_a_cache() -> None:
         PyTorch keeps the memory in a *cache* for the next tensor, because asking the driver for
         memory takes a long time.
 
-        So there are two numbers. *Allocated* memory is what tensors use. *Reserved* memory is what
-        PyTorch holds, the cache included, and no other program can use it. Make a tensor, delete
-        it, and compare both with their values at the start. (`exact` is true if PyTorch's allocator
-        has its usual settings.)
+        So there are two numbers. *Allocated* memory, `torch.cuda.memory_allocated()`, is what
+        tensors use. *Reserved* memory, `torch.cuda.memory_reserved()`, is what PyTorch holds, the
+        cache included, and no other program can use it. Make a tensor of `2**26` elements,
+        `4 * 2**26` bytes or `256` MiB. Deleting it lowers allocated memory by `256` MiB, but not
+        reserved memory:
     """)
-    # Elements, fewer on a GPU with little memory:
-    count = scaled(64 * MiB, lambda n: 8 * n)  # @measure count
+    # Halved until x, 4 bytes per element, and a tensor of half its size fit:
+    count = scaled(2**26, lambda n: 6 * n)  # @measure count
     allocated = torch.cuda.memory_allocated()
     reserved = torch.cuda.memory_reserved()
     x = torch.empty(count, device="cuda")
     held = torch.cuda.memory_allocated() - allocated  # @measure held as B
-    exact = default_allocator()  # @measure exact
-    if exact:
+    if default_allocator():
         assert held == 4 * count, "The tensor uses 4 bytes for each element."
     del x
     after = torch.cuda.memory_allocated()
     assert after == allocated, "After del, no tensor uses these bytes."
     kept = torch.cuda.memory_reserved() - reserved  # @measure kept as B
-    if exact:
+    if default_allocator():
         assert kept == 4 * count, "PyTorch still has all of these bytes."
     assert kept >= held >= 4 * count, "With any allocator, PyTorch has at least these bytes."  # @hide
     note(r"""
-        `empty_cache` returns the cached bytes to the driver. That makes room for other programs,
-        but not for yours, which could use the cache anyway. So it is seldom useful in a training
-        loop, and costs time:
+        `empty_cache` returns the cached bytes to the driver. That makes room for other programs.
+        Yours can normally use the cache anyway, so in a training loop the call is seldom useful,
+        and it costs time:
     """)
     torch.cuda.empty_cache()
     left = torch.cuda.memory_reserved()
-    if exact:
+    if default_allocator():
         assert left == reserved, \
-            "PyTorch has as much memory as at the start."
-    x = torch.empty(count, device="cuda")
-    del x
-    half = torch.empty(count // 2, device="cuda")
-    cached = torch.cuda.memory_reserved() - reserved
-    taken = torch.cuda.memory_allocated() - allocated
+            "PyTorch holds as much memory as at the start."
+    x = torch.empty(count, device="cuda")  # @hide
+    del x  # @hide
+    half = torch.empty(count // 2, device="cuda")  # @hide
+    cached = torch.cuda.memory_reserved() - reserved  # @hide
+    taken = torch.cuda.memory_allocated() - allocated  # @hide
+    if default_allocator():  # @hide
+        assert cached - taken == 4 * count // 2, \
+            "A tensor of half the size leaves the other half in the cache."  # @hide
     question(r"""
-        After `del x`, and without `empty_cache`, a tensor with half the number of floats is made.
-        PyTorch puts it into the memory that `x` had. How many bytes of that memory are then in the
-        cache, used by no tensor?
-    """, answer=cached - taken,
-        check=4 * count // 2, unit="B",
-        why="`x` had `4 * count` bytes, and the new tensor uses half of them. The other half stays in the cache.")
+        A tensor of `256` MiB is deleted. Without `empty_cache`, a tensor with half as many elements
+        is made, and PyTorch puts it into the memory that the first one had. How many MiB of that
+        memory are then in the cache, used by no tensor?
+    """, answer=256 - 256 / 2,
+        check=2**26 * 4 / 2 / 2**20, unit="MiB",
+        wrong={"The new tensor uses half of it.": 256},
+        why="The new tensor uses half of the `256` MiB. The other half stays in the cache.")
 
 
 @aside
@@ -275,31 +271,28 @@ def the_driver_knows_how_much_memory_there_is() -> None:
     note(r"""
         How much memory does a GPU have? There are three answers:
 
-        - The datasheet prints one number, `card.memory`. `find` looks it up by the name of the GPU.
-        - The driver reports another one, `total`. Memory is built in GiB and sold in GB, so most
-          GPUs have more bytes than the datasheet says. Error correction, where it is on, uses some
-          of them.
-        - A program can get only what is `free`, which is less, because CUDA itself and other
-          programs use some.
+        - The datasheet: an H100 is sold with `80` GB, `80e9` bytes [@nvidia-h100].
+        - The driver: for an H100 it reports `81559` MiB [@seen-modal], which are
+          `81559 * 1024**2 = 85.5e9` bytes. That is more, because memory is built in GiB and sold in
+          GB.
+        - What is free: fewer bytes than the driver reports, because CUDA itself and other programs
+          use some. A program can get only these.
 
-        `card.reported` is what others saw the driver report for such a GPU:
+        `torch.cuda.mem_get_info()` returns what is free and what the driver reports. `find` looks
+        up the GPU: `card.memory` is the datasheet's number, and `card.reported` is the total that
+        users of such a GPU have published:
     """)
-    used = torch.cuda.current_device()  # @measure used
-    assert used == 0, "The first visible GPU is used."
-    properties = torch.cuda.get_device_properties(used)
-    name = properties.name  # @measure name
-    total = properties.total_memory  # @measure total as B
-    free, seen = torch.cuda.mem_get_info()  # @measure free as B
-    assert free < seen, "Less is free than the driver reports."
-    card = find(name)  # @measure card
+    free, total = torch.cuda.mem_get_info()  # @measure free, total as B
+    assert free < total, "Less is free than the driver reports."
+    card = find(torch.cuda.get_device_name())  # @measure card
     if card is not None:
         ratio = total / card.memory  # @measure ratio
         assert 0.98 < ratio < 1.08, \
-            "What the driver reports is near the datasheet's number."
+            "The driver reports between 0.98 and 1.08 times the datasheet's number."
     if card is not None and card.reported is not None:
         part = total / card.reported  # @measure part
         assert 0.95 < part <= 1, \
-            "The driver reports nearly all of what others saw reported."
+            "The driver reports between 0.95 of the published total and all of it."
     note("So a program that depends on the number should ask the driver.")
     question(rf"""
         An L4 is sold with `24` GB [@nvidia-l4] and reports {(CARDS['L4'].reported or 0) // MiB:,}
@@ -315,69 +308,68 @@ def the_driver_knows_how_much_memory_there_is() -> None:
 def a_low_precision_matmul_is_timed_here() -> None:
     """The speedup of a low-precision format has to be measured on the GPU."""
     note(r"""
-        By its datasheet an A100 does `16` times as many FLOP/s in `bfloat16` as in `float32`
-        [@nvidia-a100]. Does a program reach that? Only a measurement can tell, because a datasheet
-        gives upper bounds. The matmul must be large, because a GPU has many arithmetic units, and
-        small matmuls leave most of them idle.
+        The peak of an A100 is `19.5` TFLOP/s in `float32` and `312` in `bfloat16`, which is
+        `312 / 19.5 = 16` times as high [@nvidia-a100]. Is a matmul `16` times as fast? Only a
+        measurement can tell, because a peak is an upper bound. A matmul that reaches `0.8` of the
+        peak in `float32` and $0.6$ in `bfloat16` is `16 * 0.6 / 0.8 = 12` times as fast.
 
-        Time a large square matrix times itself in both formats. `time_call` returns the time of a
-        call. `peak` looks up the upper bound of the GPU:
+        Time a square matrix times itself in both formats, and compare the speedup with the ratio of
+        this GPU's peaks. The matmul must be large, because a GPU has many arithmetic units, and
+        small matmuls leave most of them idle. `time_call` returns the time of a call:
     """)
-    # Rows and columns, fewer on a GPU with little memory:
-    n = scaled(8192, lambda n: 20 * n * n)  # @measure n
-    a = torch.randn(n, n, device="cuda")
+    a = torch.randn(8192, 8192, device="cuda")
     b = a.bfloat16()
-    with float32_products():  # no TF32, whatever the environment says
-        wide = time_call(lambda: a @ a, "cuda")  # @measure wide
-    cool_down()
-    narrow = time_call(lambda: b @ b, "cuda")  # @measure narrow
-    speedup = wide.seconds / narrow.seconds  # @measure speedup as times
+    with float32_products():  # TF32, a faster mode with fewer bits, is off
+        float32_time = time_call(lambda: a @ a, "cuda")  # @measure float32_time
+    bfloat16_time = time_call(lambda: b @ b, "cuda")  # @measure bfloat16_time
+    speedup = float32_time.seconds / bfloat16_time.seconds  # @measure speedup as times
     card = find(torch.cuda.get_device_name())
-    promised = peak(card, "float32"), peak(card, "bfloat16")  # @measure promised
-    achieved = [2 * n**3 / t.seconds for t in (wide, narrow)]  # @measure achieved as FLOP/s
-    if card is not None and promised[1] is not None:
-        assert 0.3 * promised[1] < achieved[1] <= card.boost * promised[1], \
-            "In bfloat16, the GPU reaches at least 0.3 of its peak."
+    if card is not None and card.bfloat16 is not None:
+        peak_ratio = card.bfloat16 / card.float32  # @measure peak_ratio as times
         assert 1 < speedup, "In bfloat16, the matmul is faster."
-    work = flops(lambda: b @ b)  # @measure work as FLOP
-    assert work == flops(lambda: a @ a) == 2 * n**3, \
-        "In both formats, the matmul costs 2 * n**3 FLOPs."
+        rate = 2 * 8192**3 / bfloat16_time.seconds  # @hide
+        assert 0.3 * card.bfloat16 < rate <= card.boost * card.bfloat16, \
+            "In bfloat16, the GPU reaches at least 0.3 of its peak."  # @hide
     question(r"""
-        An A100 has a peak of `19.5` TFLOP/s in `float32` and `312` in `bfloat16` [@nvidia-a100]. A
-        matmul in `float32` takes `80` ms there. How long does it take in `bfloat16`, if both reach
-        the same share of their peak?
-    """, answer=80e-3 * 19.5 / 312,
-        check=0.08 / 16, unit="s",
-        why="`bfloat16` has `312 / 19.5 = 16` times the FLOP/s, so the matmul takes a sixteenth of the time.")
+        On an A100, a matmul in `float32` takes `80` ms, and reaches `0.8` of the peak. In
+        `bfloat16` it reaches only `0.4` of the peak, which is `16` times as high. How long does it
+        take?
+    """, answer=80e-3 * (0.8 * 19.5) / (0.4 * 312),
+        check=0.08 / (16 / 2), unit="s",
+        wrong={
+            "That would be right if both reached the same share of their peak.": 0.08 / 16,
+        },
+        why="The peak is `16` times as high, but the share is half as large. So the matmul is `16 / 2 = 8` times as fast, and takes `80 / 8 = 10` ms.")
 
 
 @aside
 @requires("cuda")
 def both_one_byte_formats_multiply() -> None:
-    """A GPU's units for one-byte floats multiply `E4M3` and `E5M2` and return `bfloat16`."""
+    """`scaled_mm` multiplies matrices in `E4M3` and `E5M2`, and returns `bfloat16` by default."""
     note(r"""
         `E4M3` and `E5M2` are floats of [one byte](#one_byte_comes_in_two_formats). Recent GPUs have
-        units that multiply matrices of them, and the two formats may be mixed. The result is in a
-        format of higher precision, because a sum of many products needs more bits than its terms.
+        units that multiply matrices of them. PyTorch uses these units in `F.scaled_mm`. The result
+        is in `bfloat16` by default, because a sum of many products needs more bits than its terms.
 
-        Multiply matrices of `32 * 32` ones. PyTorch's function for such matmuls, `scaled_mm`, also
-        takes a scale for each matrix, here `1`:
+        Each matrix is multiplied by a scale, here `1`, because one-byte floats have a small range.
+        The second matrix must be stored by columns, hence `.t()`. For two matrices of `32 * 32`
+        ones, each entry is a sum of `32` ones, so the entries add up to `32 * 32 * 32`:
     """)
-    if torch.cuda.get_device_capability() >= (8, 9):
+    if torch.cuda.get_device_capability() >= (8, 9):  # GPUs with these units
         one = torch.tensor(1.0, device="cuda")
         ones = torch.ones(32, 32, device="cuda")
         left, right = ones.to(E5M2), ones.to(E4M3).t()
-        whole = F.ScalingType.TensorWise  # a scale for each tensor
-        mixed = F.scaled_mm(left, right, one, whole, one, whole)  # @inspect mixed
-        plain = F.scaled_mm(right.t(), right, one, whole, one, whole)  # @inspect plain
+        kind = F.ScalingType.TensorWise  # one scale for the whole matrix
+        mixed = F.scaled_mm(left, right, one, kind, one, kind)  # @inspect mixed
+        plain = F.scaled_mm(right.t(), right, one, kind, one, kind)  # @inspect plain
         assert mixed.dtype == torch.bfloat16, "The result is in bfloat16."
         assert mixed.sum().item() == 32**3, \
-            "E5M2 times E4M3 gives 32 in each of the 32 * 32 entries."
+            "The entries of E5M2 times E4M3 add up to 32 * 32 * 32."
         assert plain.sum().item() == 32**3, \
-            "E4M3 times E4M3 gives 32 in each entry as well."
+            "The entries of E4M3 times E4M3 add up to 32 * 32 * 32 as well."
     question(r"""
         A `(16, 64)` matrix in `E5M2` is multiplied by a `(64, 32)` matrix in `E4M3`. The result is
-        in `bfloat16`, `2` bytes per element. How many bytes do the three matrices take together?
+        in `bfloat16`, `2` bytes per element. How many bytes do the three matrices need in total?
     """,
         answer=16 * 64 * E5M2.itemsize + 64 * 32 * E4M3.itemsize
             + 16 * 32 * torch.bfloat16.itemsize,

@@ -48,8 +48,8 @@ def backward_fills_the_leaves() -> None:
         their weights. The target is `5`. The *error* is the prediction minus the target, and the
         loss is half of its square. Only the weights ask for a gradient, with `requires_grad=True`:
     """)
-    x: Float[Tensor, "inner"] = torch.tensor([1.0, 2.0, 3.0])
-    w: Float[Tensor, "inner"] = torch.ones(3, requires_grad=True)
+    x = torch.tensor([1.0, 2.0, 3.0])
+    w = torch.ones(3, requires_grad=True)
     prediction = x @ w  # @inspect prediction
     loss = 0.5 * (prediction - 5) ** 2  # @inspect loss
     assert (prediction.item(), loss.item()) == (6.0, 0.5), \
@@ -61,14 +61,13 @@ def backward_fills_the_leaves() -> None:
     note(r"""
         Each weight now has a gradient in `.grad`: the error, `1`, times its input. Check the last
         one, whose input is `3`. Let the weight grow by $0.01$. The prediction and the error grow by
-        `3 * 0.01 = 0.03`, and the loss grows from `1**2 / 2 = 0.5` to `1.03**2 / 2 = 0.53`: by `3`
-        times the growth of the weight.
+        `3 * 0.01 = 0.03`. The loss grows from `1**2 / 2 = 0.5` to `1.03**2 / 2 = 0.53045`: by about
+        `3` times the growth of the weight.
 
-        Why does no other tensor have a gradient? PyTorch stores only the gradients that are needed
-        after the backward pass:
+        Why does no other tensor have a gradient? PyTorch stores a gradient only in a *leaf*, a
+        tensor that was not computed from other tensors, and only if the leaf asked for one:
 
-        - `x` and `w` were not computed from other tensors. Such a tensor is called a *leaf*. A leaf
-          gets a gradient if it asked for one. `w` did, and `x` did not.
+        - `x` and `w` are leaves. `w` asked for a gradient, and `x` did not.
         - `prediction` and `loss` were computed. The backward pass uses their gradients to compute
           the gradient of `w`, and then drops them, because no later step needs them.
 
@@ -144,9 +143,9 @@ def the_backward_pass_needs_two_matmuls() -> None:
 
         Forward one multiplication, backward two. Now a second row of data has $h = 4$ and $g = 1$.
         It uses the same weight, so the gradient of $w$ is a sum over the rows:
-        `2 * 5 + 4 * 1 = 14`. Sums of products are what a matmul computes. For matrices, the
-        gradient of the weights is `h.T @ g`, a sum over rows, and the gradient of the input is
-        `g @ w.T`, a sum over columns.
+        `2 * 5 + 4 * 1 = 14`. This is the matmul `h.T @ g` of the columns $h = (2, 4)$ and
+        $g = (5, 1)$. For matrices, the gradient of the weights is `h.T @ g`, and the gradient of
+        the input is `g @ w.T`.
 
         Check this with matrices of small whole numbers, for which sums are exact. `y.backward(g)`
         starts the backward pass from a given `g`, so no loss is needed:
@@ -172,7 +171,8 @@ def the_backward_pass_needs_two_matmuls() -> None:
     assert torch.equal(h.grad, for_h), "einsum finds the gradient of the input."  # @hide
     note(r"""
         What do the three matmuls cost? All have the same three sizes, `64` rows, `32` inputs and
-        `16` outputs, so each costs `2 * 64 * 32 * 16` FLOPs:
+        `16` outputs, so each does `64 * 32 * 16` multiplications with an addition:
+        `2 * 64 * 32 * 16` FLOPs.
     """)
     forward = flops(lambda: h @ w)  # @inspect forward as FLOP
     weights = flops(lambda: h.T @ g)  # @inspect weights as FLOP
@@ -181,8 +181,8 @@ def the_backward_pass_needs_two_matmuls() -> None:
     assert weights == inputs == forward, \
         "Each of the two backward matmuls costs the same number of FLOPs as the forward one."
     note(r"""
-        So a training step costs `1 + 2 = 3` times the forward pass, if every layer needs both
-        gradients.
+        So the matmuls of a training step cost `1 + 2 = 3` times the FLOPs of the forward pass, if
+        every layer needs both gradients.
     """)
     tally: list[str] = []  # @hide
     _ = counted(tally, 5, 8) @ counted(tally, 8, 3)  # @hide
@@ -222,20 +222,20 @@ def two_layers(
 
 @aside
 def autograd_leaves_out_what_no_weight_needs() -> None:
-    """Autograd leaves out each backward matmul that no trained weight needs."""
+    """Autograd leaves out each backward matmul whose result is not needed."""
     note(r"""
         Each matmul of a forward pass has
         [two matmuls in the backward pass](#the_backward_pass_needs_two_matmuls): one for the
         gradient of the weights, and one for the gradient of the input, which the layer *below*
         needs. Does every layer need both?
 
-        No. The input of the first layer is data, and nobody uses the gradient of data. So two
-        trained layers have two matmuls in the forward pass and three in the backward pass: two for
-        the weights, and one for the input of the second layer.
+        No. The input of the first layer is data. Data are not trained, so their gradient is not
+        needed. So two trained layers have two matmuls in the forward pass and three in the backward
+        pass: two for the weights, and one for the input of the second layer.
 
-        Count it for two layers from CS336 [@cs336], on `b` rows: the first has `d * d` weights, the
-        second `d * k`. A matmul costs `2` FLOPs for each row and weight. `two_layers` counts the
-        forward and the backward pass:
+        Count it for two layers with sizes from CS336 [@cs336], on `b` rows: the first has `d * d`
+        weights, the second `d * k`. A matmul costs `2` FLOPs for each row and weight. `two_layers`
+        counts the FLOPs from the shapes alone, without data:
     """)
     b, d, k = 16384, 32768, 8192
     forward, backward = two_layers(b, d, k)  # @inspect forward as FLOP, backward as FLOP
@@ -249,14 +249,13 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
     small_one = two_layers(64, 32, 16)[1] - 4 * 64 * 32 * 16  # @hide
     assert small_one == 2 * 64 * 32 * 32, \
         "In a smaller network, the first layer has one matmul as well."  # @hide
-    claimed = 4 * b * d * d + 4 * b * d * k  # @inspect claimed as FLOP
-    too_high = claimed / backward - 1  # @hide
+    too_high = 2 * forward / backward - 1  # @hide
     assert 0.66 < too_high < 0.67, \
         "With four matmuls, the count would be two thirds too high."  # @hide
-    assert two_layers(b, d, k, data=True)[1] == claimed, \
+    assert two_layers(b, d, k, data=True)[1] == 2 * forward, \
         "If the data ask for a gradient as well, there are four."
-    misbelief("The backward pass of these two layers costs $4Bd^2 + 4BdK$ FLOPs, twice the forward pass.", rf"""
-        It costs $2Bd^2 + 4BdK$, because autograd skips the gradient of the data. A count of four
+    misbelief("The backward pass of these two layers costs $4bd^2 + 4bdk$ FLOPs, twice the forward pass.", rf"""
+        It costs $2bd^2 + 4bdk$, because autograd skips the gradient of the data. A count of four
         matmuls is {too_high:.0%} too high here.
     """)
     costs = [2 * b * d * d, 2 * b * d * k]  # @hide
@@ -271,32 +270,32 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
             three short bars: forward, weight gradient, input gradient.
         """)
     note(r"""
-        So take a stack of $P$ weights, with $d^2$ of them in its first matrix. Three matmuls cost
-        `3 * 2 = 6` FLOPs per weight and row, and the first matrix lacks one of the three. So a
+        Now take a stack of $P$ weights, with $d^2$ of them in its first matrix. Three matmuls cost
+        `3 * 2 = 6` FLOPs per weight and row, and the first matrix needs only two of the three. So a
         training step on $B$ rows costs
 
         [@eq:step-flops]: $$
         6BP - 2Bd^2
         $$
 
-        FLOPs. *Freezing* a layer means not training it. What does that save? It depends on what is
-        below:
+        FLOPs.
 
-        - With the first layer frozen, no trained weight is below the second. So nobody needs the
-          gradient of the second layer's input, and one matmul is left: the gradient of the second
-          layer's weights.
+        *Freezing* a layer means not training it. Which matmuls does that leave out? It depends on
+        whether a layer nearer to the input is trained:
+
+        - With the first layer frozen, the gradient of the second layer's input is not needed. So
+          one matmul is left: the gradient of the second layer's weights.
         - With the second layer frozen, its input still needs a gradient, because the first layer is
-          trained. So only the gradient of its own weights is saved.
+          trained. So one matmul is left out: the gradient of the second layer's weights.
     """)
-    own = 2 * b * d * k  # one matmul of the second layer
     first_frozen = two_layers(b, d, k, first=False)[1]  # @inspect first_frozen as FLOP
     second_frozen = two_layers(b, d, k, second=False)[1]  # @inspect second_frozen as FLOP
-    assert first_frozen == own, \
+    assert first_frozen == 2 * b * d * k, \
         "With the first layer frozen, one matmul is left."
-    assert second_frozen == backward - own, \
-        "With the second layer frozen, one matmul is saved."
+    assert second_frozen == backward - 2 * b * d * k, \
+        "With the second layer frozen, one matmul is left out."
     passed_on = second_frozen - 2 * b * d * d  # @hide
-    assert passed_on == own, "The frozen layer still takes 2bdk FLOPs, for the layer below."  # @hide
+    assert passed_on == 2 * b * d * k, "The frozen layer still takes 2bdk FLOPs, for the layer below."  # @hide
     x, w1, w2 = torch.randn(64, 32), torch.randn(32, 32), torch.randn(32, 16).requires_grad_()  # @hide
 
     def second_gradient(train_first: bool) -> Tensor:  # @hide
@@ -309,10 +308,10 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
         In `x @ w1 @ w2` the gradient of the hidden values, `h1.grad`, must be known before
         `w2.grad` can be computed.
     """, "With `w1` frozen, the gradient of `h1` is never computed, and the gradient of `w2` is still the same.")
-    misbelief(r"The backward pass of the last layer, with $d \times K$ weights and a batch of $B$, costs $4BdK$.",
+    misbelief(r"The backward pass of the last layer, with $d \times k$ weights and a batch of $b$, costs $4bdk$.",
         r"""
-            The gradient of its weights costs half of that, $2BdK$. The other half is the gradient
-            of its input, which is computed only if the layer below is trained.
+            The gradient of its weights costs half of that, $2bdk$. The other half is the gradient
+            of its input, which is computed only if a layer nearer to the input is trained.
         """)
     question(r"""
         `100` rows of data pass through a frozen layer of `10 × 10` weights and then a trained layer
@@ -329,7 +328,7 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
 
 
 def six_per_parameter_and_token_is_a_special_case() -> None:
-    """The rule of 6 FLOPs per parameter and token counts three matmuls for every layer."""
+    """The rule of 6 FLOPs per parameter and token assumes three matmuls in every layer."""
     note(r"""
         An [estimate of a training run](#a_training_run_in_three_lines) counts `6` FLOPs per
         parameter and token. Where does the `6` come from? Each weight is used in three matmuls, and
@@ -342,30 +341,30 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
 
         That is `6` FLOPs for each row of data, and in a language model a row is a token.
 
-        The first layer of a model may need only `4`, because its input is data, and nobody uses the
-        gradient of data. Take two layers on `b` rows, the first with `d * d` weights, the second
-        with `d * k`. If `k` is a quarter of `d`, four of five weights are in the first layer. Then
-        a weight costs `4/5 * 4 + 1/5 * 6 = 4.4` FLOPs per row on average. `two_layers` counts the
-        FLOPs:
+        The first layer of a model may need only `4`. Its input is data. Data are not trained, so
+        their gradient is not needed. Take two layers on `b` rows, the first with `d * d` weights,
+        the second with `d * k`. If `k` is a quarter of `d`, four of five weights are in the first
+        layer. Then a weight costs `4/5 * 4 + 1/5 * 6 = 4.4` FLOPs per row on average. `two_layers`
+        counts the FLOPs from the shapes alone, without data:
     """)
     b, d, k = 16384, 32768, 8192  # @unnoticed: 16384: any batch
     forward, backward = two_layers(b, d, k)
     params = d * d + d * k  # @inspect params
     assert params == 1_342_177_280, "The two layers have 1.34 billion weights."  # @hide
-    ratio = backward / forward  # @inspect ratio as times
+    coefficient = (forward + backward) / (b * params)  # @inspect coefficient
+    assert coefficient == 4.4, \
+        "A step costs 4.4 FLOPs per parameter and row."
+    ratio = backward / forward  # @hide
     assert ratio == 1.2, \
-        "Here the backward pass costs 1.2 times the forward pass."
+        "Here the backward pass costs 1.2 times the forward pass."  # @hide
     misbelief("The backward pass costs twice the forward pass.", rf"""
         Not here: it costs {ratio} times the forward pass. The first layer, with `4/5` of the
         weights, has one backward matmul, and the second, with `1/5`, has two:
         `1 * 4/5 + 2 * 1/5 = 1.2`. If every layer has two, the rule holds.
     """)
-    coefficient = (forward + backward) / (b * params)  # @inspect coefficient
-    assert coefficient == 4.4, \
-        "A step costs 4.4 FLOPs per parameter and row."
-    misbelief("A training step costs `6` FLOPs per parameter and token.", rf"""
-        Not here: it costs {coefficient}, because the first layer, with most of the weights, needs
-        no gradient of its input.
+    misbelief("A training step costs `6` FLOPs per parameter and token.", r"""
+        It does if every layer has three matmuls. A layer whose input is data has only two, and
+        costs `2 * 2 = 4`.
     """)
     two = {"forward": 2.0, "gradient of the weights": 2.0}  # @hide
     layers = {"first layer": two, "second layer": {**two, "gradient of the input": 2.0}}  # @hide
@@ -376,8 +375,8 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
         gradient, so the first layer lacks a matmul.
     """, alt="Two stacked bars, of two equal parts and of three.")
     note(r"""
-        In a deep model the rule is nearly exact, because the first layer has only a small share of
-        the weights: with $L$ layers of the same size a step costs $6 - 2/L$ FLOPs per parameter and
+        In a deep stack of equal layers the rule is nearly exact, because the first layer has only a
+        small share of the weights: with $L$ layers a step costs $6 - 2/L$ FLOPs per parameter and
         row.
     """)
     question(r"""
@@ -398,17 +397,17 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
 
 @aside
 def in_a_transformer_backward_is_twice_forward() -> None:
-    """In a language model no backward matmul can be skipped, so the backward pass costs twice the forward pass."""
+    """If all results are stored, the backward pass of a language model costs twice the forward pass."""
     note(r"""
-        In a language model, does a backward pass cost twice the forward pass? Yes, as long as
-        nothing is computed a second time, because each matmul needs both of its backward matmuls.
-        Even the first layer has to compute the gradient of its input, because this input is
-        trained: it consists of rows of the *embedding table*, which has one row for each token of
-        the vocabulary.
+        In a language model, does a backward pass cost twice the forward pass? Yes, if all results
+        of the forward pass are stored. Each matmul has two backward matmuls of the same cost, one
+        for the gradient of each of its two factors. Both are needed, even in the first layer. Its
+        input is trained: it consists of rows of the *embedding table*, which has one row for each
+        token of the vocabulary.
 
         The smallest GPT-2 has `12` layers with a model dimension of `768`, a vocabulary of `50257`
-        tokens and a *context* of `1024` tokens [@gpt2]. `decoder_flops` counts a model of that
-        shape:
+        tokens and a *context* of `1024` tokens [@gpt2]. `decoder_flops` builds a model of that
+        shape and lets PyTorch count its FLOPs:
     """)
     vocab, d, heads, layers, context = 50257, 768, 12, 12, 1024
     forward, backward = decoder_flops(vocab, d, heads, layers, context)
@@ -427,11 +426,11 @@ def in_a_transformer_backward_is_twice_forward() -> None:
         "Forward, it costs the same number of FLOPs as unfused."  # @hide
     note(r"""
         How many FLOPs per parameter and token is that? The
-        [rule](#six_per_parameter_and_token_is_a_special_case) says `2 + 4 = 6`. But there is more
-        work, because *attention* has two matmuls without weights. With a context of $T$ tokens and
-        a model dimension of $d$, in each layer, each token
+        [rule](#six_per_parameter_and_token_is_a_special_case) counts `2` forward and `4` backward,
+        `2 + 4 = 6` in all. But *attention* has two more matmuls, without weights. With a context of
+        $T$ tokens and a model dimension of $d$, in each layer, each token
 
-        - is compared with all $T$ tokens of the context: $2dT$ FLOPs;
+        - is compared with all $T$ tokens of the context, even masked ones: $2dT$ FLOPs;
         - adds up their values, weighted by the results: $2dT$ FLOPs.
 
         Forward that is $4dT$, and backward twice as much, $8dT$. So in $L$ layers attention adds,
@@ -445,8 +444,8 @@ def in_a_transformer_backward_is_twice_forward() -> None:
         second time in the backward pass. That comes on top.)
 
         Check the formula: subtract `6` FLOPs for each weight and token from the count, and see
-        whether attention is what is left. A layer has $12d^2$ weights in its matrices, and the last
-        matrix has $d$ weights for each token of the vocabulary:
+        whether attention is what is left. A layer has $4d^2$ weights in attention and $8d^2$ in the
+        two matrices after it. The last matrix has $d$ weights for each token of the vocabulary:
     """)
     matrices = layers * 12 * d * d + d * vocab  # @inspect matrices
     assert matrices == 123_532_032, "The matrices have 124 million weights."  # @hide
@@ -458,15 +457,14 @@ def in_a_transformer_backward_is_twice_forward() -> None:
         "What is left over is attention, and nothing else."
     note(r"""
         The longer the context, the larger the share of attention, because a token has more tokens
-        to be compared with. How many times the FLOPs of the rule does a step cost?
+        to be compared with. How many times the FLOPs of the rule do the two passes cost together?
     """)
     ratios = {}
     for t in (128, 1024, 8192):
-        by_rule = 6 * matrices * t
-        step = sum(decoder_flops(vocab, d, heads, layers, t))
-        ratios[t] = round(step / by_rule, 3)  # @inspect ratios
+        both = sum(decoder_flops(vocab, d, heads, layers, t))
+        ratios[t] = round(both / (6 * matrices * t), 3)  # @inspect ratios
     assert ratios == {128: 1.019, 1024: 1.153, 8192: 2.222}, \
-        "A step costs 1.019, 1.153 and 2.222 times what the rule says."
+        "Both passes together cost 1.019, 1.153 and 2.222 times what the rule says."
     four = decoder_flops(vocab, d, heads, layers, context, batch=4)  # @hide
     assert four == (4 * forward, 4 * backward), \
         "Four sequences take four times the FLOPs."  # @hide
@@ -493,8 +491,10 @@ def tanh_layers(x: Tensor, *weights: Tensor) -> Tensor:
     return x
 
 
-def in_segments(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:
-    """The output of all layers; the backward pass recomputes them segment by segment (0 segments: nothing is recomputed)."""
+def in_segments(
+    weights: list[Tensor], x: Tensor, segment: int | None
+) -> Tensor:
+    """The output of all layers; the backward pass recomputes them segment by segment (None: nothing is recomputed)."""
     for i in range(0, len(weights), segment or len(weights)):
         part = weights[i : i + (segment or len(weights))]
         if segment:
@@ -509,9 +509,9 @@ def in_segments(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:
 
 @one_thread()
 def train_in_segments(
-    layers: int, segment: int, rows: int, width: int
+    layers: int, segment: int | None, rows: int, width: int
 ) -> tuple[int, int, Tensor]:
-    """Bytes kept, FLOPs, and the first gradient of a step that recomputes by segments (0 segments: nothing)."""
+    """Bytes kept, FLOPs, and the first gradient of a step that recomputes by segments (None: nothing)."""
     drawn = torch.Generator().manual_seed(2)
     stack = torch.randn(layers, width, width, generator=drawn) / width**0.5
     weights = [w.clone().requires_grad_() for w in stack]
@@ -579,21 +579,20 @@ def checkpointing_trades_flops_for_memory() -> None:
 
         Try it with `16` layers, each a matmul and a tanh. `train_in_segments` takes a training
         step, and returns the bytes that are kept when the backward pass begins, the FLOPs, and the
-        gradient. First all layers are kept (a segment length of `0`), then there are segments of
-        `4` layers:
+        gradient. First there are no segments (`None`), then segments of `4` layers:
     """)
     layers, rows, width = 16, 8, 32
-    plain, once, exact = train_in_segments(layers, 0, rows, width)
-    saved, work, gradient = train_in_segments(layers, 4, rows, width)
+    all_kept, once, exact = train_in_segments(layers, None, rows, width)
+    kept, twice, gradient = train_in_segments(layers, 4, rows, width)
     one = rows * width * 4  # @inspect one as B
-    assert plain == (layers + 1) * one == 17408, \
+    assert all_kept == (layers + 1) * one == 17408, \
         "Without segments, the input and all 16 outputs are kept."
-    assert saved == layers // 4 * one == 4096, \
+    assert kept == layers // 4 * one == 4096, \
         "With segments of 4 layers, only the inputs of the 4 segments are kept."
     note(r"""
         How long should a segment be? While the backward pass works on a segment, the outputs of its
         layers are in memory as well as the inputs of all segments. With $L$ layers in segments of
-        $s$ layers, that makes
+        $s$ layers, the peak is
 
         [@eq:segments]: $$
         \frac{L}{s} + s
@@ -605,8 +604,8 @@ def checkpointing_trades_flops_for_memory() -> None:
         - segments of `4`: `16 / 4 + 4 = 8`;
         - segments of `8`: `16 / 8 + 8 = 10`.
 
-        The sum is smallest for $s = \sqrt L$, where both terms are equal, because their product is
-        always $L$, and two numbers with a fixed product have the smallest sum when they are equal:
+        The product of the two terms is always $L$. Two numbers with a fixed product have the
+        smallest sum when they are equal, so the sum is smallest for $s = \sqrt L$:
     """)
     lengths = (1, 2, 4, 8, 16)  # @hide
     peaks = {n: most_alive(layers, n) for n in lengths}  # @hide
@@ -639,24 +638,24 @@ def checkpointing_trades_flops_for_memory() -> None:
             with each segment, lower each time.
         """)  # @hide
     note(r"""
-        The price is a second forward pass: `2` more FLOPs for each weight and row, in addition to
-        the usual `6`. The gradient is the same:
+        The price is a second forward pass: `6 + 2 = 8` FLOPs for each weight and row. (The input
+        asks for a gradient here, so every layer has three matmuls.) The gradient is the same:
     """)
     params = layers * width * width
     assert once == 6 * rows * params == 786_432, \
         "Without segments, a step costs 6 FLOPs per weight and row."
-    assert work == 8 * rows * params == 1_048_576, \
+    assert twice == 8 * rows * params == 1_048_576, \
         "With segments, a step costs 8 FLOPs per weight and row."
     assert torch.equal(gradient, exact), \
         "The gradient is the same, bit for bit."
-    useful = once / work  # @hide
+    useful = once / twice  # @hide
     assert useful == 0.75, "Of these FLOPs, three quarters count for MFU."  # @hide
-    kept, again, _ = train_in_segments(layers, 2, rows, width)  # @hide
+    inputs, again, _ = train_in_segments(layers, 2, rows, width)  # @hide
     question(r"""
         `16` layers are cut into segments of `2` layers instead of `4`. The input of a segment needs
         `1024` bytes. How many bytes are kept when the backward pass begins, and how many more FLOPs
         does a step cost than with segments of `4`?
-    """, answer=[kept, again - work],
+    """, answer=[inputs, again - twice],
         check=[layers // 2 * one, 0],
         hint=r"""
             How many segments are there? And how often is each layer recomputed, with segments of
@@ -668,8 +667,10 @@ def checkpointing_trades_flops_for_memory() -> None:
         """)
 
 
-def deep_gradient(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:  # @stepover
-    """The first gradient of a step that recomputes its layers by segments (0 segments: nothing)."""
+def deep_gradient(  # @stepover
+    weights: list[Tensor], x: Tensor, segment: int | None
+) -> Tensor:
+    """The first gradient of a step that recomputes its layers by segments (None: nothing)."""
     for w in weights:
         w.grad = None
     in_segments(weights, x, segment).sum().backward()
@@ -681,36 +682,40 @@ def deep_gradient(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:  # 
 @aside
 @requires("cuda")
 def checkpointing_is_measured_here() -> None:
-    """On a GPU, activation checkpointing takes less memory and more time."""
-    note(r"""
-        [Activation checkpointing](#checkpointing_trades_flops_for_memory) keeps only the input of
-        each segment of layers, and computes the other activations a second time. How much memory
-        does it save on a GPU, and how much time does it cost?
-    """)
-    # Inputs of a layer, fewer on a GPU with little memory:
-    width = scaled(4096, lambda w: 400 * w * w)  # @measure width
+    """On a GPU, activation checkpointing uses less memory and takes more time."""
+    width = scaled(4096, lambda w: 400 * w * w)  # @measure width  # @hide
     note(rf"""
-        `16` layers are run on a large batch, first without segments, then in segments of `4`
-        layers. `max_memory_allocated` returns the most memory that was in use since it was
-        reset.{shrunk(width, 4096)}
+        [Activation checkpointing](#checkpointing_trades_flops_for_memory) keeps only the input of
+        each segment of layers, and computes the other activations a second time. What does that
+        change on a GPU, for `16` layers in segments of `4`?
+
+        - *Memory.* At the peak, `16 / 4 + 4 = 8` activations are in memory instead of
+          `16 + 1 = 17`. The weights and their gradients are added to both.
+        - *Time.* With a second forward pass, a step costs `2 + 2 + 4 = 8` FLOPs per weight and row
+          instead of `6`, and takes about a third longer.
+
+        `weights` are `16` matrices of `4096 * 4096` elements, and `x` is a large batch. The first
+        step has no segments (`None`). `max_memory_allocated` returns the most memory in use since
+        it was reset.{shrunk(width, 4096)}
     """)
-    layers, rows, dtype = 16, 4 * width, narrow_format()
-    drawn = torch.randn(layers, width, width, device="cuda") / width**0.5
-    weights = [w.to(dtype).requires_grad_() for w in drawn]
-    x = torch.randn(rows, width, device="cuda").to(dtype)
-    del drawn
-    firsts, peaks, times = [], [], []
-    for segment in (0, 4):
+    layers, rows, dtype = 16, 4 * width, narrow_format()  # @hide
+    drawn = torch.randn(layers, width, width, device="cuda") / width**0.5  # @hide
+    weights = [w.to(dtype).requires_grad_() for w in drawn]  # @hide
+    x = torch.randn(rows, width, device="cuda").to(dtype)  # @hide
+    del drawn  # @hide
+    gradients, peaks, times = [], [], []
+    for segment in (None, 4):
         step = partial(deep_gradient, weights, x, segment)
         times.append(time_call(step, "cuda"))  # @measure times[-1]
         torch.cuda.reset_peak_memory_stats()
-        firsts.append(step().clone())
+        gradients.append(step().clone())
         peaks.append(torch.cuda.max_memory_allocated())  # @measure peaks as B
-    assert peaks[1] < peaks[0], "In segments, a step takes less memory."
+    assert peaks[1] < peaks[0], "In segments, a step uses less memory."
     slower = times[1].seconds / times[0].seconds  # @measure slower as times
     assert 1 < slower < 2, \
         "In segments, a step takes longer, and less than twice as long."
-    off = float((firsts[0] - firsts[1]).norm() / firsts[0].norm())  # @measure off
+    first, second = gradients  # @hide
+    off = float((first - second).norm() / first.norm())  # @measure off
     assert off < 0.02, "The gradient is the same, to 2 %."
     question(r"""
         A step without checkpointing takes `90` ms, all of it in matmuls: `2` FLOPs per weight and

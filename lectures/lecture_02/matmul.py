@@ -1,5 +1,5 @@
 """Matmuls, and axes that carry names."""
-from counters import flops, flops_by_operation
+from counters import Watching
 from collections.abc import Callable
 from functools import partial
 from inspect import signature
@@ -38,7 +38,6 @@ def matmul_and_named_axes() -> None:
     einsum_sums_the_axes_left_out()
     reduce_names_the_axis_it_removes()
     the_order_in_the_parentheses_matters()
-    heads_share_a_small_matrix()
     repeat_copies_nothing()
 
 
@@ -120,24 +119,21 @@ def a_batched_matmul_is_one_large_matmul() -> None:
         "The loop over the sheets gives the same result."
 
     note(r"""
-        And now stacked into one tall matrix of `4 * 8 * 16 = 512` rows. (Only the last axis is
-        *contracted*, which means summed over.) `flops_by_operation` lists the operations that
-        PyTorch really runs for `x @ w`. A matmul of two matrices is called `aten.mm`:
+        And now stacked into one tall matrix of `4 * 8 * 16 = 512` rows. Only the last axis of `x`
+        is summed over, so the axes before it can become one. `operations_of` lists the operations
+        that PyTorch really runs for `x @ w`. A matmul of two matrices is called `mm`, and the views
+        only change the shape:
     """)
-    tall = x.reshape(512, 32) @ w
-    folded = tall.view(4, 8, 16, 2)  # cut into sheets again
-    reported = flops_by_operation(lambda: x @ w)  # @inspect reported as FLOP
-    operations = list(reported)
-    by_hand = 2 * 512 * 32 * 2  # @hide
+    folded = (x.view(512, 32) @ w).view(4, 8, 16, 2)  # @inspect folded.shape
+    operations = operations_of(lambda: x @ w)  # @inspect operations
     assert torch.equal(y, folded), \
         "Stacked, multiplied and cut again, the result is the same."
-    assert operations == ["aten.mm"], \
+    assert operations.count("mm") == 1, \
         "PyTorch runs a single matmul of two matrices."
-    assert reported == {"aten.mm": by_hand} == {"aten.mm": 65536}, "Its FLOPs are 2 times 512 rows times 32 times 2."  # @hide
     figure(plot_folding(*x.shape, *w.shape[1:]), caption=rf"""
         The same matmul, as written (above) and as run (below). The {x.shape[2]} rows of each sheet
-        become {x.shape[2]} neighbouring rows of the tall matrix, a band. (The bands are drawn less
-        high than the sheets, so that the tall matrix fits.)
+        become {x.shape[2]} neighbouring rows of the tall matrix, a band (drawn shorter than the
+        sheet).
     """, alt=r"""
         Above, a stack of wide sheets in groups by batch, times one narrow matrix, gives a stack of
         thin sheets. Below, one tall matrix made of the same number of bands, times the same narrow
@@ -149,8 +145,7 @@ def a_batched_matmul_is_one_large_matmul() -> None:
     """)
     question(r"""
         Now `x` has the shape `(5, 16, 32)`, and each of its `5` sheets is multiplied by a matrix of
-        its own. Into how many tall matrices can the rows be stacked at best, so that each is
-        multiplied only once?
+        its own. How many matmuls of two matrices are needed?
     """, answer=len(torch.ones(5, 16, 32) @ torch.ones(5, 32, 2)),
         check=5 * 16 // 16,
         wrong={
@@ -164,6 +159,24 @@ def a_batched_matmul_is_one_large_matmul() -> None:
         """)
 
 
+class Operations(Watching):
+    """While it is active, it lists the names of the operations that PyTorch runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def see(self, operation: Any, args: Any, kwargs: Any, made: Any) -> None:
+        self.names.append(operation.overloadpacket.__name__)
+
+
+def operations_of(call: Callable[[], object]) -> list[str]:
+    """Runs `call` and returns the names of the operations that PyTorch runs for it."""
+    with Operations() as seen:
+        call()
+    return seen.names
+
+
 @aside
 def a_forgotten_transpose_is_silent_on_squares() -> None:
     """A forgotten transpose raises an error, except on square matrices."""
@@ -172,21 +185,21 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
         with another, multiply their elements one by one, and add up. The matmul of a sequence with
         its own transpose compares all pairs of its tokens at once.
 
-        Here is a batch of `2` sequences, each of `2` tokens with `3` elements, all ones.
+        Here is a batch of `5` sequences, each of `2` tokens with `3` elements, all ones.
         `transpose(-2, -1)` swaps the last two axes:
     """)
-    x: Float[Tensor, "batch seq hidden"] = torch.ones(2, 2, 3)
+    x: Float[Tensor, "batch seq hidden"] = torch.ones(5, 2, 3)
     y = x @ x.transpose(-2, -1)  # @inspect y.shape
-    assert tuple(y.shape) == (2, 2, 2), \
+    assert tuple(y.shape) == (5, 2, 2), \
         "Each sequence has an entry for each pair of its tokens."
-    entries = set(y.flatten().tolist())  # @inspect entries
-    assert entries == {3.0}, "Each entry is the sum of 3 products of ones."
+    entries = set(y.flatten().tolist())  # @hide
+    assert entries == {3.0}, "Each entry is the sum of 3 products of ones."  # @hide
 
     note(r"""
-        Without the transpose, PyTorch raises an error. The second matrix must have `3` rows, as
-        many as the first has columns, and it has only `2`. PyTorch's message says so with the
-        number of sequences in front: it expects `[2, 3]` and gets `[2, 2]`. (`message_of` runs a
-        call and returns its error.)
+        Without the transpose, PyTorch raises an error. The second matrix must have `3` rows, the
+        number of columns of the first, and it has only `2`. PyTorch's message lists sequences and
+        rows: it expects `[5, 3]` and gets `[5, 2]`. (`message_of` runs a call and returns its
+        error.)
     """)
     error = message_of(lambda: x @ x)  # @inspect error
     assert "Expected size for first two" in error, \
@@ -226,12 +239,12 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
 
 @aside
 def an_annotation_names_axes_and_a_checker_holds_it() -> None:
-    """An annotation states the dtype and the axes of a tensor; only a checker enforces it."""
+    """An annotation states the dtype and the axes of a tensor; in a call, only a checker enforces it."""
     note(r"""
         How can code say which axes a tensor has? With an annotation of the package jaxtyping
-        [@jaxtyping]: `Float[Tensor, "batch seq heads hidden"]` describes a tensor of floats with
-        four axes, one for each name. An axis may have any size, but where a name occurs twice, both
-        axes have the same size. `isinstance` tells whether a tensor fits:
+        [@jaxtyping]: `Float[Tensor, "batch seq heads hidden"]` describes a tensor of floats of any
+        precision with four axes, one for each name. An axis may have any size, but where a name
+        occurs twice, both axes have the same size. `isinstance` tells whether a tensor fits:
     """)
     names: Any = Float[Tensor, "batch seq heads hidden"]
     x = torch.ones(2, 2, 1, 3)  # four axes; x[0] has three  # @unnoticed: 2, 1, 3: any sizes
@@ -243,10 +256,11 @@ def an_annotation_names_axes_and_a_checker_holds_it() -> None:
         "A 3 × 4 matrix does not fit n n."
     note(r"""
         But Python ignores annotations when a function is called. A *decorator*, a function that
-        wraps another one, can change that. `jaxtyped` with a *checker* compares each argument with
-        its annotation, and makes sure that a name stands for one size in the whole call
-        [@jaxtyping_checking]. `bare` and `checked` are the same function, without and with the
-        decorator. The first argument should have two axes; give it three:
+        wraps another one, can change that. `jaxtyped` makes sure that a name stands for one size in
+        the whole call [@jaxtyping_checking]. It needs a *checker*, a function that compares each
+        argument with its annotation, here `instance_checker`. `bare` and `checked` are the same
+        function, without and with the decorator. The first argument should have two axes; give it
+        three:
     """)
 
     def bare(
@@ -260,14 +274,14 @@ def an_annotation_names_axes_and_a_checker_holds_it() -> None:
         "Without a checker, the call runs and returns three axes."
     refused = message_of(lambda: checked(x, w))  # the error, as text
     assert "checking parameter 'x'" in refused, \
-        "With the checker, the call raises an error at x."
-    size = message_of(lambda: checked(x[0], torch.ones(7, 4)))  # @hide
+        "With the checker, the call raises an error about x."
+    size = message_of(lambda: checked(x[0], torch.ones(7, 4)))
     assert "checking parameter 'w'" in size, \
-        "With the checker, a w whose d differs from the d of x raises an error as well."  # @hide
+        "With the checker, a w whose d is 7 raises an error as well: the d of x is 3."
     assert torch.equal(checked(x[0], w), x[0] @ w), "A call that fits the annotations runs as before."  # @hide
     misbelief("Such annotations are documentation only; nothing is ever enforced.", r"""
-        Without a checker that is so. With one, dtype, number of axes and sizes are enforced. When a
-        page of this book is built, the annotated variables are checked as well.
+        Without a checker that is so. With one, the number of axes and their sizes are enforced, as
+        above. When a page of this book is built, the annotated variables are checked as well.
     """)
     even = torch.ones(3, 3)  # @hide
     question(r"""
@@ -316,17 +330,16 @@ def instance_checker(function: Callable[..., Any]) -> Callable[..., Any]:
 def einsum_sums_the_axes_left_out() -> None:
     """einsum sums over the axes that its result does not name."""
     note(r"""
-        `x @ y.transpose(-2, -1)` multiplies each row of `x` by each row of `y`, but it does not say
-        which axes these are. `einsum` of einops says it with names. Its pattern lists the axes of
-        the two tensors left of the arrow, and the axes of the result right of it. The rule:
-        multiply the tensors, and sum over each axis that the result does not name. (The rule is
-        old: by Einstein's convention of `1916`, an index that appears twice is summed over
-        [@einstein1916].)
+        `x @ y.transpose(-2, -1)` computes the dot product of each row of `x` with each row of `y`,
+        but it does not say which axes these are. `einsum` of einops names them. Its pattern lists
+        the axes of the two tensors left of the arrow, and the axes of the result right of it. The
+        rule: multiply the tensors, and sum over each axis that the result does not name.
 
         Here `x` is a batch of `2`, each with `3` rows, called `query`. `y` is a batch of `2`, each
         with `5` rows, called `key`. A row has `4` elements, called `hidden`. The result does not
-        name `hidden`, so that axis is summed over. (`whole_numbers` draws small whole numbers, so
-        that sums are exact.)
+        name `hidden`, so that axis is summed over. It names `batch`, so that axis is kept. (By
+        Einstein's convention of `1916`, every index that appears twice would be summed over
+        [@einstein1916].) `whole_numbers` draws small whole numbers, so that sums are exact:
     """)
     x: Float[Tensor, "batch query hidden"] = whole_numbers(2, 3, 4)
     y: Float[Tensor, "batch key hidden"] = whole_numbers(2, 5, 4)
@@ -350,22 +363,22 @@ def einsum_sums_the_axes_left_out() -> None:
     assert torch.equal(summed, x.sum(-1)), \
         "einsum of x alone gives what x.sum(-1) gives."  # @hide
     note(r"""
-        `einsum` is often called a matmul with good bookkeeping. But the names are checked less than
-        one would hope. If an axis has two different sizes, `einsum` raises an error, unless one of
-        them is `1`. Then it repeats the one element. Here `thin` has a `hidden` of `1`, and `x` has
-        a `hidden` of `4`:
+        `einsum` is often called a matmul with good bookkeeping. But it does not check all sizes. If
+        an axis has two different sizes, `einsum` raises an error, unless one of them is `1`. Then
+        it uses that one element for every position. Here `hidden` has `4` elements in `x`, and `1`
+        in `thin`:
     """)
     front = "... query hidden, ... key hidden -> ... query key"  # @hide
     scores = einsum(whole_numbers(5, 2, 3, 4), y, front)  # @hide
     assert tuple(scores.shape) == (5, 2, 3, 5), \
         "The result has the axes 5 and 2 in front, then queries and keys."  # @hide
-    wide, thin = torch.ones(2, 5, 7), torch.ones(2, 5, 1)
-    error = message_of(lambda: einsum(x, wide, pattern))  # as text
-    assert "does not broadcast" in error, \
-        "A hidden of 4 and one of 7 raise an error."
-    stretched = einsum(x, thin, pattern)
+    wide = torch.ones(2, 5, 7)  # @hide
+    error = message_of(lambda: einsum(x, wide, pattern))  # @hide
+    assert "does not broadcast" in error, "Sizes of 4 and 7 raise an error."  # @hide
+    thin = torch.ones(2, 5, 1)
+    stretched = einsum(x, thin, pattern)  # @inspect stretched.shape
     assert torch.equal(stretched[:, :, 0], x.sum(-1)), \
-        "A hidden of 4 and one of 1 do not: the one element is used four times."
+        "Sizes of 4 and 1 raise no error: the one element is used four times."
     question(r"""
         `a` and `b` are matrices of ones, both of shape `(3, 4)`. What is
         `einsum(a, b, "row col, row col ->")`?
@@ -375,6 +388,7 @@ def einsum_sums_the_axes_left_out() -> None:
             "The rows are summed over as well: the result names no axis.": 4,
             "The columns are summed over as well: the result names no axis.": 3,
         },
+        hint="Which axes does the result name, and which are summed over?",
         why=r"""
             No axis is named right of the arrow, so all products are added up: `3 * 4` products of
             `1 * 1`.
@@ -383,7 +397,7 @@ def einsum_sums_the_axes_left_out() -> None:
 
 @aside
 def reduce_names_the_axis_it_removes() -> None:
-    """reduce() removes the axis that its pattern names on the left only."""
+    """reduce() names the axis that it removes."""
     note(r"""
         To *reduce* an axis is to combine all values along it into one, such as their mean.
         `x.mean(dim=-1)` reduces the last axis, and does not say which one that is. `reduce` of
@@ -407,19 +421,20 @@ def reduce_names_the_axis_it_removes() -> None:
         "The sums are 4."
     assert torch.equal(total, ones.sum(-1)), \
         "reduce with sum gives what x.sum(-1) gives."
+    listed = reduce([x, ones], "copy ... -> ...", "sum")  # @hide
+    assert torch.equal(listed, x + ones), \
+        "Given a list of two tensors, reduce adds them over the new axis copy."
     table, each = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), "row col -> row"  # @hide
     products = reduce(table, each, "prod")  # @hide
     assert products.tolist() == [6, 120], "The products are 6 and 120."  # @hide
-    doubled = reduce([table, 10 * table], "copy row col -> row col", "sum")  # @hide
-    assert torch.equal(doubled, 11 * table), "A list of two tensors is added up over the new axis copy."  # @hide
     misbelief('`reduce(x, "... hidden -> ...", "sum")` is the einops form of `x.mean(-1)`.',
         r"""
-            It is the form of `x.sum(-1)`: for four ones it gives `4`, and their mean is `1`. CS336
-            shows the two side by side, as the new way and the old one [@cs336].
+            It is the form of `x.sum(-1)`: for four ones it gives `4`, and their mean is `1`. The
+            course CS336 shows the two as equal [@cs336].
         """)
     misbelief("`reduce` works on one tensor only.", r"""
         It takes a list of tensors of one shape as well, and stacks them along a new first axis that
-        the pattern names: `reduce([x, y], "copy row col -> row col", "sum")` adds them.
+        the pattern names: `reduce([x, y], "copy ... -> ...", "sum")` adds them.
     """)
     picture: Float[Tensor, "h w"] = whole_numbers(9, 9)  # @hide
     tiles = "(h tile_h) (w tile_w) -> h w"  # @hide
@@ -430,7 +445,7 @@ def reduce_names_the_axis_it_removes() -> None:
     library = F.avg_pool2d(old, kernel_size=3)  # @hide
     assert torch.allclose(library[0, 0], pooled), \
         "PyTorch's pooling gives the same means."  # @hide
-    box, pattern = torch.ones(4, 5, 7), "batch seq hidden -> hidden"  # @unnoticed: 7, arguments swapped: axes that are not reduced
+    box, pattern = torch.ones(4, 5, 7), "batch seq hidden -> hidden"  # @hide  # @unnoticed: 7, arguments swapped: axes that are not reduced
     question(r"""
         A tensor of shape `(4, 5, 7)` is reduced by `batch seq hidden -> hidden`. The sum is how
         many times the mean?
@@ -454,32 +469,36 @@ def the_order_in_the_parentheses_matters() -> None:
         the arrow, and the new axes right of it [@rogozhnikov2022]. `(heads hidden)` is one old axis
         that is read as two.
 
-        The order of the two names matters, because the last name counts up first, as the last digit
-        of a number does. By hand, with `4` elements and `2` heads:
+        The order of the two names matters: the last name changes with every element, and the first
+        only when the last begins again, as the digits of a counter do. By hand, with `4` elements
+        and `2` heads:
 
-        - in `(heads hidden)`, `hidden` counts up first, so the elements belong to the heads
-          `0 0 1 1`;
-        - in `(hidden heads)`, `heads` counts up first, so they belong to the heads `0 1 0 1`.
+        - in `(heads hidden)`, `hidden` changes with every element, so the elements belong to the
+          heads `0 0 1 1`;
+        - in `(hidden heads)`, `heads` changes with every element, so they belong to the heads
+          `0 1 0 1`.
 
-        Now `8` elements both ways; the first row has the values from `0` to `7`:
+        Now a row of the values from `0` to `7` both ways:
     """)
-    x: Float[Tensor, "batch seq joint"] = torch.arange(48.0).view(2, 3, 8)
-    split = "... (heads hidden) -> ... heads hidden"
-    deal = "... (hidden heads) -> ... heads hidden"
-    halves = rearrange(x, split, heads=2)  # @inspect halves[0, 0]
-    turns = rearrange(x, deal, heads=2)  # @inspect turns[0, 0]
-    runs, strided = halves[0, 0].tolist(), turns[0, 0].tolist()
-    assert tuple(halves.shape) == (2, 3, 2, 4), \
+    row: Float[Tensor, "joint"] = torch.arange(8.0)
+    split = "(heads hidden) -> heads hidden"
+    deal = "(hidden heads) -> heads hidden"
+    halves = rearrange(row, split, heads=2)  # @inspect halves
+    turns = rearrange(row, deal, heads=2)  # @inspect turns
+    assert tuple(halves.shape) == (2, 4), \
         "The first pattern makes two heads of four elements."
     assert turns.shape == halves.shape, \
         "The second pattern makes a tensor of the same shape."
-    assert runs == [[0, 1, 2, 3], [4, 5, 6, 7]], \
+    assert halves.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]], \
         "With (heads hidden), the first head has the values 0 to 3."
-    assert strided == [[0, 2, 4, 6], [1, 3, 5, 7]], \
+    assert turns.tolist() == [[0, 2, 4, 6], [1, 3, 5, 7]], \
         "With (hidden heads), the first head has every other value."
-    assert same_storage(x, halves), "Splitting copies no number."  # @hide
+    assert same_storage(row, halves), "Splitting copies no number."  # @hide
+    w = whole_numbers(4, 4)  # @hide
+    joined = (halves @ w).flatten()  # @hide
+    assert torch.equal(joined, row @ block_diag(w, w)), "One matrix with w twice on its diagonal does to the row what w does to both heads."  # @hide
     note("So the shape does not show which of the two was meant; only the values do.")
-    uneven = message_of(lambda: rearrange(torch.ones(2, 3, 9), split, heads=2))  # @hide
+    uneven = message_of(lambda: rearrange(torch.ones(9), split, heads=2))  # @hide
     assert "can't divide axis of length 9" in uneven, \
         "The first error says that 9 cannot be divided."  # @hide
     image = torch.randn(3, 3, 9)  # @hide
@@ -501,100 +520,46 @@ def the_order_in_the_parentheses_matters() -> None:
             "That is for (a b), where neighbours lie along b.": 9,
         },
         why=r"""
-            The last name, `a`, counts up first: `a` goes up by one with each element, and `b` with
-            every third. `b = 1` begins at `3`, and `a = 2` is two elements further on.
-        """)
-
-
-@aside
-def heads_share_a_small_matrix() -> None:
-    """Splitting an axis into heads makes a matmul cheaper."""
-    note(r"""
-        In a Transformer, the row of elements of a token is often cut into equal pieces, *heads*,
-        that are multiplied separately. What does that save?
-
-        By hand, with a row of `8` elements. One matrix for the whole row has `8 * 8 = 64` weights.
-        Each weight costs a multiplication and an addition, `128` FLOPs per token. Now cut the row
-        into `2` heads of `4`, and multiply each head by a `4 * 4` matrix `w`. A head has
-        `4 * 4 = 16` weights at `2` FLOPs, so both heads cost `2 * 16 * 2 = 64` FLOPs: half, because
-        no element of one head is multiplied for another head.
-
-        `unflatten` cuts the last axis, and `flatten` joins the heads again:
-    """)
-    x: Float[Tensor, "batch seq joint"] = whole_numbers(2, 3, 8)
-    w: Float[Tensor, "hidden out"] = whole_numbers(4, 4)
-    heads = x.unflatten(-1, (2, 4))  # 2 heads of 4  # @inspect heads.shape
-    joined = (heads @ w).flatten(-2)  # @inspect joined.shape
-    assert tuple(heads.shape) == (2, 3, 2, 4), \
-        "There are 2 heads of 4 elements for each token."
-    assert joined.shape == x.shape, "After joining, the tensor has its old shape."  # @hide
-    split = "... (heads hidden) -> ... heads hidden"  # @hide
-    assert torch.equal(heads, rearrange(x, split, heads=2)), "rearrange cuts in the same way."  # @hide
-
-    note(r"""
-        One matrix for the whole row can give the same result, if it has `w` on its diagonal, once
-        for each head, and zeros everywhere else, where elements of one head are multiplied for the
-        other. But a matmul multiplies by the zeros as well:
-    """)
-    dense: Float[Tensor, "joint joint"] = block_diag(w, w)  # @inspect dense
-    assert torch.equal(joined, x @ dense), \
-        "The large matrix gives the same result."
-    split_cost = flops(lambda: heads @ w)  # @inspect split_cost as FLOP
-    dense_cost = flops(lambda: x @ dense)  # @inspect dense_cost as FLOP
-    assert dense_cost == 2 * split_cost, \
-        "The large matrix costs twice the FLOPs of two heads."
-    assert (split_cost, dense_cost) == (6 * 64, 6 * 128), "For each of 6 tokens that is 64 and 128 FLOPs."  # @hide
-    question(r"""
-        A row of `512` elements is cut into `8` heads of `64`. One matrix of `512 * 512` costs how
-        many times the FLOPs of the heads?
-    """, answer=flops(lambda: torch.ones(1, 512) @ torch.eye(512))
-        // flops(lambda: torch.ones(8, 64) @ torch.eye(64)),
-        check=(512 * 512) // (8 * 64 * 64), unit="times",
-        wrong={
-            "That compares with one head; there are eight.": 64,
-        },
-        hint="How many multiplications does a row cost with heads, and how many without?",
-        why=r"""
-            The heads cost `8 * 64 * 64` multiplications per row. The large matrix costs
-            `512 * 512`, which is `8` times as many. All but one eighth of its elements are zeros.
+            The last name, `a`, changes with every element, and `b` with every third. `b = 1` begins
+            at `3`, and `a = 2` is two elements further on.
         """)
 
 
 @aside
 def repeat_copies_nothing() -> None:
-    """einops' repeat() copies no data: all copies share memory, so a write to one changes all."""
+    """einops' repeat() along a new axis copies no data, so a write to one repetition changes all."""
     note(r"""
-        A name that appears only *right* of the arrow of an einops pattern is a new axis, and
-        `repeat` repeats the tensor along it. Here a picture of `9 * 9` elements is repeated `3`
-        times. Does that take `3` times the memory? No. The new axis has the
-        [stride](#a_tensor_is_memory_and_a_way_to_read_it) `0`: the step in memory from one copy to
-        the next is zero, so all three copies are the same elements in memory.
+        In the einops pattern `"h w -> c h w"`, `c` appears only right of the arrow. It is a new
+        axis, and `repeat` repeats the tensor along it. Here a picture of `9 * 9` elements is
+        repeated `3` times. Does that need `3` times the memory? No. The new axis has the
+        [stride](#a_tensor_is_memory_and_a_way_to_read_it) `0`: the step in memory from one
+        repetition to the next is zero, so all three are the same elements in memory.
     """)
     picture: Float[Tensor, "h w"] = torch.zeros(9, 9)
-    copies: Float[Tensor, "c h w"] = repeat(picture, "h w -> c h w", c=3)
-    memory = copies.untyped_storage().nbytes()  # @inspect copies.nbytes as B, memory as B
-    assert tuple(copies.shape) == (3, 9, 9), "The result shows three pictures."
-    assert copies.stride() == (0, 9, 1), \
-        "From copy to copy the stride is 0, from row to row 9."
-    assert copies.nbytes == 3 * memory, \
-        "The memory holds a third of the elements that are shown."
+    views: Float[Tensor, "c h w"] = repeat(picture, "h w -> c h w", c=3)
+    memory = views.untyped_storage().nbytes()  # @inspect views.nbytes as B, memory as B
+    assert tuple(views.shape) == (3, 9, 9), "The result has three pictures."  # @hide
+    assert views.stride() == (0, 9, 1), \
+        "From repetition to repetition the stride is 0, from row to row 9."
+    assert views.nbytes == 3 * memory, \
+        "The storage has a third of the bytes that views.nbytes reports."
 
     note(r"""
-        So a write to one copy changes all of them, and the picture as well. To change one copy
-        alone, make real copies with `clone` first:
+        So a write to one repetition changes all of them, and the picture as well. To change one
+        alone, make copies with `clone` first:
     """)
-    copies[0, 4, 4] = 7  # @unnoticed: 0: any of the three
-    assert copies[:, 4, 4].tolist() == [7, 7, 7], \
-        "The write to one copy changed all three."
+    views[0, 4, 4] = 7  # @unnoticed: 0: any of the three
+    assert views[:, 4, 4].tolist() == [7, 7, 7], \
+        "The write to one repetition changed all three."
     assert picture[4, 4].item() == 7, "The write changed the picture as well."
-    error = message_of(lambda: copies.add_(1))  # @hide
+    error = message_of(lambda: views.add_(1))  # @hide
     assert "a single memory location" in error, "A write to the whole tensor is refused."  # @hide
-    real = copies.clone()
-    real[0, 4, 4] = 8
-    assert real[:, 4, 4].tolist() == [8, 7, 7], \
-        "The write to a real copy changed only this copy."
-    assert real.stride() == (81, 9, 1), \
-        "From real copy to real copy the stride is 81, a whole picture."
+    copies = views.clone()
+    copies[0, 4, 4] = 8
+    assert copies[:, 4, 4].tolist() == [8, 7, 7], \
+        "The write to a copy changed only this copy."
+    assert copies.stride() == (81, 9, 1), \
+        "From copy to copy the stride is 81, a whole picture."  # @hide
 
     array = repeat(np.zeros((9, 9)), "h w -> c h w", c=3)  # @hide
     joined = repeat(picture, "h w -> (c h) w", c=3)  # @hide

@@ -21,18 +21,18 @@ def newton_schulz(g: Tensor, rounds: int = 5) -> Tensor:
 
 @aside
 def muon_makes_singular_values_equal() -> None:
-    """Muon keeps one moment, and makes all its singular values nearly equal."""
+    """Muon keeps one moment, and makes its singular values similar."""
     note(r"""
-        Adam keeps two values, the *moments*, for each parameter. Can an optimizer work with one?
-        *Muon* can, for weights that form a matrix [@muon]. Its one moment is a running sum of
-        gradients.
+        Adam keeps two values, the *moments*, for each parameter. *Muon* keeps one, a running sum of
+        gradients, for weights that form a matrix [@muon].
 
         A matrix stretches some directions more than others; its *singular values* say by how much.
-        Muon makes all singular values of the moment nearly equal, so that a step moves weak
-        directions as far as strong ones. It does so without computing the directions, because a
-        matmul of the matrix with its own transpose changes only the singular values. Divide the
-        matrix by its norm, and repeat this update for five rounds, with fixed factors $a$, $b$ and
-        $c$:
+        Muon makes the singular values of the moment similar, so that a step moves weak directions
+        nearly as far as strong ones. It does so without computing the directions, because $XX^TX$
+        has the same directions as $X$, and only each singular value $s$ becomes $s^3$. Divide the
+        matrix by its norm, the root of the sum of all squares, so that no singular value exceeds
+        $1$. Then repeat this update for five rounds, with factors $a$, $b$ and $c$ that Muon's
+        author chose [@muon]:
 
         $$X \leftarrow aX + b\,XX^TX + c\,(XX^T)^2X$$
 
@@ -42,18 +42,19 @@ def muon_makes_singular_values_equal() -> None:
         - `3.4445 * 0.8 - 4.775 * 0.8**3 + 2.0315 * 0.8**5 = 0.98`,
         - `3.4445 * 0.2 - 4.775 * 0.2**3 + 2.0315 * 0.2**5 = 0.65`.
 
-        The larger was `4` times the smaller, and is now `0.98 / 0.65 = 1.5` times the smaller.
+        The larger was `0.8 / 0.2 = 4` times the smaller, and is now `0.98 / 0.65 = 1.5` times the
+        smaller.
 
         Now a random matrix `g` with known singular values, `strengths`, each `0.9` times the one
-        before. `newton_schulz` does five rounds:
+        before. The largest is `1 / 0.9**31 = 26` times the smallest. `newton_schulz` does five
+        rounds:
     """)
-    # u and v are rotations, so they do not change singular values.
+    # u and v are orthogonal, so they do not change singular values.
     u, v = (torch.linalg.qr(torch.randn(32, 32)).Q for _ in range(2))  # @unnoticed: 32: any size
     strengths = 0.9 ** torch.arange(32.0)
     g = u @ strengths.diag() @ v
-    before = (strengths[0] / strengths[-1]).item()  # @inspect before as times
-    assert round(before) == 26, \
-        "Before, the largest singular value is 26 times the smallest."
+    before = (strengths[0] / strengths[-1]).item()  # @hide
+    assert round(before) == 26, "Before, the largest singular value is 26 times the smallest."  # @hide
     a, b, c = FACTORS  # @hide
     s = strengths / strengths.norm()  # @hide
     for _ in range(5):  # @hide
@@ -74,25 +75,25 @@ def muon_makes_singular_values_equal() -> None:
     assert ends == [0.98, 0.65], "One round turns 0.8 into 0.98, and 0.2 into 0.65."  # @hide
     note("PyTorch has Muon as well. It keeps one value for each parameter:")
     p = nn.Parameter(torch.zeros(32, 32))
-    optimizer = torch.optim.Muon([p], lr=1.0, weight_decay=0.0)  # @unnoticed: 0.0, weight_decay= dropped: zeros do not decay
-    p.grad = g.clone()
+    optimizer = torch.optim.Muon([p], lr=1.0)
+    p.grad = g
     optimizer.step()
     gap = error_of(-p.detach(), newton_schulz(g))  # @hide
     assert round(gap, 1) == 0.0, \
         "PyTorch's update agrees with ours, up to the rounding of bfloat16."  # @zero: another way to the same  # @hide
     copies = state_bytes(optimizer) / p.nbytes  # @inspect copies
     assert copies == 1.0, "Muon keeps one value per parameter; Adam keeps two."
-    x = torch.zeros(2, 2)  # @hide
-    x[0, 0] = 0.1  # @hide
-    gram = x @ x.T  # @hide
-    question(rf"""
-        The factors are $a$ = `{a}`, $b$ = `{b}` and $c$ = `{c}`. What does one round turn a
-        singular value of `0.1` into?
-    """, answer=round(a * 0.1 + b * 0.1**3 + c * 0.1**5, 4),
+    longer, usual = (newton_schulz(factor * g).norm().item() for factor in (10, 1))  # @hide
+    question(r"""
+        All gradients become `10` times as large, and so does the moment. How many times as long is
+        Muon's step?
+    """, answer=round(longer / usual, 3),
+        check=round((10 * g / (10 * g).norm()).norm().item() / (g / g.norm()).norm().item(), 3), unit="times",
         wrong={
-            "The third and fifth powers are missing.": a * 0.1,
+            "The moment is divided by its norm first.": 10,
         },
-        check=round((a * x + (b * gram + c * gram @ gram) @ x)[0, 0].item(), 4), within=0.005, why=r"""
-            The first term is `3.4445 * 0.1`, a much larger value. The powers of `0.1` are small, so
-            the other terms change little: a small singular value grows quickly.
+        hint="What is the norm of the larger moment, and what is done with it?",
+        why=r"""
+            The norm is `10` times as large as well, and the moment is divided by it. So the rounds
+            begin with the same matrix, and the step has the same length.
         """)

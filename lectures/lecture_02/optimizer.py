@@ -69,7 +69,7 @@ def walk(
     return torch.stack(places)
 
 
-def lengths_of(places: Tensor, digits: int) -> list[float]:
+def lengths_of(places: Tensor, digits: int = 3) -> list[float]:
     """By how much each step of a walk lowered the parameter, rounded to `digits` decimals."""
     steps = places.diff(dim=0).neg().flatten().tolist()
     return [round(step, digits) for step in steps]
@@ -277,33 +277,35 @@ def adagrad(lr: float, eps: float = 1e-10) -> Rule:
 
 @aside
 def adagrad_divides_by_the_root_of_a_sum() -> None:
-    """AdaGrad's steps shrink with every gradient that a parameter has seen; RMSProp's do not."""
+    """If gradients stay equal, AdaGrad's steps keep shrinking; RMSProp's approach the learning rate."""
     note(r"""
         Some parameters get large gradients at every step, others hardly any. One learning rate does
-        not suit both. Two optimizers divide each gradient $g$ by the usual size of this parameter's
-        gradients, $\sqrt s$, and differ in what $s$ is:
+        not suit both. Two optimizers divide each gradient $g$ by $\sqrt s$, where $s$ collects the
+        squares of this parameter's gradients. They differ in what $s$ is:
 
         - *AdaGrad*: the *sum* of all squared gradients so far, $s \leftarrow s + g^2$ [@duchi2011];
         - *RMSProp*: an *average* of them, in which old squares fade,
           $s \leftarrow 0.99\,s + 0.01\,g^2$ [@rmsprop].
 
-        Both then move the parameter by the learning rate times $g / \sqrt s$. By hand, let the
-        gradient always be `1` and the learning rate `1`. In the fourth step AdaGrad's sum is
-        `1 + 1 + 1 + 1 = 4`, so the step has the length `1 / sqrt(4) = 1/2`. Its steps become
-        shorter and shorter, because a sum of squares can only grow. RMSProp's average begins at
-        zero and approaches `1`. So its first steps are long, `1 / sqrt(0.01) = 10` for the first,
-        and its later steps are as long as the learning rate.
+        Both then move the parameter by the learning rate times $g / \sqrt s$. (A tiny constant,
+        added to the root, prevents a division by zero.) By hand, let the gradient always be `1` and
+        the learning rate `1`. In the fourth step AdaGrad's sum is `1 + 1 + 1 + 1 = 4`, so the step
+        has the length `1 / sqrt(4) = 1/2`. Its steps become shorter and shorter, because the sum
+        grows with every step. RMSProp's average begins at zero, and after one step it is only
+        `0.01 * 1`. So the first step is long, `1 / sqrt(0.01) = 10`. The average approaches `1`,
+        and the steps approach the learning rate.
 
         `walk` takes `1000` steps with PyTorch's optimizers, and `lengths_of` gives the length of
         each step:
     """)
-    ones = torch.ones(1000, 1, dtype=torch.float64)  # @unnoticed: 1000, dtype= dropped, float64: long enough for the average to settle
-    lengths = lengths_of(walk(torch.optim.Adagrad, ones, lr=1), 3)  # @inspect lengths  # @unnoticed: 3: more digits are as exact
-    some = lengths[0], lengths[3], lengths[99]
+    ones = torch.ones(1000, 1)  # a gradient of 1 in each step  # @unnoticed: 1000: long enough for the average to settle
+    lengths = lengths_of(walk(torch.optim.Adagrad, ones, lr=1))
+    some = lengths[0], lengths[3], lengths[99]  # @inspect some
     assert some == (1.0, 0.5, 0.1), \
         "AdaGrad's steps 1, 4 and 100 have lengths 1, 1/2 and 1/10."
-    faded = lengths_of(walk(torch.optim.RMSprop, ones, lr=1), 2)  # @inspect faded
-    assert (faded[0], faded[-1]) == (10.0, 1.0), \
+    faded = lengths_of(walk(torch.optim.RMSprop, ones, lr=1))
+    ends = faded[0], faded[-1]  # @inspect ends
+    assert ends == (10.0, 1.0), \
         "RMSProp's first step has length 10, and its last is as long as the learning rate."
     misbelief("AdaGrad averages the squared gradients.", rf"""
         It adds them up. An average of ones would stay at `1`, and so would the steps. The sum
@@ -321,7 +323,6 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
     sparse[:-1, 1] = 0  # @hide
     final = lengths_of(walk(torch.optim.Adagrad, sparse, lr=1)[-2:], 3)  # @hide
     assert final == [0.2, 1.0], "The last step has length 1/5 for the first parameter, and 1 for the second."  # @hide
-    eps = signature(torch.optim.Adagrad).parameters["eps"].default  # @hide
     g = torch.tensor([1.0, 1e-2, 1e-3, 1e-4], dtype=torch.float64)  # @hide
     outside = lengths_of(walk(torch.optim.Adagrad, g[None], lr=0.01), 6)  # @hide
     assert outside == [0.01, 0.01, 0.01, 0.01], \
@@ -329,13 +330,6 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
     inside = [round(step, 6) for step in (0.01 * g / (g**2 + 1e-5).sqrt()).tolist()]  # @hide
     assert inside == [0.01, 0.009535, 0.003015, 0.000316], \
         "Under the root, the constant makes the step of the smallest gradient 30 times shorter."  # @hide
-    border = math.sqrt(1e-5)  # @hide
-    assert round(border, 5) == 0.00316, "A gradient of 0.00316 has a square as large as the constant."  # @hide
-    misbelief("AdaGrad divides by `sqrt(sum + 1e-5)`.", rf"""
-        PyTorch divides by `sqrt(sum) + {eps}`. The constant only prevents a division by zero. Under
-        the root, `1e-5` is as large as the square of a gradient of {border:.3f}, so it would
-        shorten the steps of parameters whose gradients are smaller than that.
-    """)
     question(r"""
         A parameter belongs to a rare word: its gradient is zero in `24` steps and `1` in the
         `25`th. Another parameter has a gradient of `1` in every step. With AdaGrad at a learning
@@ -382,12 +376,13 @@ def adam(
 
 
 def adam_corrects_for_its_start() -> None:
-    """Adam's first step is as long as the learning rate, however large or small the gradient is."""
+    """Adam's first step is as long as the learning rate, unless the gradient is near zero."""
     note(r"""
-        *Adam* keeps two running averages for every weight. The average of the gradient, $m$, says
-        where to go. The average of the squared gradient, $v$, says how large gradients usually are.
-        Adam divides $m$ by the root of $v$, so a weight with small gradients takes steps as long as
-        a weight with large ones. Each step first updates both averages with the new gradient $g$:
+        *Adam* keeps two running averages for every weight. The average of the gradient, $m$, gives
+        the direction of the step. The average of the squared gradient, $v$, says how large
+        gradients usually are. Adam divides $m$ by the root of $v$, so the steps of a weight with
+        small gradients are as long as those of a weight with large ones. Each step first updates
+        both averages with the new gradient $g$:
 
         $$m \leftarrow 0.9\,m + 0.1\,g \qquad v \leftarrow 0.999\,v + 0.001\,g^2$$
 
@@ -400,9 +395,10 @@ def adam_corrects_for_its_start() -> None:
         - $v$ becomes `0.049 / 0.001 = 49`, and its root is `7`;
         - the step is `7 / 7 = 1` times the learning rate: the gradient cancels.
 
-        Without this correction the first step would be too *long*, because the root of $v$, by
-        which $m$ is divided, is too small by a larger factor than $m$: by $\sqrt{1000} \approx 32$
-        and not by $10$. `walk` takes a step with PyTorch's Adam, and `lengths_of` gives its length:
+        Without this correction $m$ is $10$ times too small, and the root of $v$, which divides it,
+        is $\sqrt{1000} \approx 32$ times too small. So the first step is
+        $\sqrt{1000} / 10 \approx 3.2$ times too *long*. `walk` takes a step with PyTorch's Adam for
+        two gradients, `7` and `0.001`, and `lengths_of` gives the lengths of the steps:
     """)
     g = 7.0  # @unnoticed: 7.0: any gradient
     m, v = (1 - 0.9) * g, (1 - 0.999) * g**2
@@ -411,19 +407,18 @@ def adam_corrects_for_its_start() -> None:
         "Without the correction, the first step is 3.162 times the learning rate."
     corrected = m / (1 - 0.9) / math.sqrt(v / (1 - 0.999))  # @inspect corrected
     assert math.isclose(corrected, 1), "With it, the gradient cancels."
-    seven = torch.tensor([[g]], dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: any format
-    first = lengths_of(walk(torch.optim.Adam, seven, lr=1), 3)  # @inspect first
-    assert first == [1.0], \
-        "With the correction, the first step is as long as the learning rate."
+    both = torch.tensor([[g, 0.001]])  # @unnoticed: 0.001: any small gradient
+    first = lengths_of(walk(torch.optim.Adam, both, lr=1))  # @inspect first
+    assert first == [1.0, 1.0], \
+        "With the correction, both first steps are as long as the learning rate."
     note(r"""
         In later steps the shares grow. With the factors $\beta_1 = 0.9$ and $\beta_2 = 0.999$ they
         are $1 - \beta_1^t$ and $1 - \beta_2^t$ in step $t$. With the learning rate $\eta$, and a
-        tiny $\epsilon$ that prevents a division by zero, every step is
+        tiny $\epsilon$ that prevents a division by zero, every step, once $m$ and $v$ are updated,
+        is
 
         $$p \leftarrow p - \eta\,\frac{m/(1-\beta_1^t)}{\sqrt{v/(1-\beta_2^t)}+\epsilon}$$
     """)
-    raw = lengths_of(walk(Descent, seven, rule=adam(lr=1, correct=False)), 3)  # @hide
-    assert raw == [3.162], "Our Adam without the correction takes that longer step."  # @hide
     gradients = torch.randn(20, 5, dtype=torch.float64)  # @hide
     ours = walk(Descent, gradients, rule=adam(lr=0.1))  # @hide
     theirs = walk(torch.optim.Adam, gradients, lr=0.1)  # @hide
@@ -442,7 +437,11 @@ def adam_corrects_for_its_start() -> None:
         "Without it, the steps begin at 3.162 and grow."  # @hide
     figure(curves({"with the correction": (range(1, 31), long[0]), "without it": (range(1, 31), long[1])},
                   "step", "length of the step, in learning rates"),
-        caption="The lengths of Adam's first steps, if the gradient is the same in each.",
+        caption=r"""
+            The lengths of Adam's first steps, if the gradient is the same in each. Without the
+            correction they grow at first: the average gradient approaches its final value sooner
+            than the average square.
+        """,
         alt="A level line at one. A curve above it begins at about three and rises.")
     misbelief("Adam is RMSProp plus momentum.", rf"""
         That leaves out the correction: neither momentum nor RMSProp (which divides the gradient by
@@ -473,7 +472,7 @@ def adamw(lr: float, decay: float = 0.01) -> Rule:
 
 @aside
 def adamw_decays_weights_outside_the_root() -> None:
-    """AdamW shrinks the weights directly; in Adam the same setting does something else."""
+    """AdamW subtracts the decay from a weight; Adam adds it to the gradient and then rescales it."""
     note(r"""
         *Weight decay* pulls every weight a little towards zero in each step. In PyTorch both Adam
         and AdamW have a setting `weight_decay`. With the same value, Adam can shrink a weight far
@@ -481,13 +480,14 @@ def adamw_decays_weights_outside_the_root() -> None:
 
         - AdamW subtracts learning rate times decay times the weight, in addition to
           [Adam's step](#adam_corrects_for_its_start) [@loshchilov2019].
-        - Adam adds decay times the weight to the *gradient*, and then divides the gradient by its
-          usual size, as it always does.
+        - Adam adds decay times the weight to the *gradient*. Then, as in every step, it divides the
+          average gradient by the root of the average square.
 
         By hand: a weight of `1`, a gradient of `0`, the learning rate `0.1` and the decay `0.01`.
         AdamW subtracts `0.1 * 0.01 * 1 = 0.001`. For Adam, the decay is the only gradient. Divided
         by its own size it is `1`, however weak the decay, so Adam takes a step of the full learning
-        rate, `0.1`. `walk` takes one step with each:
+        rate, `0.1`. `walk` takes one step with each, from a weight of `1`, with a gradient of
+        `nothing`:
     """)
     settings = {"lr": 0.1, "weight_decay": 0.01}
     gradients = torch.randn(20, 5, dtype=torch.float64)  # @hide
@@ -496,13 +496,15 @@ def adamw_decays_weights_outside_the_root() -> None:
     assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
     assert torch.allclose(ours, theirs), \
         "With random gradients, the rule above and PyTorch's AdamW take the same 20 steps."  # @hide
-    nothing = torch.zeros(1, 1, dtype=torch.float64)  # @unnoticed: dtype= dropped, float64: any format
-    by_adamw = walk(torch.optim.AdamW, nothing, **settings)
-    by_adam = walk(torch.optim.Adam, nothing, **settings)
-    weights = [round(w[-1].item(), 4) for w in (by_adamw, by_adam)]  # @inspect weights
-    assert weights == [0.999, 0.9], \
-        "One step takes the weight to 0.999 with AdamW, and to 0.9 with Adam."
-    note("So a weight decay that was chosen for AdamW cannot be used with Adam.")
+    nothing = torch.zeros(1, 1)
+    by_adamw = lengths_of(walk(torch.optim.AdamW, nothing, **settings))  # @inspect by_adamw
+    by_adam = lengths_of(walk(torch.optim.Adam, nothing, **settings))  # @inspect by_adam
+    assert (by_adamw, by_adam) == ([0.001], [0.1]), \
+        "One step lowers the weight by 0.001 with AdamW, and by 0.1 with Adam."
+    note(r"""
+        Here Adam shrinks the weight `0.1 / 0.001 = 100` times as fast. So choose the weight decay
+        again when the optimizer changes.
+    """)
     question(r"""
         Now the learning rate is `0.01` and the decay `0.1`. A weight of `1` gets no gradient apart
         from the decay. What is the weight after one step, first with AdamW, then with Adam?
@@ -553,8 +555,9 @@ def gradients_add_up_until_they_are_cleared() -> None:
         "The first gradient is x, and the second pass doubles it."
     note(r"""
         So without `zero_grad` each step uses the sum of all gradients so far, and old ones, from
-        weights that have changed since, are as strong as the new one. What does that do to
-        training? `losses` trains `16` weights for `200` steps and returns the loss of each step.
+        weights that have changed since, are as strong as the new one. (Gradient accumulation does
+        that on purpose, within one step.) What does it do to training? `losses` trains `16` weights
+        for `200` steps of SGD, with a learning rate of `0.01`, and returns the loss of each step.
         Compare two runs from the same start, on the same data, one with `zero_grad` and one
         without:
     """)
@@ -580,12 +583,7 @@ def gradients_add_up_until_they_are_cleared() -> None:
     assert default is True, "Dropping gradients is PyTorch's default as well."  # @hide
     misbelief("`zero_grad` is optional; it only saves memory.", rf"""
         It keeps old gradients out of the next step. Without it the loss above went from {start:.0f}
-        to {worse:.0f}; with it, to {learned:.2g}.
-    """)
-    misbelief("The optimizer goes through the layers, and each layer has its accumulators.", rf"""
-        The optimizer gets a list of tensors and keeps a state for each. For a model with two hidden
-        layers and an output layer it gets one list of {groups[0]} tensors, and cannot tell which
-        layer a tensor belongs to.
+        to {worse / 1e6:.2f} million; with it, to {learned:.2g}.
     """)
     p = torch.tensor(1.0, requires_grad=True)  # @hide
     for _ in range(3):  # @hide
@@ -606,14 +604,14 @@ def gradients_add_up_until_they_are_cleared() -> None:
 
 @aside
 def optimizers_differ_in_what_they_remember() -> None:
-    """An optimizer remembers nothing, one tensor, or two for each parameter."""
+    """The six optimizers here remember zero, one or two values for each parameter."""
     note(r"""
         An optimizer remembers something about past gradients, its *state*. How much memory does
         that need? It depends on how many values it remembers for each parameter: nothing (plain
         SGD), a sum or an average (momentum, AdaGrad, RMSProp), or two averages (Adam and AdamW).
 
-        Count them. `remembered` takes a step and divides the bytes of the state by the bytes of the
-        parameters:
+        Count them. `remembered` takes a step and divides the bytes of the state, without counters
+        of steps, by the bytes of the parameters:
     """)
 
     def remembered(name: str) -> float:
@@ -635,7 +633,7 @@ def optimizers_differ_in_what_they_remember() -> None:
     assert each == [8, 12, 12, 12, 16, 16], \
         "With parameter and gradient, SGD needs 8 bytes per parameter, Adam and AdamW 16, the others 12."
     question(r"""
-        A run with `5` billion `float32` parameters changes from Adam to momentum. How many bytes
+        A run with `5` billion `float32` parameters switches from Adam to momentum. How many bytes
         does that free?
     """, answer=5 * 10**9 * int(each[4] - each[1]),
         wrong={

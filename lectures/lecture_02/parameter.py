@@ -31,28 +31,28 @@ def parameters() -> None:
 
 @aside
 def a_parameter_is_a_tensor_that_is_registered() -> None:
-    """A module trains, saves and moves the tensors that are registered as its parameters, and no others."""
+    """An optimizer trains only registered parameters; a plain tensor is neither trained, saved nor moved."""
     note(r"""
         What makes a tensor a parameter of a model, one that is trained and saved? It has to be
         wrapped in `nn.Parameter`, because PyTorch looks for parameters only among such tensors. A
         *module*, PyTorch's word for a model or a part of one, keeps a list of them, and this list
         is what the optimizer gets. A plain tensor in the same module is not on the list: it is not
-        trained, saved or moved, and no error says so:
+        trained, saved or moved, and no error says so. (`register_buffer` is for tensors that are
+        saved and moved, but not trained.)
     """)
     module = nn.Module()
-    w = module.learned = nn.Parameter(torch.randn(4, 2))  # @unnoticed: 4, 2, arguments swapped: any shape
+    module.learned = nn.Parameter(torch.randn(4, 2))  # @unnoticed: 4, 2, arguments swapped: any shape
     module.forgotten = torch.randn(4, 2, requires_grad=True)  # @unnoticed: 4, 2, arguments swapped: any shape
-    kinds = type(w), type(w.data)  # @hide
+    kinds = type(module.learned), type(module.learned.data)  # @hide
     assert kinds == (nn.Parameter, Tensor), "The data of a parameter are a plain tensor."  # @hide
     names = [name for name, _ in module.named_parameters()]  # @inspect names
     assert names == ["learned"], "The module's list has only the parameter."
     assert list(module.state_dict()) == ["learned"], \
         "The module saves only the parameter."
     note(r"""
-        Moving is different for a module and for a tensor. `to(device)` changes a module *itself*:
-        it replaces the parameters inside it. Of a tensor it returns a copy on the other device, so
-        write `x = x.to(device)`. The device `meta`, where a tensor has a shape but no data, shows
-        this without a GPU:
+        `to(device)` moves the parameters of a module, and returns the same module. A tensor stays
+        where it is: `to(device)` returns a copy on the other device, so write `x = x.to(device)`.
+        Here the other device is `meta`, where a tensor has a shape but no data:
     """)
     x = torch.randn(4)  # @unnoticed: 4: any size
     moved, copy = module.to("meta"), x.to("meta")
@@ -116,14 +116,16 @@ def dividing_by_the_root_keeps_the_scale() -> None:
         "Over all rows of four signs, the mean squared sum is 4."
     note(r"""
         For $n$ terms the mean squared sum is $n$, and the typical size $\sqrt n$. Why? The square
-        of a sum consists of the squares of the terms, and of products of two different terms. Each
-        product is positive as often as negative, because the terms are independent, so the products
-        cancel on average. Only the $n$ squares remain, each `1` on average.
+        of a sum consists of the squares of the terms, and of products of two different terms. The
+        terms are independent, and each is positive as often as negative. So the same holds for each
+        product, and the products cancel on average. Only the $n$ squares remain, each `1` on
+        average.
 
         The mean square of numbers with mean zero is their *variance*, and its root, the typical
         size, is their *standard deviation*. So divide the weights by $\sqrt n$, and outputs are as
-        large as inputs. `outputs` multiplies random inputs of standard deviation `1` by `n` random
-        weights of a given standard deviation, for many rows and columns:
+        large as inputs. `outputs` draws a matrix of inputs with `n` columns and standard deviation
+        `1`, and a matrix of weights with `n` rows and a given standard deviation, and returns their
+        product:
     """)
     widths = [256, 1024, 4096, 16384]
     roots = [math.sqrt(n) for n in widths]  # @inspect roots
@@ -193,9 +195,9 @@ def xavier_agrees_for_square_layers_only() -> None:
 
         Assume that all values are independent with mean zero, and that inputs, and the gradients
         that arrive at the outputs, have variance `1`. A product of an input and a weight of
-        variance $v$ has variance $v$, and variances
-        [add up in a sum](#dividing_by_the_root_keeps_the_scale). By hand, with `3` inputs and `1`
-        output:
+        variance $v$ has variance $v$, and the variance of a sum is
+        [the sum of the variances](#dividing_by_the_root_keeps_the_scale). By hand, with `3` inputs
+        and `1` output:
 
         - *Forward.* The output is a sum of `3` products, one for each input. Its variance $3v$ is
           `1` if $v = 1/3$.
@@ -212,8 +214,9 @@ def xavier_agrees_for_square_layers_only() -> None:
         By hand the mean is `(3 + 1) / 2 = 2`, so Xavier's $v$ is $1/2$. Then outputs have variance
         `3 / 2`, and gradients `1 / 2`.
 
-        `measure` draws a larger layer with the same ratio, and returns the variances of the outputs
-        and of the inputs' gradients:
+        `measure` draws a larger layer with the same ratio. The backward pass multiplies the
+        outputs' gradients, here random, by the transposed weights. `measure` returns the variances
+        of the outputs and of the inputs' gradients:
     """)
     n_in, n_out = 3000, 1000
 
@@ -266,7 +269,7 @@ def unscaled_gradients_explode() -> None:
         Outputs grow by a factor of `8` in every layer, because each layer multiplies what the layer
         before has made. The largest value of `float32` is just below $2^{128}$. As $8 = 2^3$, this
         is reached after $128/3$ layers, nearly `43`. `layers_until_infinity` counts the layers
-        until an element is infinite, in `25` runs:
+        until an element is infinite. Inputs and weights are random, so run it `25` times:
     """)
 
     def layers_until_infinity() -> int:
@@ -275,19 +278,19 @@ def unscaled_gradients_explode() -> None:
             x, depth = torch.randn(64, 64) @ x, depth + 1
         return depth
 
-    powers = math.log(torch.finfo(torch.float32).max, 8)  # @inspect powers
+    powers = math.log(torch.finfo(torch.float32).max, 8)  # @hide
     depths = [layers_until_infinity() for _ in range(25)]  # @inspect min(depths), max(depths)  # @unnoticed: 25: enough for the middle of them
     typical = median(depths)
     assert 42.6 < powers < 42.7, \
-        "From 1 to the largest float32 it takes 42.7 factors of 8."
+        "From 1 to the largest float32 it takes 42.7 factors of 8."  # @hide
     assert typical == 43, \
         "In the median run, an element is infinite after 43 layers."
     note(r"""
-        Gradients grow even faster. By hand, take two layers with one weight each, $a$ and $b$, and
-        the input `1`. The output is $ab$, the loss is its square, $a^2 b^2$, and the gradient of
-        $a$ is $2ab^2$. If both weights are `8` times as large, this gradient is $8^3$ times as
-        large. In general the squared loss has each layer's factor twice, and the derivative takes
-        one of all these factors away. With `10` layers, `2 * 10 - 1 = 19` factors of `8` are left.
+        With a squared loss, gradients grow even faster. By hand, take two layers with one weight
+        each, $a$ and $b$, and the input `1`. The output is $ab$, the loss is its square, $a^2 b^2$,
+        and the gradient of $a$ is $2ab^2$. If both weights are `8` times as large, this gradient is
+        $8^3$ times as large. With `10` layers the squared loss has each weight twice, `2 * 10` in
+        all. The derivative takes one away, so `2 * 10 - 1 = 19` factors of `8` are left.
 
         `first_gradient` sends random rows through `10` layers of width `64`, takes the mean squared
         output as the loss, and returns the size (the norm) of the first layer's gradient. Compare
@@ -324,25 +327,25 @@ def unscaled_gradients_explode() -> None:
 def relu_needs_larger_weights() -> None:
     """With ReLU, weights have to be larger by the root of two to keep the size of outputs."""
     note(r"""
-        *ReLU* sets negative numbers to zero. If it is applied after each layer, does dividing the
-        weights by [the root of the number of inputs](#dividing_by_the_root_keeps_the_scale) still
-        keep outputs as large as inputs?
+        *ReLU* sets negative numbers to zero. *LeCun's rule* divides the weights by
+        [the root of the number of inputs](#dividing_by_the_root_keeps_the_scale). Does it still
+        keep outputs as large as inputs if ReLU is applied after each layer?
 
         No. About half of the outputs are negative and become zero, so each layer loses half of the
-        *mean square*, the mean of all squared values. *He's rule* multiplies the weights by
-        $\sqrt{2}$ [@he2015], because that doubles the squares again. Send `64` random rows through
-        `4` layers with ReLU, with the rule from before, LeCun's, and with He's:
+        *mean square*, the mean of all squared values. *He's rule* multiplies LeCun's weights by
+        $\sqrt{2}$ [@he2015]. That doubles the mean square, and makes up for the lost half. Send
+        `64` random rows through `4` layers with ReLU, with each rule:
     """)
     n = 512  # @unnoticed: 512: any width
     lecun = he = torch.randn(64, n)  # @unnoticed: 64: any batch
     for _ in range(4):
         w = torch.randn(n, n) / math.sqrt(n)
         lecun = (lecun @ w).relu()
-        he = (he @ w * math.sqrt(2)).relu()
+        he = (he @ (w * math.sqrt(2))).relu()
     left = lecun.square().mean().item()  # @inspect left
     kept = he.square().mean().item()  # @inspect kept
     assert round(math.log2(left)) == -4, \
-        "With LeCun's rule, the mean square is halved 4 times, to 1 / 16."
+        "With LeCun's rule, the mean square is halved 4 times, to about 1 / 16."
     assert round(kept) == 1, "With He's rule, the mean square stays near 1."
     question(r"""
         `10` layers with ReLU have weights divided by the root of the number of inputs, without He's

@@ -11,7 +11,7 @@ from units import GB, TERA
 
 from litbook import aside, misbelief, note, question
 
-from .measure import as_percent, dense_peak, product_seconds, utilization
+from .measure import dense_peak, product_seconds, utilization
 
 
 def peaks_and_mfu() -> None:
@@ -39,15 +39,15 @@ def every_peak_belongs_to_a_format() -> None:
         different units of the chip do the work:
 
         - Ordinary units compute with single elements, in `float32`.
-        - *Tensor cores* multiply small blocks of matrices in one step. They are much faster, and
-          the fewer bits of an element they use, the faster they are.
+        - *Tensor cores* multiply small blocks of matrices in one step, and are much faster.
 
         Tensor cores multiply `bfloat16`, for example. They also multiply `tf32`: that is a
         `float32` in memory, but they use only some of its bits.
 
-        `dense_peak` looks up the peaks that the datasheets print [@nvidia-a100; @nvidia-h100]. They
-        are for *dense* matrices, without a fixed pattern of zeros. One TFLOP/s is `10**12` FLOPs in
-        a second:
+        `dense_peak` looks up the peaks of the datasheets [@nvidia-a100; @nvidia-h100] for *dense*
+        matrices, which have no fixed [pattern of zeros](#sparsity_means_two_of_every_four). (For
+        the H100's tensor cores, the datasheet prints only the peak with such a pattern, twice the
+        dense one [@nvidia-h100].) One TFLOP/s is `10**12` FLOPs in a second:
     """)
     formats = "float32", "tf32", "bfloat16"
     a100 = [dense_peak("A100 SXM 80GB", f) / TERA for f in formats]  # @inspect a100
@@ -57,7 +57,7 @@ def every_peak_belongs_to_a_format() -> None:
     assert h100 == [67.0, 494.5, 989.5], \
         "The peaks of an H100 are 67, 494.5 and 989.5 TFLOP/s."
     note(r"""
-        Where do these numbers come from? A GPU consists of many identical parts, its
+        Where do the A100's `19.5` and `312` come from? A GPU consists of many identical parts, its
         *multiprocessors*, which all work at the ticks of one clock:
 
         $$
@@ -80,7 +80,7 @@ def every_peak_belongs_to_a_format() -> None:
     assert newer == [66.9, 989.4], \
         "An H100 has 132 multiprocessors that do twice as much in a tick, and the products fit as well."  # @hide
     misbelief("The peak of an A100 is `312` TFLOP/s.", rf"""
-        Only in `bfloat16` and `float16`, on the tensor cores. In ordinary `float32` the peak is
+        That is the peak of the tensor cores in `bfloat16`. In ordinary `float32` the peak is
         {a100[0]} TFLOP/s, and in `tf32` it is {a100[1]:.0f}.
     """)
     note(r"""
@@ -107,14 +107,14 @@ def sparsity_means_two_of_every_four() -> None:
     """On a datasheet, sparsity means that two of every four neighbours are zero."""
     note(r"""
         Half of the weights of a matrix are zero. Does a GPU multiply it twice as fast? Only if the
-        zeros follow a pattern: of every `4` neighbouring weights, `2` are zero. Then only the other
-        two are stored, with their positions, and half of the multiplications are skipped
-        [@mishra2021]. That is what a datasheet means by *sparsity*. The weights `0, 5, 0, 6` fit
-        the pattern; `0, 5, 7, 6` break it.
+        zeros follow a pattern: cut each row into groups of `4` weights; in each group, `2` are
+        zero. Then only the other two are stored, with their positions, and half of the
+        multiplications are skipped [@mishra2021]. That is what a datasheet means by *sparsity*. The
+        group `0, 5, 0, 6` fits the pattern; `0, 5, 7, 6` does not.
 
-        To make weights fit, cut them into groups of `4`, and set the two smallest of each group to
-        zero. Here are two groups. `topk` finds the positions of the smallest, and `scatter` writes
-        zeros there:
+        To make weights fit, set the two smallest of each group to zero. Here each row is a group.
+        `topk` finds the positions of the two smallest, and `scatter` writes zeros there, along axis
+        `1`, the axis of a row's elements:
     """)
     w = torch.tensor([[1.0, 5.0, -2.0, 6.0], [7.0, 3.0, 4.0, -8.0]])
     smallest = w.abs().topk(2, largest=False).indices
@@ -122,20 +122,18 @@ def sparsity_means_two_of_every_four() -> None:
     assert pruned.tolist() == [[0, 5, 0, 6], [7, 0, 0, -8]], \
         "In every group the two smallest weights are zero."
     note(r"""
-        And does an ordinary matmul skip zeros? No. Otherwise a matrix of zeros would take almost no
-        time, less than a small matrix. `product_seconds` measures how long it takes to multiply a
-        matrix by itself, on one core of this processor. `small` is the time of a matrix of `64`
-        rows and columns:
+        And does an ordinary matmul skip zeros? Not on this processor. A matrix of `512` rows and
+        columns needs `(512 / 64)**3 = 512` times the FLOPs of one of `64`. If its zeros were
+        skipped, it would need hardly any. `product_seconds` measures the time of a matrix times
+        itself, on one core:
     """)
-    x = torch.randn(512, 512)
-    dense = product_seconds(x)  # @measure dense as s
-    empty = product_seconds(torch.zeros(512, 512))  # @measure empty as s
-    small = product_seconds(x[:64, :64].contiguous())  # @measure small as s
-    assert small < min(dense, empty), \
-        "512 rows and columns of zeros take longer than the small matrix."
+    small = product_seconds(torch.randn(64, 64))  # @measure small as s
+    zeros = product_seconds(torch.zeros(512, 512))  # @measure zeros as s
+    assert 50 * small < zeros, \
+        "512 rows of zeros take more than 50 times as long as 64 rows of random elements."
     misbelief("Sparse means that most entries are zero, and that the hardware skips zeros.", r"""
-        The doubled rate of a datasheet needs two zeros in every four neighbours. Zeros elsewhere
-        are multiplied like any other number.
+        The doubled rate of a datasheet needs two zeros in each group of four. An ordinary matmul
+        multiplies zeros like any other number.
     """)
     question(r"""
         Half of the weights `0, 0, 0, 0, 5, 6, 7, 8` are zero. How many more have to become zero, so
@@ -155,9 +153,9 @@ def low_precision_is_fast_because_of_its_units() -> None:
     """Large matmuls are fast in low-precision formats because of the units that multiply them."""
     note(r"""
         Why is a large matmul in `bfloat16` faster than in `float32`? Not because more of its
-        elements fit into memory, but because of the hardware units that multiply: they set the
-        speed of a large matmul. Two comparisons show this. The A100 was sold with two sizes of
-        memory, and both GPUs have the same peak [@nvidia-a100]:
+        elements fit into memory, but because the units that multiply `bfloat16`, the *tensor
+        cores*, do more multiplications at a time. Two comparisons show this. The A100 was sold with
+        two sizes of memory, and both GPUs have the same peak [@nvidia-a100]:
     """)
     small, large = CARDS["A100 SXM 40GB"], CARDS["A100 SXM 80GB"]
     assert large.memory / small.memory == 2.0, \
@@ -165,14 +163,14 @@ def low_precision_is_fast_because_of_its_units() -> None:
     rates = small.bfloat16, large.bfloat16  # @inspect rates as FLOP/s
     assert rates == (312e12, 312e12), "Both GPUs have the same peak."
     note(r"""
-        The size of an element does not determine the peak either. Compare two formats with
+        The size of an element alone does not determine the peak either. Compare two formats with
         `float32` on an H100. A `bfloat16` element has half as many bytes. A TF32 element has the
-        same number of bytes as a `float32`, but special units multiply it, and use fewer of its
+        same number of bytes as a `float32`, but tensor cores multiply it, and use fewer of its
         bits:
     """)
-    ordinary = dense_peak("H100 SXM", "float32")
+    ordinary = dense_peak("H100 SXM", "float32")  # @inspect ordinary as FLOP/s
     narrow = dense_peak("H100 SXM", "bfloat16") / ordinary  # @inspect narrow as times
-    widths = torch.float32.itemsize, torch.bfloat16.itemsize
+    widths = torch.float32.itemsize, torch.bfloat16.itemsize  # @hide
     assert widths == (4, 2), \
         "A float32 has 4 bytes, a bfloat16 has 2."  # @hide
     assert 14.7 < narrow < 14.8, \
@@ -326,28 +324,27 @@ def the_peak_of_this_cpu_is_measured() -> None:
     """The peak of a CPU has to be measured with multiply-adds, because its clock changes."""
     note(r"""
         How many FLOPs can one core of this CPU do in a second? The datasheet of a GPU prints such a
-        peak. The datasheet of a CPU does not.
+        peak; that of a CPU usually does not.
 
-        Could we compute it? Take a core with two units for *fused multiply-adds*. In each tick of
-        the clock, a unit takes `8` pairs of `float32` elements, multiplies each pair, and adds a
-        third element. That is $2$ FLOPs for each pair, so the core does `2 * 8 * 2 = 32` FLOPs in a
-        tick. With $3$ billion ticks in a second, its peak is `32 * 3e9 = 96e9` FLOP/s.
+        By hand, take a core with two units for *fused multiply-adds*. In each tick of the clock, a
+        unit takes $16$ pairs of `float32` elements, multiplies each pair, and adds a third element.
+        That is $2$ FLOPs for each pair, so the core does `2 * 16 * 2 = 64` FLOPs in a tick. With
+        $3$ billion ticks in a second, its peak is `64 * 3e9 = 192e9` FLOP/s.
 
         But a CPU has no fixed number of ticks in a second. Its clock rises when the chip is cool,
         and falls when the multiply-add units work hard. So the peak has to be measured with
-        multiply-adds, because only then does the clock tick as it does for multiply-adds.
+        multiply-adds, because during other work the clock can be higher than it is in a matmul.
 
-        `measure_core` does that, with a loop that always keeps both units busy. Where it cannot be
-        measured, it returns `None`:
+        `measure_core` does that, with a loop that keeps both units busy. Where it cannot be
+        measured, it returns `None`. `per_tick`, the peak divided by the clock, was $64$ by hand:
     """)
     core = measure_core()
     highest = core.peak if core else None  # @measure highest as FLOP/s
-    clock = core.clock if core else None  # @measure clock as Hz  # @hide
-    per_tick = core.per_tick if core else None  # @measure per_tick as FLOP  # @hide
-    part = per_tick / core.most_per_tick if core and per_tick else None  # @measure part as %  # @hide
-    assert part is None or 1 / 8 < part < 1.05, \
-        "In a tick, the core does between an eighth of what two units can do and all of it."  # @hide
-    assert clock is None or 5e8 < clock < 1e10, \
+    per_tick = core.per_tick if core else None  # @measure per_tick as FLOP
+    most = core.most_per_tick if core else 1  # @hide
+    assert per_tick is None or 1 / 8 < per_tick / most < 1.05, \
+        "In a tick, the core does between an eighth of what two units can do and 1.05 times that."  # @hide
+    assert not (highest and per_tick) or 5e8 < highest / per_tick < 1e10, \
         "The clock, where known, is between half a GHz and ten."  # @hide
     here = "Here it could be measured." if core else (
         "This machine is not an x86-64 under Linux, or does not let programs make machine code. So its peak is *not available* here, "
@@ -360,7 +357,7 @@ def the_peak_of_this_cpu_is_measured() -> None:
     rate = rate_of(512)  # @measure rate as FLOP/s
     share = rate / highest if highest else None  # @measure share as %
     assert share is None or 1 / 8 < share < 1.1, \
-        "A matmul of 512 rows and columns reaches between an eighth of the peak and all of it."
+        "A matmul of 512 rows and columns reaches more than an eighth of the peak, and less than 1.1 times it."
     question(r"""
         While its multiply-add units work, the clock of a core falls from `3e9` to `2e9` ticks in a
         second. A program measures the clock while the core adds integers, and multiplies it by the
@@ -406,26 +403,28 @@ def time_of_a_step(config: Config) -> float:  # @stepover
 
 
 def mfu_rises_with_the_model_dimension() -> None:
-    """The MFU of a training step rises with the model dimension, because matmuls take a larger share of the time."""
+    """The MFU of a training step rises with the model dimension."""
     note(r"""
         Why do large models use a processor better than small ones? *MFU* is the share of the peak
         that a training step reaches, and it counts only the FLOPs of matmuls. But a step also works
-        on single elements between the matmuls, for example to normalize them. That takes time, and
-        hardly counts.
+        on single elements between the matmuls, for example to normalize them. That takes time, but
+        adds hardly any FLOPs to those that MFU counts.
 
         By hand, double the *model dimension* $d$, which is the number of elements of a token:
 
-        - From $d = 2$ to $d = 4$, a matrix grows from `2 * 2 = 4` to `4 * 4 = 16` weights. So the
-          matmuls do $4$ times as many FLOPs for a token.
-        - A token grows from $2$ to $4$ elements. So there is only twice as much work between the
+        - From $d = 2$ to $d = 4$, a matrix grows from `2 * 2 = 4` to `4 * 4 = 16` weights. The
+          matmuls with these weights do $4$ times as many FLOPs for a token.
+        - A token grows from $2$ to $4$ elements. There is only twice as much work between the
           matmuls.
 
-        So with a larger $d$ the MFU rises, because the matmuls take a larger share of the time.
+        With a larger $d$ there are more FLOPs that count for each element between the matmuls.
+        Also, larger matmuls [come closer to the peak](#larger_matmuls_come_closer_to_the_peak).
 
-        Measure it. The model is the small *Transformer* that the next lecture builds, with two
-        layers, and a step trains it on `256` tokens. `step_model` describes the model for a given
-        $d$. The backward pass costs twice the FLOPs of the forward pass, which makes three forward
-        passes in all. `time_of_a_step` measures a step on one core, whose peak was
+        Measure both together. The model is the small *Transformer* that the next lecture builds,
+        with two layers, and a step trains it on `256` tokens, in sequences of `64`. `step_model`
+        describes the model for a given $d$, and `forward_flops` counts its forward pass. The
+        backward pass costs twice that, which makes three forward passes in all. `time_of_a_step`
+        measures a step on one core, whose peak was
         [measured above](#the_peak_of_this_cpu_is_measured):
     """)
     core = measure_core()
@@ -433,25 +432,22 @@ def mfu_rises_with_the_model_dimension() -> None:
     work, seconds, mfu = {}, {}, {}
     for d in (128, 256, 512):
         model = step_model(d)
-        # 256 tokens, in sequences of 64
         work[d] = 3 * forward_flops(model, 256, 64)  # @inspect work[d] as FLOP
         seconds[d] = time_of_a_step(model)  # @measure seconds[d] as s
-        mfu[d] = utilization(work[d], seconds[d], core_peak)
-    shown = {d: as_percent(share) for d, share in mfu.items()}  # @measure shown
-    small_rate, large_rate = (work[d] / seconds[d] for d in (128, 512))  # @measure small_rate as FLOP/s, large_rate as FLOP/s  # @hide
-    assert small_rate < large_rate, \
+        mfu[d] = utilization(work[d], seconds[d], core_peak)  # @measure mfu[d] as %
+    assert work[128] / seconds[128] < work[512] / seconds[512], \
         "The largest model does more FLOPs per second than the smallest."
     assert all(share is None or 0 < share <= 1 for share in mfu.values()), \
         "Each MFU is a share of the peak, between 0 and 1."  # @hide
-    assert (shown[512] == as_percent(None)) == (core_peak is None), \
+    assert (mfu[512] is None) == (core_peak is None), \
         "An MFU is shown where the peak is known."  # @hide
     growth = work[256] / work[128], work[512] / work[256]  # @hide
     assert [round(g, 1) for g in growth] == [3.8, 3.9], \
         "With every doubling of the model dimension, a step costs nearly four times as many FLOPs."  # @hide
     note("So before you blame a low MFU on the code, look at the size of the model.")
     question(r"""
-        Instead of the model dimension, you double the number of layers. How many times as many
-        FLOPs do the matmuls then do for each element between them?
+        Instead of the model dimension, you double the number of layers. By what factor does the
+        ratio of the matmuls' FLOPs to the elements between the matmuls change?
     """, answer=2 / 2,
         check=1.0, unit="times",
         wrong={

@@ -25,7 +25,7 @@ def elementwise() -> None:
 
 
 def elementwise_operations_make_a_new_tensor() -> None:
-    """An elementwise operation allocates new memory, unless its name ends in an underscore."""
+    """An elementwise operation allocates new memory, unless it works in place."""
     note(r"""
         An *elementwise* operation, such as `x + 1`, computes each element of its result from the
         element at the same position in its input. Where is the result? In new memory, because the
@@ -94,9 +94,10 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
         - the row of token `1` is `1 1 0`: it sees token `0` and itself;
         - the row of token `2` is `1 1 1`: it sees all three.
 
-        The scores that are kept form the lower triangle of the matrix, with the diagonal. PyTorch
-        calls this triangle `tril`, and the upper one `triu`. Here are random scores of `4` tokens,
-        masked with each of the two:
+        A token may see itself, because its row predicts the token after it. The scores that are
+        kept form the lower triangle of the matrix, with the diagonal. PyTorch calls this triangle
+        `tril`, and the upper one `triu`. Here are random scores of `4` tokens, masked with each of
+        the two:
     """)
     scores: Float[Tensor, "query key"] = torch.randn(4, 4)
     lower = torch.ones(4, 4).tril() == 1  # true where a score is kept
@@ -116,8 +117,9 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
     assert leaking[-1].tolist() == [0, 0, 0, 1], \
         "With triu, the last token looks only at itself."
     misbelief("The causal attention mask is `triu`.", rf"""
-        It is `tril`. With queries as rows, `triu` puts {int(leaking[future].count_nonzero())}
-        weights on later tokens, and the last token looks only at itself.
+        For the scores that are kept it is `tril`; those that are hidden are `triu(diagonal=1)`.
+        With queries as rows, keeping `triu` puts
+        `3 + 2 + 1 = {int(leaking[future].count_nonzero())}` weights on later tokens.
     """)
     figure(plot_masks(causal, leaking), caption=r"""
         Attention weights with each mask; the area of a square shows its weight. Red squares are
@@ -151,20 +153,19 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
 
 @aside
 def a_leak_shows_when_the_future_changes() -> None:
-    """To find a wrong mask, change the last token and see which outputs change."""
+    """To find a mask that lets tokens see the last one, change the last token."""
     note(r"""
-        A wrong [causal mask](#the_causal_mask_keeps_the_lower_triangle) lets tokens look ahead. How
-        do you notice that? The shapes are still right, and the loss even looks better, because the
-        model sees the answers.
+        One kind of wrong [causal mask](#the_causal_mask_keeps_the_lower_triangle) lets tokens see
+        later ones. No error says so, because the shapes are the same.
 
         But there is a test: change the last token. Only its own output may change, because no
-        earlier token may look at it. Take `4` tokens, and the same tokens with another last one.
-        `attention_weights` computes the weights under a mask, and `moved` tells for each token
-        whether its output changes:
+        earlier token may look at it. Take `4` tokens, and the same tokens with a different last
+        token. `attention_weights` computes the weights under a mask, which is true where a token
+        may look. `moved` reports for each token whether its output changes:
     """)
     x = torch.rand(4, 8)
-    changed = torch.cat([x[:3], torch.rand(1, 8)])  # another last token
-    ones = torch.ones(4, 4) == 1
+    changed = torch.cat([x[:3], torch.rand(1, 8)])  # a different last token
+    ones = torch.ones(4, 4, dtype=torch.bool)
 
     def moved(mask: Tensor) -> list[bool]:
         before = attention_weights(x, mask) @ x
@@ -176,6 +177,7 @@ def a_leak_shows_when_the_future_changes() -> None:
         "Under tril, only the output of the last token changes."
     assert leaking == [True, True, True, True], \
         "Under triu, all outputs change: each token sees the last."
+    note("The test finds only tokens that see the last one. To check all, change each token in turn.")
     tokens = torch.rand(10, 8)  # @hide
     mask = torch.ones(10, 10, dtype=torch.bool).tril()  # @hide
     before = attention_weights(tokens, mask) @ tokens  # @hide

@@ -102,17 +102,18 @@ def the_backward_pass_uses_low_precision_too() -> None:
     note(r"""
         Mixed precision keeps weights in `float32` and multiplies in a low-precision format. Does
         that hold for the backward pass as well? The speed of training depends on it, because the
-        backward pass has about two thirds of the FLOPs.
+        backward pass has more than half of the FLOPs.
 
         `torch.autocast` is PyTorch's switch for mixed precision [@pytorch-amp]. Below, it is on
         only for the forward pass, which rounds copies of the weights and inputs to `bfloat16`. The
         backward pass multiplies in `bfloat16` all the same, because it
         [multiplies by the inputs and weights](#the_backward_pass_needs_two_matmuls) of the forward
-        pass, and autograd has saved these copies.
+        pass, and autograd has saved the `bfloat16` copies.
 
-        Take two hidden layers and a *head*, the last layer, each one matrix. So the forward pass
-        has `3` matmuls. The backward pass has two for each matrix, but the first layer needs no
-        gradient of its input: `2 * 3 - 1 = 5`. `Products` records the format of every matmul:
+        Take two hidden layers of width `64` and a *head*, the last layer, each one matrix, and `8`
+        rows. So the forward pass has `3` matmuls. The backward pass has two for each matrix, but
+        the first layer needs no gradient of its input: `2 * 3 - 1 = 5`. `Products` records the
+        format of every matmul:
     """)
     model, (x, y) = Stack(64, 2), linear_batch(64, 8)  # @unnoticed: 8: any batch
     with Products() as forward, torch.autocast("cpu", torch.bfloat16):
@@ -126,10 +127,9 @@ def the_backward_pass_uses_low_precision_too() -> None:
         "The 5 matmuls of the backward pass are in bfloat16."
     misbelief("Mixed precision is `bfloat16` forward, `float32` for the rest.", rf"""
         Not only forward: all {len(backward.formats)} matmuls of the backward pass are in `bfloat16`
-        as well. Only what is stored stays in `float32`: weights, their gradients and the
-        optimizer's state.
+        as well. Only the weights, and the gradients that are stored for them, are in `float32`.
     """)
-    note("The weights and their gradients, as they are stored after the backward pass:")
+    note("The weights, and the gradients as they are stored after the backward pass:")
     weight = model.weights[0]  # @unnoticed: 0 -> 1: any of them
     assert weight.dtype == torch.float32, "The weights are stored in float32."
     assert weight.grad is not None, "Each weight has a gradient."  # @hide
@@ -160,57 +160,58 @@ def the_backward_pass_uses_low_precision_too() -> None:
 @aside
 @requires("cuda")
 def a_step_is_timed_in_both_precisions() -> None:
-    """On a GPU, mixed precision saves time and memory."""
-    note(r"""
-        *Mixed precision* runs the matmuls in a `16`-bit format and keeps the weights in `float32`.
-        Does a training step then need less time and less memory on a GPU? In PyTorch, `autocast`
-        switches it on: it converts the inputs of each matmul.
-    """)
-    # Inputs of a layer, fewer on a GPU with little memory:
-    width = scaled(4096, lambda w: 400 * w * w)  # @measure width
+    """With a large batch, mixed precision saves time and memory on a GPU."""
+    width = scaled(4096, lambda w: 400 * w * w)  # @measure width  # @hide
     note(rf"""
-        `step` takes one training step of a model with `8` hidden layers of this width, with
-        autocast or without it. Its optimizer, AdamW, keeps two averages for each weight. The batch
-        has twice as many rows as a layer has inputs.{shrunk(width, 4096)}
+        *Mixed precision* runs the matmuls in a `16`-bit format and keeps the weights in `float32`.
+        Does a training step then need less time and less memory on a GPU? By its datasheet an H100
+        does `989.5 / 67 = 14.8` times as many FLOP/s in `bfloat16` as in `float32` [@nvidia-h100],
+        so expect a step that is faster, but at most `14.8` times.
+
+        For the memory, take `8` hidden layers of a `width` of `4096` and a batch of
+        `2 * 4096 = 8192` rows. Autograd saves the output of each layer before and after its
+        activation function. With `2` bytes less for each element, that is
+        `8 * 2 * 8192 * 4096 * 2 = 2**30` bytes less. The `16`-bit copies of the weights add
+        `8 * 4096 * 4096 * 2 = 2**28` bytes. So expect more than half a GiB less.
+
+        In PyTorch, `autocast` switches mixed precision on: it converts the inputs of each matmul,
+        to `bfloat16` or, on an old GPU, to `float16`; `narrow_format` says which. `step` takes a
+        training step of this model with or without it.{shrunk(width, 4096)}
     """)
     model = Stack(width, 8, between=nn.GELU()).cuda()
     x, y = (t.cuda() for t in linear_batch(width, batch=2 * width))
     optimizer = torch.optim.AdamW(model.parameters())
-    dtype = narrow_format()  # @measure dtype
 
-    def step(narrow: bool) -> None:  # @stepover
-        with torch.autocast("cuda", dtype=dtype, enabled=narrow):
+    def step(mixed: bool) -> None:  # @stepover
+        with torch.autocast("cuda", narrow_format(), enabled=mixed):
             output = model(x)
         F.mse_loss(output.float(), y).backward()
         optimizer.step()
         optimizer.zero_grad()
 
-    with float32_products():  # no TF32, whatever the environment says
-        wide = time_call(lambda: step(False), "cuda")  # @measure wide
-    cool_down()  # the GPU rests for a second
-    narrow = time_call(lambda: step(True), "cuda")  # @measure narrow
-    assert narrow.seconds < wide.seconds, "The step is faster with autocast."
+    with float32_products():  # all 32 bits; TF32, which is faster, is off
+        full = time_call(lambda: step(False), "cuda")  # @measure full
+    cool_down()  # @hide
+    mixed = time_call(lambda: step(True), "cuda")  # @measure mixed
+    assert mixed.seconds < full.seconds, "The step is faster with autocast."
     peaks = []
-    for narrowed in (False, True):
+    for autocast in (False, True):
         torch.cuda.reset_peak_memory_stats()
-        step(narrowed)
+        step(autocast)
         peaks.append(torch.cuda.max_memory_allocated())  # @measure peaks as B
     assert peaks[1] < peaks[0], "The step needs less memory with autocast."
     note(r"""
-        With autocast the step is faster, because low-precision matmuls are faster. It needs less
-        memory, because low-precision activations are smaller. Weights, gradients and AdamW's
-        averages stay in `float32`, so their bytes stay the same; the low-precision copies of the
-        weights are dropped after each step.
+        Weights, gradients and AdamW's averages stay in `float32`, so their bytes stay the same.
+        With a small batch, a step can need more memory with autocast, because then the copies of
+        the weights outweigh what the activations save.
 
         Whether a model still trains as well has to be checked for each model.
     """)
-    with torch.device("meta"):  # @hide
-        full = Stack(4096, 8)
     question(r"""
         A model has `8` hidden layers of `4096 * 4096` weights and a head of `4096`. How many bytes
         do weights, gradients and AdamW's two averages need, with autocast or without?
-    """, answer=16 * sum(p.numel() for p in full.parameters()),
-        check=16 * (8 * 4096**2 + 4096), unit="B", within=0.02, why=r"""
+    """, answer=16 * (8 * 4096**2 + 4096),
+        check=8 * 2**28 + 2**16, unit="B", within=0.02, why=r"""
             Four values of `4` bytes are kept for each weight, and autocast changes none of them.
         """)
 
@@ -228,7 +229,7 @@ def through(x: Tensor, dtype: torch.dtype, scaled_up: bool = True) -> Tensor:
 
 
 def one_byte_needs_a_scale() -> None:
-    """In one byte a tensor needs a scale, or its small values become zero."""
+    """In one byte, a tensor of small values needs a scale, or they become zero."""
     note(r"""
         Can the weights of a layer be stored in a single byte each? First by hand. The one-byte
         format `E4M3` has values up to `448`. Its smallest value above zero is $2^{-9}$, about
@@ -254,9 +255,10 @@ def one_byte_needs_a_scale() -> None:
     assert with_scale == [448, -112, 224], \
         "With a scale, the format holds all three."
     note(r"""
-        Now take a layer of `256 * 256` random weights of a typical size of `1e-4`. `through` rounds
-        weights to a one-byte format and back, with a scale or without. `error_of` compares the
-        matmul with the rounded weights to the exact one:
+        Now take a layer of `256 * 256` random weights of a typical size of `1e-4`, so small that
+        without a scale all become zero. `through` rounds weights to a one-byte format and back,
+        with a scale or without. `error_of` subtracts the exact outputs, and divides the norm of the
+        difference by the norm of the exact outputs:
     """)
     with warnings.catch_warnings(record=True) as caught:  # @hide
         warnings.simplefilter("always")
@@ -283,7 +285,10 @@ def one_byte_needs_a_scale() -> None:
         grey range of the format, where everything becomes zero. The one with a scale lies inside
         it, with its right end at the largest value.
     """)
-    note("So a layer stored in one byte per weight always comes with its scale.")
+    note(r"""
+        So a layer of such small weights is stored with a scale. Then a weight becomes zero only if
+        the largest is at least `448 / 2**-10 = 458,752` times as large.
+    """)
     question(r"""
         The layer of three small weights, `0.0004`, `-0.0001` and `0.0002`, gets a fourth weight,
         `448`. It is stored in `E4M3` with one scale. How many of the four weights are still
@@ -308,27 +313,28 @@ def what_supports_one_byte_training() -> None:
         "Trained in FP8", in values of one byte, can mean three things. Which of them does a recipe
         do, and what does it save?
 
-        - *Multiplying* in FP8 saves time, because a GPU multiplies one-byte values faster. NVIDIA's
-          Transformer Engine is a library of layers that multiply in FP8. Its first recipe has a
-          scale for each tensor, and uses E4M3 forward and E5M2 for the gradients
-          [@transformer-engine]. Newer ones scale by block, where E4M3 is used in both directions
-          because each block has a range of its own [@te-blockwise].
+        - *Multiplying* in FP8 saves time, because recent GPUs have units that multiply one-byte
+          values faster. NVIDIA's Transformer Engine is a library of layers that multiply in FP8.
+          Its first recipe has a scale for each tensor, and uses E4M3 forward and E5M2 for the
+          gradients [@transformer-engine]. Newer recipes have a scale for each block. Because each
+          block has a range of its own, E4M3 is enough for the gradients as well [@te-blockwise].
         - *Storing* in FP8 saves memory. The library's version of the optimizer Adam can keep both
           averages in FP8 [@te-adam].
         - *Sending* in FP8 saves traffic between GPUs. Peng and others store and send gradients in
           FP8 [@peng2023].
 
-        How much memory could one byte save at most? Training keeps four values for each parameter:
+        How much memory could one byte save for each parameter? Training keeps four values for it:
         weight, gradient, and Adam's two averages. Compare all four in `float32` with all four in
         one byte each:
     """)
     formats = torch.float32, torch.float8_e4m3fn
-    wide, narrow = (4 * d.itemsize for d in formats)  # bytes
-    assert (wide, narrow) == (16, 4), \
+    sizes = [4 * d.itemsize for d in formats]  # @inspect sizes as B
+    assert sizes == [16, 4], \
         "Four values need 16 bytes in float32, and 4 bytes in FP8."
     note(r"""
-        That is a bound. Recipes that work keep some of the four in higher precision, because small
-        updates [get lost](#small_updates_are_lost) in low-precision values.
+        So FP8 saves at most `16 - 4 = 12` bytes per parameter. Recipes that work save less: they
+        keep some of the four values in higher precision, because small updates
+        [get lost](#small_updates_are_lost) in low-precision values.
     """)
     link("https://docs.pytorch.org/docs/stable/amp.html", "torch.amp, the documentation")
     question(r"""
@@ -352,14 +358,19 @@ def quantize(
     return (w / scale).round().to(torch.int8), scale
 
 
+def in_pairs(whole: Tensor) -> Tensor:
+    """Packs integers of half a byte in pairs, each pair in a byte."""
+    low, high = (whole.flatten() & 15).view(-1, 2).unbind(1)  # the last 4 bits
+    return (low | high << 4).to(torch.uint8)
+
+
 @aside
 def quantized_weights_trade_error_for_bytes() -> None:
-    """Quantization makes a trained model smaller, and a little less accurate."""
+    """Quantized weights need fewer bytes, and make the result of a matmul less exact."""
     note(r"""
-        A trained model that is only used, and not trained further, works with less precise weights.
-        To *quantize* a matrix is to replace its weights by small integers and a scale for each
-        column. By hand, a column with the weights `0.7`, `-0.2` and `0.33`, in integers from `-7`
-        to `7`:
+        A trained model that is only used can be stored with less precise weights. To *quantize* a
+        matrix is to replace its weights by small integers and a scale for each column. By hand, a
+        column with the weights `0.7`, `-0.2` and `0.33`, in integers from `-7` to `7`:
 
         - the scale makes the largest weight the largest integer: `0.7 / 7 = 0.1`;
         - each weight is divided by the scale and rounded: `7`, `-2` and `3`;
@@ -367,46 +378,47 @@ def quantized_weights_trade_error_for_bytes() -> None:
 
         How large is the error of a matmul then? `quantize` does the same for a random matrix of
         `256 * 256` weights. With `8` bits the integers go up to `127`, with `4` bits only up to
-        `7`. `error_of` compares the matmul with the exact one:
+        `7`. `error_of` divides the norm of the error by the norm of the exact result:
     """)
     by_hand, step = quantize(torch.tensor([[0.7], [-0.2], [0.33]]), 4)  # @hide
     assert by_hand.flatten().tolist() == [7, -2, 3], "The column by hand becomes 7, -2 and 3."  # @hide
     assert torch.allclose(by_hand * step, torch.tensor([[0.7], [-0.2], [0.3]])), \
         "Integers times scale are 0.7, -0.2 and 0.3."  # @hide
     x, w = torch.randn(64, 256), torch.randn(256, 256)
-    exact = x @ w
-    error = {}
-    for bits in (8, 4):
+
+    def error(bits: int) -> float:
         whole, scale = quantize(w, bits)
-        error[bits] = error_of(x @ (whole * scale), exact)  # @inspect error  # @unnoticed: arguments swapped: hardly another length to divide by
-    assert 0.0064 < error[8] < 0.0074, \
+        return error_of(x @ (whole * scale), x @ w)  # @unnoticed: arguments swapped: hardly another length to divide by
+
+    errors = [error(8), error(4)]  # @inspect errors as %
+    assert 0.0064 < errors[0] < 0.0074, \
         "With 8 bits, the relative error of the matmul is 0.7 %."
-    assert 0.12 < error[4] < 0.13, \
+    assert 0.12 < errors[1] < 0.13, \
         "With 4 bits, the relative error is about an eighth."
+    whole, scale = quantize(w, 4)
     assert quantize(w, 8)[0].abs().max() == 127, "In 8 bits the largest integer is 127."  # @hide
     assert w.nbytes / whole.nbytes == 4.0, \
         "One byte per weight is a quarter of what float32 needs."
-    extra = scale.nbytes / whole.nbytes  # @inspect extra
-    assert round(extra, 3) == 0.016, "The scales add 1.6 % to these bytes."
+    assert round(scale.nbytes / whole.nbytes, 3) == 0.016, \
+        "The scales add 1.6 % to these bytes."
     misbelief("Quantizing a trained model improves its performance.", rf"""
-        It makes the model smaller, and often faster. But the answers get worse: by {error[8]:.1%}
-        for this random matrix at `8` bits, by {error[4]:.0%} at `4`. How much that harms a model
-        has to be measured on its task.
+        It makes the model smaller, and often faster. But it becomes less exact: the outputs of this
+        random matrix are off by {errors[0]:.1%} at `8` bits and by {errors[1]:.0%} at `4`. How much
+        that harms a model has to be measured on its task.
     """)
 
-    note(r"""
+    byte = int(in_pairs(torch.tensor([7, -2], dtype=torch.int8)))  # @hide
+    assert byte == 0b1110_0111, "The byte of 7 and -2 is 1110 0111."  # @hide
+    note(rf"""
         With fewer bits the error grows, because there are fewer integers to round to.
 
         But an element of a tensor needs at least one byte, so where are the bytes saved at `4`
-        bits? Two integers share a byte: the first is in its lower half, and the second is shifted
-        up by `4` bits into the upper half. `& 15` keeps the last `4` bits of an integer:
+        bits? Two integers share a byte. In `4` bits `7` is `{byte & 15:04b}` and `-2` is
+        `{byte >> 4:b}`, so the byte `{byte:b}` holds both. `in_pairs` packs all integers so:
     """)
-    whole, _ = quantize(w, 4)
-    pairs = (whole.flatten() & 15).view(-1, 2)  # two in each row
-    low, high = pairs.unbind(1)
-    packed = (low | high << 4).to(torch.uint8)  # @inspect packed
+    packed = in_pairs(whole)  # @inspect packed.nbytes as B
     assert packed.nbytes == w.nbytes // 8, \
-        "Packed in pairs, the weights need an eighth of the bytes of float32."
+        "Packed in pairs, the integers need an eighth of the bytes of float32."
     halves = torch.stack([packed & 15, packed >> 4], dim=1).to(torch.int8)  # @hide
     restored = torch.where(halves > 7, halves - 16, halves)  # @hide
     assert torch.equal(restored.view(256, 256), whole), "Unpacked, they are the same integers."  # @hide

@@ -1,6 +1,6 @@
 """What a run costs: hours, dollars and kilowatt-hours."""
 import math
-from units import DAY, HOUR
+from units import HOUR
 
 from litbook import aside, note, question
 
@@ -13,9 +13,9 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
     note(r"""
         What does a training run cost? GPUs are rented by the *GPU-hour*, one GPU for one hour. A
         run with $N$ parameters and $D$ tokens is
-        [$6ND$ FLOPs of work](#a_training_run_in_three_lines). In one second, a GPU does peak times
-        MFU of this work, where MFU is the share of its peak that the run reaches. Converted to
-        hours:
+        [$6ND$ FLOPs of work](#a_training_run_in_three_lines): $2$ in the forward pass and $4$ in
+        the backward pass, for each parameter and token. In one second, a GPU does peak times MFU of
+        this work, where MFU is the share of its peak that the run reaches. Converted to hours:
 
         [@eq:hours]: $$
         \mathrm{GPU\ hours} = \frac{6ND}{\mathrm{peak} \times \mathrm{MFU} \times 3600}
@@ -27,14 +27,11 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
         Take a run with `70` billion parameters and `15` trillion tokens, on H100s, at an assumed
         MFU of `0.5`. `dense_peak` looks up the peak:
     """)
-    work, mfu = 6 * 70e9 * 15e12, 0.5
+    work = 6 * 70e9 * 15e12  # @inspect work as FLOP
+    mfu = 0.5
     rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
     hours = work / (rate * mfu * HOUR)  # @inspect hours
     assert 3.53e6 < hours < 3.54e6, "The run takes 3.5 million GPU-hours."
-    days = {n: work / (rate * mfu * n * DAY) for n in (1024, 16384)}  # @inspect days  # @unnoticed: 1024, 16384: any number of cards
-    booked = [round(n * 24 * d) for n, d in days.items()]  # @inspect booked
-    assert booked == [round(hours)] * 2, \
-        "1024 GPUs for months and 16384 GPUs for days are the same number of GPU-hours."
     note(r"""
         What does an hour cost? DeepSeek's report assumes `2` dollars for an H800, a GPU with the
         same peak [@deepseek-v3]. Take `4` dollars as the upper end, an assumption of this book:
@@ -52,8 +49,9 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
     over = stated / hours  # @inspect over as times
     assert round(over, 1) == 2.0, "Meta states twice the estimated hours."
     note(r"""
-        Meta does not say why: its MFU may have been lower, or its hours may include work that was
-        lost to failures. So plan for more hours than the formula gives.
+        Meta does not say why. Its hours may include work that was lost to failures, or its MFU may
+        have been lower: at `0.5 / 2 = 0.25`, the formula gives about Meta's number. So plan for
+        more hours than the formula gives at an MFU of `0.5`.
     """)
     question(r"""
         A run trains `8` billion parameters on `1` trillion tokens at an MFU of `0.4`, on H100s with
@@ -71,39 +69,40 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
 
 @aside
 def boards_draw_half_of_the_power() -> None:
-    """The boards are rated at little more than half of the power of their machines."""
+    """The boards are rated at a little more than half of the power of their machine."""
     note(r"""
         How much energy does a training run use? A GPU sits on a *board*, and the board of an H100
-        may draw `700` watts [@nvidia-h100]. But the boards are not all, because they sit in a
-        machine whose processors, network and fans draw power as well. A DGX H100 is a machine with
-        eight boards, and is rated at up to `10.2` kilowatts [@nvidia-dgx-h100]. For each GPU:
+        may draw `700` watts [@nvidia-h100]. Boards sit in a machine whose processors, network and
+        fans draw power as well. A DGX H100 is a machine with eight boards, and is rated at up to
+        `10.2` kilowatts [@nvidia-dgx-h100]. For each GPU:
     """)
     board, machine = 700, 10200 / 8  # watts for each GPU
     share = board / machine  # @inspect share as %
     assert round(share, 2) == 0.55, \
-        "The boards are rated at 55 % of a machine's rating."
+        "The eight boards account for 55 % of the machine's rated power."
     note(r"""
         The machine is in a building that has to be cooled. The *power usage effectiveness* of a
         building is the energy of the whole building, divided by the energy of its machines. Here
         `1.1` and `1.6` are assumed, for an efficient building and an inefficient one.
 
-        Take a run with `70e9` parameters and `15e12` tokens, at an assumed MFU of `0.5`. Its energy
-        is its [GPU-hours](#a_run_is_paid_for_in_gpu_hours) times the watts for each GPU: of the
-        board alone, of the machine, and of the machine in either building:
+        Take a run with `70e9` parameters and `15e12` tokens, and assume that each H100 reaches half
+        of its peak of `989.5e12` FLOP/s. The run's energy is its
+        [GPU-hours](#a_run_is_paid_for_in_gpu_hours) times the watts per GPU: of the board alone, of
+        the machine, and of the machine in either building:
     """)
-    rate, mfu = dense_peak("H100 SXM", "bfloat16"), 0.5
-    hours = 6 * 70e9 * 15e12 / (rate * mfu * HOUR)  # @inspect hours
+    work = 6 * 70e9 * 15e12  # 6 FLOPs per parameter and token
+    hours = work / (989.5e12 * 0.5) / 3600  # @inspect hours
     watts = board, machine, machine * 1.1, machine * 1.6
     energy = [w / 1000 * hours for w in watts]  # @inspect energy as kWh
     millions = [round(e / 1e6, 1) for e in energy]
     assert millions == [2.5, 4.5, 5.0, 7.2], \
-        "By the four counts, the run uses 2.5, 4.5, 5.0 and 7.2 million kilowatt-hours."
-    per_flop = board / (rate * mfu)  # @hide
+        "Counted in these four ways, the run uses 2.5, 4.5, 5.0 and 7.2 million kilowatt-hours."
+    per_flop = board / (dense_peak("H100 SXM", "bfloat16") * 0.5)  # @hide
     per_token = per_flop * 6 * 70e9  # @hide
     assert round(per_token, 1) == 0.6, "Training on one token uses 0.6 joules."  # @hide
     again = per_token * 15e12 / 3.6e6  # @hide
     assert math.isclose(again, energy[0]), "All tokens together use what the boards use."  # @hide
-    note("For the assumed MFU, the machines use at most `4.5` million kilowatt-hours, because the calculation assumes their maximum power.")
+    note("At the assumed half of the peak, the machines use at most `4.5` million kilowatt-hours, because the calculation assumes their maximum power.")
     question(r"""
         A run takes `7.0` million GPU-hours, and each board draws `700` watts. How many
         kilowatt-hours do the boards alone use?

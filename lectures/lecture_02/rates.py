@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from hardware import Card, find, how_to_add, peak
 from timing import Timing, beyond_cache, time_call, time_graph
 from torch import Tensor
-from units import TERA, GiB, MiB
+from units import TERA, GiB
 
 from litbook import aside, figure, misbelief, note, question, requires
 
@@ -31,9 +31,8 @@ def measuring_a_rate() -> None:
     note(r"""
         A rate is work divided by time. The work is counted, and
         [peaks and MFU](#mfu_counts_what_the_model_needs) say what to compare the rate with. That
-        leaves the time, and it is easy to measure it wrongly. The sections that need a GPU show how
-        long a matmul takes on it, what share of each peak it reaches, and how wrong some common
-        ways of measuring are.
+        leaves the time, and it is easy to measure it wrongly. Each section that needs a GPU says
+        first what to expect by the datasheet, and then measures it.
     """)
     the_first_calls_are_not_the_ones_to_time()
     one_slow_first_call_explains_a_low_mfu()
@@ -57,7 +56,7 @@ def mean_seconds(call: Callable[[], object], runs: int) -> float:  # @stepover
 
 
 def starts_slowly(x: Tensor, extra: int) -> Callable[[], Tensor]:  # @stepover
-    """A matmul whose first call does `extra` more matmuls, in place of a set-up."""
+    """A matmul whose first call does `extra` more matmuls, to imitate set-up."""
     ready: list[int] = []
 
     def call() -> Tensor:
@@ -80,16 +79,16 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
 
         The fix is a *warm-up*: call the operation until several calls take the same time, and only
         then measure. `time_call` does so. It reports the *median*, the middle one of the times in
-        order, because a few slow calls do not change it.
+        order, because a few slow calls hardly change it.
 
-        To see the difference, `starts_slowly` returns a matmul whose first call does `200` more
-        matmuls, in place of a set-up. `mean_seconds` takes the mean of `5` calls without a warm-up:
+        To imitate set-up, `starts_slowly` returns a function that does one matmul in a call, and
+        `200` more in its first call. `mean_seconds` takes the mean of `5` calls without a warm-up,
+        so it returns the time of `(201 + 4) / 5 = 41` matmuls:
     """)
     x = torch.randn(16, 16)
-    setup = 200  # more matmuls in the first call
-    cold = mean_seconds(starts_slowly(x, setup), runs=5)  # @measure cold as s
-    steady = time_call(starts_slowly(x, setup), repeats=11)  # @measure steady
-    assert 5 * steady.seconds < cold, \
+    cold = mean_seconds(starts_slowly(x, 200), runs=5)  # @measure cold as s
+    steady = time_call(starts_slowly(x, 200), repeats=11).seconds  # @measure steady as s
+    assert 5 * steady < cold, \
         "The mean without a warm-up is more than 5 times too long."
     misbelief("Published timings are averages over many runs, after a warm-up.", r"""
         Not all of them: the timer of CS336 takes the mean of `5` calls without a warm-up [@cs336].
@@ -112,32 +111,34 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
 def one_slow_first_call_explains_a_low_mfu() -> None:
     """One slow first call is enough to explain a low MFU."""
     note(r"""
-        For a matmul in `bfloat16` on an H100, a rate of `2.684e14` FLOP/s was published, little
-        more than a quarter of the peak. It is the mean of `5` runs without a warm-up [@cs336]. Is
-        the GPU really that slow? Perhaps only the first run was slow, because it includes
+        For a matmul of `16384 * 32768` by `32768 * 8192` elements in `bfloat16` on an H100, a rate
+        of `2.684e14` FLOP/s was published. Its share of the peak, its MFU, is little more than a
+        quarter. The time is the mean of `5` runs without a warm-up [@cs336]. Is the GPU really that
+        slow? Perhaps only the first run was slow, because it includes
         [set-up](#the_first_calls_are_not_the_ones_to_time).
 
-        Suppose that the other four ran at `0.75` of the peak. How long did the first run take? All
-        five together took `5` times the mean. Subtract the time of the other four:
+        Suppose that the other four ran at `0.75` of the peak; others measured `789 / 989.5 = 0.80`
+        [@measured-h100]. How long did the first run take? All five together took `5` times the
+        mean. Subtract the time of the other four:
     """)
     work = 2 * 16384 * 32768 * 8192  # FLOPs of one run
-    rate = dense_peak("H100 SXM", "bfloat16")  # FLOPs per second
+    peak_rate = dense_peak("H100 SXM", "bfloat16")  # FLOPs per second
     average = work / 2.684e14  # @inspect average as s
-    steady = work / (0.75 * rate)  # @inspect steady as s
+    steady = work / (0.75 * peak_rate)  # @inspect steady as s
     first = 5 * average - 4 * steady  # @inspect first as s
-    needed = first / steady  # @inspect needed as times
-    assert 9.8 < needed < 9.9, \
+    ratio = first / steady  # @inspect ratio as times
+    assert 9.8 < ratio < 9.9, \
         "The first run would have taken nearly 10 times as long as the others."
     assert 0.0327 < (first + 4 * steady) / 5 < 0.0328, \
         "Then the mean of the five runs is the published one."  # @hide
     misbelief("The MFU of `bfloat16` is low because its peak is optimistic.", rf"""
-        CS336 assumes so [@cs336]. But a first run that takes {needed:.1f} times as long as the
+        CS336 assumes so [@cs336]. But a first run that takes {ratio:.1f} times as long as the
         others explains the same number. Only a measurement after a warm-up can tell.
     """)
     note(r"""
         So a low published MFU says little if you do not know how it was measured. It is often said
-        that an MFU of one half is good. A report on a very large training run gives `0.38` to
-        `0.43` [@llama3].
+        that an MFU of one half is good. But a report on a very large training run gives only `0.38`
+        to `0.43` [@llama3].
     """)
     question(r"""
         The first run takes `10` times as long as each of the others, and these run at `0.75` of the
@@ -161,28 +162,29 @@ def a_launch_returns_before_the_work_is_done() -> None:
     """A launch returns before the work is done."""
     note(r"""
         How do you time a matmul on a GPU? The CPU hands the matmul to the GPU and continues
-        immediately; that is a *launch*. If you read the clock now, you have timed only the launch,
-        and the rate seems higher than the GPU's peak. `torch.cuda.synchronize()` waits until
-        everything that was launched is done. Read the clock before this call and after it:
+        immediately; that is a *launch*, and takes some microseconds. The matmul below needs at
+        least `2 * 8192**3 / 67e12 = 0.016` s, at the `float32` peak of an H100 [@nvidia-h100].
+
+        `time.perf_counter()` reads a clock, and `torch.cuda.synchronize()` waits until everything
+        that was launched is done. A clock that is read before the wait has timed only the launch,
+        so the rate seems higher than the GPU's peak:
     """)
-    # Rows and columns, fewer on a GPU with little memory:
-    n = scaled(8192, lambda n: 20 * n * n)  # @measure n
-    x = torch.randn(n, n, device="cuda")
-    shape = (x @ x).shape  # @measure shape  # @hide
+    x = torch.randn(8192, 8192, device="cuda")
+    torch.matmul(x, x)  # a warm-up
     torch.cuda.synchronize()
     start = time.perf_counter()
     product = x @ x
     launched = time.perf_counter() - start  # @measure launched as s
     torch.cuda.synchronize()
     finished = time.perf_counter() - start  # @measure finished as s
-    assert product.shape == shape, "The matmul has the shape of the first one."  # @hide
+    assert product.shape == x.shape, "The result is a matrix of the same size."  # @hide
     assert launched < finished - launched, \
         "Most of the time passes between the launch and the end of the work."
     card = find(torch.cuda.get_device_name())
-    promised = peak(card, "tf32") or peak(card, "float32")
-    impossible = 2 * n**3 / launched  # @measure impossible as FLOP/s
-    if promised is not None:
-        assert promised < impossible, \
+    peak_rate = peak(card, "tf32") or peak(card, "float32")
+    impossible = 2 * 8192**3 / launched  # @measure impossible as FLOP/s
+    if peak_rate is not None:
+        assert peak_rate < impossible, \
             "Timed by the launch alone, the rate is higher than the peak of the GPU."
     question(r"""
         A launch takes `10` µs, and the matmul itself takes `20` ms. A program launches `100`
@@ -243,14 +245,6 @@ def for_a_second(call: Callable[[], object]) -> tuple[Timing, Reading]:  # @step
     return timing, clock_and_power(call, timing.seconds)
 
 
-def time_for_longer(  # @stepover
-    name: str, shape: tuple[int, int, int]
-) -> tuple[Timing, Reading]:
-    """The time of the matmul over a second without a rest, and the GPU's clock and power."""
-    with float32_products("high" if name == "tf32" else "highest"):
-        return for_a_second(product_call(name, shape))
-
-
 def formats_to_time(card: Card | None) -> list[str]:
     """The names of the formats that a GPU multiplies."""
     names = ["float32", "tf32", "bfloat16", "float16"]
@@ -261,62 +255,49 @@ def formats_to_time(card: Card | None) -> list[str]:
 @aside
 @requires("cuda")
 def five_formats_are_measured_here() -> None:
-    """Each format is measured warm, and divided by its own dense peak."""
+    """In each number format, the rate of a matmul is divided by the peak of that format."""
     note(r"""
-        What share of its peak does this GPU reach in a matmul, in each number format? Each rate is
-        divided by the peak of its own format, because each format has units of its own.
+        What share of its peak does this GPU reach in a matmul, in each number format? Expect more
+        than half. In `bfloat16`, others measured `789` TFLOP/s on an H100 SXM, which is
+        `789 / 989.5 = 0.80` of its peak [@measured-h100]. On the PCIe board, which gets half the
+        power, they measured `496 / 756.5 = 0.66` [@measured-h100-pcie].
 
-        Every format is timed twice, with the [large matmul](#the_denominator_decides) of
-        `16384 × 32768` by `32768 × 8192` random elements. `time_product` times it after a second of
-        rest and a warm-up, and takes the median. `time_for_longer` times it for a second without a
-        rest, because a GPU that grows hot, or reaches its power limit, lowers its clock.
+        The matmul is the [large one](#the_denominator_decides) of `16384 * 32768` by `32768 * 8192`
+        random elements; `product_shape` halves these sizes until the matrices fit into the GPU's
+        memory. `time_product` times it after a rest and a warm-up, and takes the median.
+        `utilization` divides the rate by the peak of the format:
     """)
     shape = product_shape()  # @measure shape
-    note(rf"""
-        The result depends on the board as much as on the chip. In `bfloat16`, others measured `789`
-        TFLOP/s on an H100 SXM [@measured-h100]. On the PCIe board of the same generation, which
-        gets half the power, the measured rate was `496`
-        [@measured-h100-pcie].{shrunk(shape[0], PRODUCT[0])}
-    """)
-    device = torch.cuda.get_device_name()
-    card = find(device)
     work = 2 * shape[0] * shape[1] * shape[2]  # @measure work as FLOP
-    timed, sustained, readings = {}, {}, {}
+    card = find(torch.cuda.get_device_name())
+    timed, shares = {}, {}
     for name in formats_to_time(card):
         timed[name] = time_product(name, shape)  # @measure timed[name]
-        sustained[name], readings[name] = time_for_longer(name, shape)  # @measure sustained[name], readings[name]
-    rates = {name: work / t.seconds for name, t in timed.items()}
-    shares = {n: utilization(r, 1.0, peak(card, n)) for n, r in rates.items()}
-    longer = {name: work / t.seconds for name, t in sustained.items()}
-    lasting = {name: longer[name] / rate for name, rate in rates.items()}  # @measure lasting as %
-    assert 0.5 < min(lasting.values()), \
-        "Over a second, each format keeps more than half of its first rate."
-    assert max(lasting.values()) < 1.1, \
-        "Over a second, no format is more than a tenth faster than at first."
+        seconds = timed[name].seconds
+        shares[name] = utilization(work, seconds, peak(card, name))
     lines = [
         f"| `{name}` | {t.seconds * 1000:.3f} "
-        f"| {rates[name] / TERA:.1f} | {as_percent(shares[name])} "
-        f"| {longer[name] / TERA:.1f} | {readings[name]} |"
+        f"| {work / t.seconds / TERA:.1f} | {as_percent(shares[name])} |"
         for name, t in timed.items()
     ]  # @hide
-    note(f"{device}; {timed['float32'].method}. {how_to_add(device)}")
-    note("| format | median, ms | TFLOP/s | MFU | TFLOP/s for a second "
-         "| clock, power |\n|---|---|---|---|---|---|\n" + "\n".join(lines))
+    device = torch.cuda.get_device_name()  # @hide
+    note(f"{device}; {timed['float32'].method}. {how_to_add(device)}{shrunk(shape[0], PRODUCT[0])}")
+    note("| format | median, ms | TFLOP/s | MFU |\n|---|---|---|---|\n" + "\n".join(lines))
     known = {n: share for n, share in shares.items() if share is not None}  # @measure known
     if card is not None:
-        assert 0 < min(known.values()), "Each format does some work."
+        assert 0 < min(known.values()), "Each format does some work."  # @hide
         assert max(known.values()) <= card.boost, "No format exceeds its peak."
     if card is not None and card.bfloat16 is not None:
         promised = card.bfloat16 / card.float32  # @measure promised as times
-        speedup = rates["bfloat16"] / rates["float32"]  # @measure speedup as times
+        speedup = timed["float32"].seconds / timed["bfloat16"].seconds  # @measure speedup as times
         assert speedup > promised / 2, \
-            "bfloat16 is faster than float32 by at least half of the ratio of their peaks."
+            "The rate in bfloat16, divided by that in float32, is more than half of the ratio of their peaks."
     boards = "H100 SXM", "H200"
     if card is not None and card.name in boards and shape == PRODUCT:
         assert known["bfloat16"] >= 0.6, \
             "On an H100 SXM or an H200, bfloat16 reaches 60 % of its peak or more."
         assert known["float32"] >= 0.6, \
-            "On an H100 SXM or an H200, float32 reaches 60 % of its own peak or more."
+            "On an H100 SXM or an H200, float32 reaches 60 % of its own peak or more."  # @hide
     question(r"""
         A matmul of `16384 × 32768` by `32768 × 8192` elements takes `12` ms. How many FLOP/s is
         that?
@@ -389,11 +370,13 @@ def three_bad_measurements_are_repeated_here() -> None:
     note(r"""
         CS336 reports an MFU of `0.271` for a matmul in `bfloat16` on an H100 [@cs336]. It is the
         mean of the first five runs of a new program, without a warm-up, with a matrix of ones on
-        the left. How misleading is this way of measuring?
+        the left. If the first run takes $10$ times as long as the others, the mean is
+        `(10 + 4) / 5 = 2.8` times their time, so expect an MFU of more than twice that after a
+        [warm-up](#one_slow_first_call_explains_a_low_mfu).
 
-        `in_a_new_program` repeats it on this GPU, once with ones and once with random elements.
-        `time_product` measures the same matmul after a warm-up. `ways` collects the times. (A GPU
-        that accepts only one program at a time cannot run the first two.)
+        `in_a_new_program` repeats the published measurement on this GPU, once with ones and once
+        with random elements. `time_product` measures the same matmul after a warm-up. (A GPU that
+        accepts only one program at a time cannot run the first two.)
     """)
     shape = product_shape()  # @measure shape
     good = time_product("bfloat16", shape)  # @measure good
@@ -467,23 +450,20 @@ def random_pair(n: int) -> tuple[Tensor, Tensor]:  # @stepover
 def larger_matmuls_come_closer_to_the_peak() -> None:
     """Small matmuls stay far from the peak."""
     note(r"""
-        Why does a small matmul stay far from the peak of a GPU? For two reasons: it does not have
-        enough work for all parts of the chip, and it often ends before the program has launched the
-        next one, so that the GPU is idle.
-    """)
-    # The largest width, smaller on a GPU with little memory:
-    largest = scaled(16384, lambda n: 20 * n * n)  # @measure largest
-    note(rf"""
-        To tell the two apart, square matmuls of growing width $n$, of $2n^3$ FLOPs each, are timed
+        Why does a small matmul stay far from the peak of a GPU? At the peak of an H100, a matmul of
+        width $256$ would be done in `2 * 256**3 / 989.5e12 = 3.4e-8` s [@nvidia-h100]. But each
+        [launch](#a_launch_returns_before_the_work_is_done) takes some microseconds, and meanwhile
+        the GPU is idle.
+
+        To see what that costs, square matmuls of growing width $n$, of $2n^3$ FLOPs each, are timed
         in two ways. `time_call` launches them one by one. `time_graph` records many of them as one
-        *CUDA graph*, which the GPU then runs without waiting for the program. What the graph gains
-        is the time of that wait; what it still lacks is due to too little work. Both cycle through
-        many matrices, so that each has to be read from memory.{shrunk(largest, 16384)}
+        *CUDA graph*, which the GPU then runs without waiting for the program. What the rate in the
+        graph still lacks has other causes: too little work for all parts of the chip, and the time
+        to read the matrices. `beyond_cache` calls `random_pair` until it has more matrices than fit
+        into the cache, so each is read from memory:
     """)
-    dtype = narrow_format()  # @measure dtype
-    card = find(torch.cuda.get_device_name())
-    rate = peak(card, str(dtype))
-    sizes = [2**p for p in range(8, 15) if 2**p <= largest]  # @measure sizes
+    largest = scaled(16384, lambda n: 20 * n * n)  # @hide
+    sizes = [2**k for k in range(8, 15) if 2**k <= largest]
     launched, rates = [], []
     for n in sizes:
         pairs = beyond_cache(partial(random_pair, n), "cuda")
@@ -500,11 +480,10 @@ def larger_matmuls_come_closer_to_the_peak() -> None:
     lost = rates[0] / launched[0]  # @measure lost as times
     assert lost > 0.9, \
         "Launched one by one, the smallest matmul is not faster than in a graph."
-    if rate is not None:
-        shares = [r / rate for r in rates]  # @measure shares
-        assert 0 < shares[0], "The smallest matmul has a rate above zero."
-        assert max(shares) <= (card.boost if card else 1), \
-            "No matmul exceeds the peak."
+    card = find(torch.cuda.get_device_name())  # @hide
+    rate = peak(card, str(narrow_format()))  # @hide
+    if card is not None and rate is not None:
+        assert max(rates) <= rate * card.boost, "No matmul exceeds the peak."
     figure(plot_sweep(sizes, rates, launched, rate), caption=r"""
         Rate of a square matmul against its size, in the low-precision format: in a graph, and
         launched one by one (thin line). The dashed line is the dense peak.
@@ -541,69 +520,66 @@ def reachable(clock: float | None) -> float | None:
 @aside
 @requires("cuda")
 def a_lower_clock_lowers_the_peak() -> None:
-    """At its power limit, a GPU lowers its clock, and with it the rate that it can reach."""
+    """A lower clock lowers the rate that a GPU can reach."""
     note(r"""
-        Why does even a large matmul, on a warm GPU, stay below the peak? One reason is the clock: a
-        peak is stated for a certain clock. An H100 has `132` multiprocessors, and each does `4096`
-        FLOPs in `bfloat16` in a tick. At `1.83e9` ticks in a second that makes `989.4` TFLOP/s
-        [@nvidia-hopper].
+        Why does even a large matmul, on a warm GPU, stay below the peak? One reason is the clock.
+        An H100 has `132` multiprocessors, and each does `4096` FLOPs in `bfloat16` in a tick. The
+        peak is stated for `1.83e9` ticks in a second: `132 * 4096 * 1.83e9 = 989e12` FLOP/s
+        [@nvidia-hopper]. With fewer ticks it can reach less, for example
+        `132 * 4096 * 1.6e9 = 865e12`.
 
-        But the power of a board is limited, on an H100 SXM to `700` W [@nvidia-h100]. A large
-        matmul may need more than that, because it keeps all units busy. Then the GPU lowers its
-        clock until the power is within the limit.
+        The clock falls when the power reaches a limit, on an H100 SXM `700` W [@nvidia-h100]: a
+        large matmul may need more, because it keeps all units busy. (Zeros would need less, so
+        measure with random elements.)
+
+        Square matmuls of growing width are repeated for a second each, while the driver reports
+        clock and power. `for_a_second` returns the time, and the clock and power in a `reading`.
+        `reachable` multiplies the number of multiprocessors by the FLOPs in a tick and by the clock
+        that was measured:
     """)
-    # The largest width, smaller on a GPU with little memory:
-    largest = scaled(16384, lambda n: 20 * n * n)  # @measure largest
-    note(rf"""
-        Square matmuls of growing width are repeated for a second each, and the driver reports clock
-        and power meanwhile. `for_a_second` returns the time, the clock and the power. `reachable`
-        multiplies the number of multiprocessors by the FLOPs in a tick and by the clock that was
-        measured.{shrunk(largest, 16384)}
-    """)
-    sizes = [2**p for p in range(10, 15) if 2**p <= largest]  # @measure sizes
+    largest = scaled(16384, lambda n: 20 * n * n)  # @hide
+    sizes = [2**k for k in range(10, 15) if 2**k <= largest]
     rates, readings = [], []
     for n in sizes:
-        pair = random_pair(n)
-        timing, reading = for_a_second(partial(torch.matmul, *pair))  # @measure timing, reading
+        call = partial(torch.matmul, *random_pair(n))
+        timing, reading = for_a_second(call)  # @measure timing, reading
         rates.append(2 * n**3 / timing.seconds)  # @measure rates[-1] as FLOP/s
         readings.append(reading)
-    del pair
+    limits = [reachable(reading.clock) for reading in readings]
     clocks = [p.clock for p in readings if p.clock]  # @measure clocks as Hz
     powers = [p.power for p in readings if p.power]  # @measure powers as W
-    if len(clocks) == len(powers) == len(sizes) > 1:
+    driver_tells = len(clocks) == len(powers) == len(sizes)
+    if driver_tells:
         assert powers[0] < powers[-1], \
             "The largest matmul draws more power than the smallest."
         assert clocks[-1] < 1.05 * clocks[0], \
-            "The clock of the largest matmul is at most a twentieth above that of the smallest."
-    card = find(torch.cuda.get_device_name())
-    rate = peak(card, str(narrow_format()))
-    shares = [utilization(r, 1.0, rate) for r in rates]
-    limits = [reachable(p.clock) for p in readings]
-    reached = [utilization(r, 1.0, most) for r, most in zip(rates, limits)]
+            "The clock of the largest matmul is at most 5 % higher than that of the smallest."
+    reached = [utilization(r, 1.0, most) for r, most in zip(rates, limits)]  # @hide
     known = [share for share in reached if share is not None]  # @measure known as %
     if known:
-        assert max(known) < 1.1, "No matmul does more than its clock allows."
+        assert max(known) < 1.1, \
+            "No matmul exceeds by a tenth what its clock allows."
         assert max(known) > 0.6, \
             "The best matmul does more than 60 % of what its clock allows."
     lines = [
-        f"| {n} | {r / TERA:.1f} | {reading} | {as_percent(share)} | {as_percent(part)} |"
-        for n, r, reading, share, part in zip(sizes, rates, readings, shares, reached)
+        f"| {n} | {r / TERA:.1f} | {reading} | {as_percent(part)} |"
+        for n, r, reading, part in zip(sizes, rates, readings, reached)
     ]  # @hide
-    note("| width | TFLOP/s for a second | clock, power | of the peak | of the reachable "
-         "|\n|---|---|---|---|---|\n" + "\n".join(lines))
+    note("| width | TFLOP/s for a second | clock, power | of the reachable "
+         "|\n|---|---|---|---|\n" + "\n".join(lines))
     question(r"""
         A GPU has `132` multiprocessors, and each does `4096` FLOPs in a tick. Under load, its clock
-        falls to `1.5e9` ticks in a second. How many FLOP/s can it reach at most?
-    """, answer=132 * 4096 * 1.5e9,
-        check=132 * 150 * 4096e7,
+        falls to `1.5e9` ticks in a second, and a matmul does `730e12` FLOP/s. What share is that of
+        the rate that the GPU can reach at this clock?
+    """, answer=730e12 / (132 * 4096 * 1.5e9),
+        check=0.73 / 0.811008, within=0.01,
         wrong={
-            "That is at the clock of the peak.": 132 * 4096 * 1.83e9,
-            "That is one multiprocessor.": 4096 * 1.5e9,
+            "That is the share of the peak, at 1.83e9 ticks in a second.": 730e12 / (132 * 4096 * 1.83e9),
         },
-        hint="Multiply the three numbers.", unit="FLOP/s",
+        hint="How many FLOP/s do all multiprocessors do at this clock?",
         why=r"""
-            `132 * 4096 * 1.5e9` is `811` TFLOP/s, four fifths of the peak. A matmul at that rate
-            does all that this clock allows, although its MFU is only `0.82`.
+            At this clock the GPU can reach `132 * 4096 * 1.5e9 = 811e12` FLOP/s, so the matmul does
+            `730 / 811 = 0.90` of that, although its MFU is only `0.74`.
         """)
 
 
@@ -634,55 +610,53 @@ def measured_points(n: int, dtype: torch.dtype) -> dict[str, Point]:  # @stepove
 @aside
 @requires("cuda")
 def the_roof_is_measured_here() -> None:
-    """A copy shows the bandwidth, and no operation is faster than the roofline allows."""
+    """A copy shows the bandwidth, and the measured operations stay below the roofline."""
     note(r"""
         A [roofline](#the_roofline_shows_what_waits_for_memory) says how fast an operation can be at
-        most. No operation does more FLOPs in a second than the GPU's peak, and none gets more bytes
-        in a second than the *bandwidth* of its memory. Do measured operations stay below both?
+        most. By hand, take an H100, with a *bandwidth* of `3.35e12` bytes in a second and a peak of
+        `989.5e12` FLOP/s in `bfloat16` [@nvidia-h100]:
+
+        - `x + y` reads and writes `3 * 2 = 6` bytes for each FLOP: at most `3.35e12 / 6 = 0.56e12`
+          FLOP/s.
+        - A matmul of one token does $2$ FLOPs for each weight of $2$ bytes: at most
+          `2 * 3.35e12 / 2 = 3.35e12` FLOP/s.
+        - With thousands of tokens, each weight is used thousands of times: only the peak is a
+          limit.
     """)
-    # Elements, fewer on a GPU with little memory:
-    count = scaled(256 * MiB, lambda n: 14 * n)  # @measure count
+    count = scaled(2**28, lambda n: 14 * n)  # @hide
+    n = scaled(8192, lambda n: 40 * n * n + 80 * 4096 * n)  # @measure n  # @hide
     note(rf"""
-        First measure the bandwidth, with a large copy, because a copy computes nothing: it only
-        reads and writes each byte once.{shrunk(count, 256 * MiB)}
+        First measure the bandwidth with a large copy of `count` elements, because a copy computes
+        nothing: it only reads and writes each byte once. Then `measured_points` returns the rates
+        of an addition, and of matmuls of `1`, `64` and `4096` tokens by weights of `n * n`
+        elements, with `n = 8192`.{shrunk(n, 8192)} The weights are not in the cache:
     """)
-    card, dtype = find(torch.cuda.get_device_name()), narrow_format()
+    dtype = narrow_format()  # @hide
     x = torch.randn(count, device="cuda").to(dtype)
     y = torch.empty_like(x)
     copied = time_call(lambda: y.copy_(x), "cuda")  # @measure copied
     bandwidth = (x.nbytes + y.nbytes) / copied.seconds  # @measure bandwidth as B/s
+    del x, y  # @hide
+    points = measured_points(n, dtype)  # @measure points
+    card = find(torch.cuda.get_device_name())  # @hide
     if card is not None:
         share = bandwidth / card.bandwidth  # @measure share
         assert share <= 1, "The copy is no faster than the datasheet says."
         assert share > 0.5, \
             "The copy reaches more than half of the datasheet's bandwidth."
-    del x, y
-    # Rows and columns of the weights, fewer on a GPU with little memory:
-    n = scaled(8192, lambda n: 40 * n * n + 80 * 4096 * n)  # @measure n
-    note(rf"""
-        Then measure an addition, and the matmuls of a layer with `1`, `64` and `4096` tokens, each
-        with weights that are not in the cache. `measured_points` returns their
-        rates:{shrunk(n, 8192)}
-    """)
-    points = measured_points(n, dtype)  # @measure points
     ratio = points["4096 tokens"].rate / points["one token"].rate  # @measure ratio as times
     assert ratio > 10, \
         "With 4096 tokens the rate is more than 10 times the rate with one token."
-    rate = peak(card, str(dtype))
+    rate = peak(card, str(dtype))  # @hide
     if card is not None and rate is not None:
         slope, found = card.bandwidth, points.values()
         roofs = [min(rate * card.boost, p.intensity * slope) for p in found]
         over = [p.rate / roof for p, roof in zip(found, roofs)]  # @measure over
         assert max(over) <= 1, \
             "All operations stay below the datasheet's roofline."
-    top = rate or max(point.rate for point in points.values())
-    ridge = top / bandwidth  # @measure ridge as FLOP/B
-    if card is not None and rate is not None:
-        promise = rate / card.bandwidth
-        assert promise <= ridge < 2 * promise, \
-            "With the measured bandwidth, the ridge is at more FLOPs per byte than with the datasheet's bandwidth."
-    slopes = {"dashed": bandwidth}
-    slopes |= {} if card is None else {"solid": card.bandwidth}
+    top = rate or max(point.rate for point in points.values())  # @hide
+    slopes = {"dashed": bandwidth}  # @hide
+    slopes |= {} if card is None else {"solid": card.bandwidth}  # @hide
     solid = "" if card is None else " The solid line is the datasheet's roof."  # @hide
     figure(plot_measured_roof(top, slopes, points),
         caption=f"Measured rates. The dashed line is the bandwidth of the copy.{solid}", alt=r"""
@@ -748,7 +722,7 @@ def bytes_by_the_counters(count: int) -> list[float]:  # @stepover
 @aside
 @requires("cuda")
 def the_gpu_counts_bytes_too() -> None:
-    """The counters of a GPU's memory agree with the bytes counted by hand, to within a fifth."""
+    """For three elementwise operations, a GPU counts the same bytes as you by hand, to within a fifth."""
     note(r"""
         How many bytes does an operation move? This book counts them by hand: each input is read
         once and each output is written once. A GPU counts as well: its memory has counters for the
@@ -762,16 +736,15 @@ def the_gpu_counts_bytes_too() -> None:
           bytes.
 
         Both tensors must be far larger than the GPU's *cache*, a small and fast memory, because
-        data in the cache is not read from the large memory. So they have `2**29` elements. Together
-        with the results they need less than `16` bytes for each element. If the GPU has too little
-        memory for that, `scaled` halves the number of elements until it fits:
+        data in the cache is not read from the main memory. So each has `2**29` elements, which are
+        `2 * 2**29 = 1.07e9` bytes; the cache of an H100 holds `50e6` [@nvidia-hopper].
     """)
-    count = scaled(2**29, lambda n: 16 * n)  # @measure count
+    count = scaled(2**29, lambda n: 16 * n)  # @measure count  # @hide
     note(rf"""
-        `bytes_by_the_counters` runs the three operations in a new process under a *profiler*, a
-        program that reads the counters, and returns the bytes of each. They are divided by the
-        bytes counted by hand. If the two agree, the three ratios are near `1`. (Where nobody may
-        read the counters, the list is empty and nothing is compared.){shrunk(count, 2**29)}
+        `bytes_by_the_counters` runs the three operations on tensors of `count` elements in a new
+        process under a *profiler*, a program that reads the counters, and returns the bytes of
+        each. Divided by the bytes counted by hand, each should be near `1`. (Where nobody may read
+        the counters, the list is empty and nothing is compared.){shrunk(count, 2**29)}
     """)
     counted = bytes_by_the_counters(count)  # @measure counted as B
     expected = [6 * count, 4 * count, 6 * count]  # @measure expected as B

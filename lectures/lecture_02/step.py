@@ -1,6 +1,7 @@
 """What one training step takes, in bytes and in FLOPs."""
 from counters import Alive, saved_bytes_of
 import gc
+import warnings
 
 import torch
 import torch.nn.functional as F
@@ -74,10 +75,11 @@ def parameters_follow_from_the_shapes() -> None:
 
 
 def autograd_keeps_more_than_the_hidden_layers() -> None:
-    """Autograd saves the input of every layer, the prediction and the target."""
+    """In a stack of matmuls, autograd saves the input of every layer, the prediction and the target."""
     note(r"""
         Which tensors does autograd, the part of PyTorch that computes gradients, save for the
-        backward pass? The input of every layer, because the gradient of a layer's weights
+        backward pass? In a `Stack`, whose layers are matmuls and nothing else, it saves the input
+        of every layer, because the gradient of a layer's weights
         [is computed from its input](#the_backward_pass_needs_two_matmuls).
 
         By hand, for a batch of `2` rows of `4` elements, and a model of `2` hidden layers and a
@@ -89,23 +91,23 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
           computed from both, so autograd saves `2` predictions and `2` targets as well:
           `2 + 2 = 4`.
 
-        Together that is `24 + 4 = 28` elements. These saved tensors are called *activations*. For
-        $B$ rows, width $d$ and $L$ hidden layers, the same count gives
+        Together that is `24 + 4 = 28` elements. In this book, all of these saved tensors count as
+        *activations*. For $B$ rows, width $d$ and $L$ hidden layers, the same count gives
 
         [@eq:kept]: $$
         Bd\,(L+1) + 2B
         $$
 
-        elements. Compare that with PyTorch. `linear_batch` generates inputs `x` and targets `y`.
-        `saved_bytes_of` adds up the bytes that autograd saves, without the weights, which are in
-        memory anyway:
+        elements, `8 * 64 * 3 + 2 * 8 = 1552` for `8` rows, width `64` and `2` hidden layers.
+        Compare that with PyTorch. `linear_batch` generates inputs `x` and targets `y`.
+        `saved_bytes_of` adds up the bytes that autograd saves, without the weights:
     """)
 
     def kept(batch: int, width: int, layers: int) -> int:
         model, (x, y) = Stack(width, layers), linear_batch(width, batch)
-        weights = list(model.parameters())
-        saved = saved_bytes_of(lambda: F.mse_loss(model(x), y), weights)
-        return saved // 4  # elements of 4 bytes
+        loss = lambda: F.mse_loss(model(x), y)
+        # elements of 4 bytes
+        return saved_bytes_of(loss, model.parameters()) // 4
 
     # Rows of the batch, width, hidden layers of three models:
     sizes = (2, 4, 2), (8, 64, 2), (8, 64, 10)
@@ -199,24 +201,27 @@ def gradients_come_in_two_kinds() -> None:
           used to compute the gradient of its input, and is then dropped. Each is as large as the
           activation itself.
 
-        Here is a model of two hidden layers of width `4` and a head, `36` parameters, on a batch of
-        `2` rows. `hidden` is the output of the first layer. `retain_grad` tells autograd not to
-        drop its gradient, so that we can look at it. `gradient_bytes` adds up the gradients of the
+        Here is a model of two hidden layers of width `4` and a head, `4 * 4 + 4 * 4 + 4 = 36`
+        parameters, on a batch of `2` rows. `hidden` is the output of the first layer. `retain_grad`
+        tells autograd not to drop its gradient. `gradient_bytes` adds up the gradients of the
         parameters:
     """)
     model, (x, y) = Stack(4, 2), linear_batch(4, 2)
     hidden = x @ model.weights[0]
     hidden.retain_grad()
-    output = (hidden @ model.weights[1] @ model.weights[2]).squeeze(-1)
+    output = (hidden @ model.weights[1] @ model.weights[2])[:, 0]
     assert torch.equal(output, model(x)), "the model's own result"  # @hide
     F.mse_loss(output, y).backward()
     stay = gradient_bytes(model)  # @inspect stay as B
     assert stay == 36 * 4, \
         "Each of the 36 parameters has a gradient of 4 bytes."
-    passing = hidden.grad  # would have been dropped
-    assert passing is not None, "The gradient of the hidden values was kept."  # @hide
-    assert passing.shape == hidden.shape == (2, 4), \
-        "The gradient has one element for each hidden value."
+    assert hidden.grad is not None, "The gradient of the hidden values was kept."  # @hide
+    assert hidden.grad.shape == hidden.shape == (2, 4), \
+        "The gradient of hidden has one element for each hidden value."
+    with warnings.catch_warnings(action="ignore"):  # @hide
+        dropped = output.grad
+    assert dropped is None, \
+        "The gradient of output, without retain_grad, was dropped."
     note(r"""
         So a larger batch does not need more memory for the gradients of parameters, because the
         number of parameters stays the same. It does for the gradients of activations, because each
@@ -241,12 +246,13 @@ def the_bill_in_bytes() -> None:
         A training step keeps four kinds of values. How many bytes do they need together? Take the
         model of width `4` with two hidden layers, a batch of `2` rows, and the optimizer AdaGrad:
 
-        - *parameters*: `36`;
+        - *parameters*: two matrices of `4 * 4` and a head of `4`, `4 * 4 + 4 * 4 + 4 = 36`;
         - *gradients*, one for each parameter: `36`;
         - the *state* of the optimizer, what it remembers from step to step. AdaGrad remembers one
           value for each parameter: `36`;
-        - *activations*, which autograd saves for the backward pass:
-          [`2 * 4 * 3 + 2 * 2 = 28`](#autograd_keeps_more_than_the_hidden_layers).
+        - *activations*, which [autograd saves](#autograd_keeps_more_than_the_hidden_layers) for the
+          backward pass: for each of `2` rows, the inputs of three layers, `4` values each, the
+          prediction and the target, `2 * (3 * 4 + 2) = 28`.
 
         In `float32`, each of the first three needs `36 * 4 = 144` bytes, and activations need
         `28 * 4 = 112`. `bill` takes one training step and measures each kind:
@@ -276,9 +282,9 @@ def the_bill_in_bytes() -> None:
 
     note(r"""
         Another optimizer changes only the optimizer state. In a model of width `64` with `8256`
-        parameters, each additional value per parameter adds `4 * 8256` bytes,
-        `4 * 8256 / 1024 = 32` KiB. (Not all of these bytes are
-        [in memory at the same time](#the_batch_decides_where_memory_peaks).)
+        parameters, each additional value per parameter adds `4 * 8256 / 1024 = 32.25` KiB. (Not all
+        of these bytes are in memory at the same time. What has to fit is
+        [the peak](#the_batch_decides_where_memory_peaks).)
     """)
     batch = 64  # @hide
     bills = {name: bill(name, 64, 2, batch) for name in OPTIMIZERS}  # @hide
@@ -342,41 +348,40 @@ def bill_on_card(  # @stepover
 @aside
 @requires("cuda")
 def the_bill_is_measured_on_the_gpu() -> None:
-    """On a GPU the four kinds can be watched growing; they are never all in memory at once."""
-    # Inputs of a layer, fewer on a GPU with little memory:
-    width = scaled(2048, lambda w: 200 * w * w)  # @measure width
-    layers, batch = 4, width
+    """On a GPU each kind needs the bytes that were counted; with SGD, the peak of a step is below their sum."""
+    width = scaled(2048, lambda w: 200 * w * w)  # @measure width  # @hide
     note(rf"""
         Does a GPU really need the bytes that were counted for
-        [parameters, gradients, optimizer state and activations](#the_bill_in_bytes)? PyTorch's
-        `memory_allocated` says how many bytes of the GPU's memory are in use. `bill_on_card` reads
-        it before and after each part of a training step: the difference is what the part has added.
+        [parameters, gradients, optimizer state and activations](#the_bill_in_bytes)? Take `4`
+        hidden layers of a `width` of `2048`, and a batch of `2048` rows. Then a weight matrix and
+        the input of a layer are each `4 * 2048**2 / 2**20 = 16` MiB. Expect `4 * 16 = 64` MiB for
+        parameters and for gradients, `2 * 64 = 128` for AdamW's state, and `5 * 16 = 80` for the
+        inputs of the layers and the head.{shrunk(width, 2048)}
 
-        The model has four hidden layers, and the batch has as many rows as a layer has inputs. The
-        first step is not counted, because in it the library for matmuls allocates memory of its
-        own.{shrunk(width, 2048)}
+        With SGD, expect a peak of `4 + 4 + 2 + 1 = 11` matrices, less than the sum of
+        `4 + 4 + 5 = 13`. The backward pass frees the activations of a layer as soon as it has
+        computed that layer's gradients. So at [the peak](#the_batch_decides_where_memory_peaks)
+        there are `4` weight matrices, `4` layer inputs, `2` activation gradients and `1` weight
+        gradient.
+
+        `bill_on_card` reads `torch.cuda.memory_allocated()`, the bytes in use, before and after
+        each part of a step. It returns the differences, and the peak:
     """)
-    size = width, layers, batch
-    bill_on_card("SGD", *size)  # @stepover
+    size = width, 4, width  # width, hidden layers, rows of the batch
+    bill_on_card("SGD", *size)  # @stepover  # @hide
     watched = {name: bill_on_card(name, *size) for name in OPTIMIZERS}  # @stepover
     bills = {name: found for name, (found, _) in watched.items()}  # @measure bills
-    shares = [b["optimizer state"] / b["parameters"] for b in bills.values()]
-    copies = [round(share, 2) for share in shares]  # @measure copies
+    shares = [b["optimizer state"] / b["parameters"] for b in bills.values()]  # @hide
+    copies = [round(share, 2) for share in shares]  # @measure copies  # @hide
     assert copies == [0, 1, 1, 1, 2, 2], \
-        "SGD has no state, Adam and AdamW have two copies of the model, the others have one."
+        "SGD has no state; momentum, AdaGrad and RMSProp have as many bytes of it as of parameters, Adam and AdamW twice as many."
     predicted = bill("AdamW", *size)  # @measure predicted as B
-    over = [bills["AdamW"][k] - most for k, most in predicted.items()]  # @measure over as B
-    assert min(over) >= 0, "No kind needs fewer bytes than were counted for it."
-    assert max(over) < MiB, \
-        "No kind needs a MiB more than counted; blocks are rounded up."
-    sums = {name: sum(b.values()) for name, b in bills.items()}
-    peaks = {name: high / sums[name] for name, (_, high) in watched.items()}  # @measure peaks
-    assert peaks["SGD"] < 1, \
-        "SGD's peak is lower than the sum of all kinds."
-    note(r"""
-        The four kinds are never all in memory at once, because the backward pass frees the
-        activations of a layer as soon as it has computed that layer's gradient.
-    """)
+    over = [bills["AdamW"][k] - most for k, most in predicted.items()]  # @measure over as B  # @hide
+    assert 0 <= min(over) <= max(over) < MiB, \
+        "With AdamW, each kind needs the bytes counted for it, or less than a MiB more."
+    found, peak = watched["SGD"]
+    share = peak / sum(found.values())  # @measure share as %
+    assert share < 1, "With SGD, the peak is below the sum of all kinds."
     figure(plot_bill(bills, MiB),
         caption="One step on the GPU, measured by the allocator's counter, in MiB.", alt=r"""
             Six stacked bars, one for each optimizer. Parameters, gradients and activations are the
@@ -411,10 +416,11 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
         gradients `(1 + 2) / 2 = 1.5` and `(3 + 6) / 2 = 4.5`. Their sum is `1.5 + 4.5 = 6`, twice
         too large. So each loss has to be divided by the number of micro-batches.
 
-        Now a small model and `32` examples. `accumulated` calls `backward` for micro-batches of
-        given sizes, with each loss multiplied by `share`, and returns the gradient:
+        Now a small model and `32` examples, inputs `x` and targets `y`. All are whole numbers, so
+        that no sum is rounded. `accumulated` calls `backward` for micro-batches of given sizes,
+        each loss multiplied by `share`, and returns the gradient:
     """)
-    model, parts = Stack(16, 2).double(), 4  # @hide
+    model = Stack(16, 2).double()  # @hide
     with torch.no_grad():  # @hide
         for w in model.weights:
             w.copy_(whole_numbers(*w.shape))
@@ -427,29 +433,23 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
             loss.backward()
         return torch.cat([w.grad.flatten() for w in model.weights])
 
-    whole, quarters = accumulated([32], 1), [8] * parts
+    parts = 4
+    whole = accumulated([32], share=1)  # the whole batch at once
     misbelief("Call `backward` on each micro-batch, do not clear, and step at the end.", rf"""
         That makes the gradient {parts} times too large for {parts} micro-batches, because each loss
         is the mean over its own part. Divide each loss by the number of micro-batches.
     """)
-    careless = accumulated(quarters, 1)
+    careless = accumulated([8] * parts, share=1)
     assert torch.equal(careless, 4 * whole), \
         "Undivided, the gradient is 4 times too large."
-    careful = accumulated(quarters, 1 / parts)
+    careful = accumulated([8] * parts, share=1 / parts)
     assert torch.equal(careful, whole), \
         "Divided, it is exactly the whole gradient."
     note(r"""
-        What does that save, and what does it cost? `saved_bytes_of` adds up the bytes that autograd
-        saves, and `step_flops` counts FLOPs. Compare a batch of `32` with a micro-batch of `8`:
+        What does that save, and what does it cost? `bill` measures the bytes that a step keeps, and
+        `step_flops` counts its FLOPs. Compare a batch of `32` with a micro-batch of `8`:
     """)
-
-    def saved(batch: int) -> int:
-        x, y = linear_batch(16, batch)
-        small = Stack(16, 2)
-        loss = lambda: F.mse_loss(small(x), y)
-        return saved_bytes_of(loss, small.parameters())
-
-    sizes = [saved(32), saved(8)]  # @inspect sizes as B
+    sizes = [bill("SGD", 16, 2, n)["activations"] for n in (32, 8)]  # @inspect sizes as B
     assert sizes[1] == sizes[0] / parts, \
         "In micro-batches, a quarter of the activations is saved at a time."
     at_once = step_flops(32, 16, 2)  # @inspect at_once as FLOP
@@ -457,8 +457,8 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
     assert in_parts == at_once, \
         "In micro-batches, a step costs the same number of FLOPs."
     note(r"""
-        So gradient accumulation saves memory and no FLOPs. The step takes more time, because small
-        matmuls [come less close to the peak](#larger_matmuls_come_closer_to_the_peak).
+        So gradient accumulation saves memory, but no FLOPs. On a GPU the step takes more time,
+        because small matmuls [stay farther from the peak](#larger_matmuls_come_closer_to_the_peak).
     """)
     question(r"""
         A batch of `32` examples is cut into parts of `24` and `8`, and each loss is the mean over

@@ -101,10 +101,10 @@ def strides_turn_an_index_into_an_address() -> None:
         matrix are the steps to the next row and to the next column. With `4` columns they are `4`
         and `1`. So `x[1, 2]` is `1 * 4 + 2 * 1 = 6` elements after the first.
 
-        In this matrix the value of each element is its own address. `line` is the matrix as it lies
-        in memory:
+        In this matrix the value of each element is its own address, counted in elements. `line` is
+        the matrix as it lies in memory:
     """)
-    x: Any = torch.arange(16.0).view(4, 4)  # @inspect x
+    x = torch.arange(16.0).view(4, 4)  # @inspect x
     line = x.flatten()
     assert x.stride() == (4, 1), \
         "The next row is 4 elements on, the next column 1."
@@ -114,25 +114,25 @@ def strides_turn_an_index_into_an_address() -> None:
     assert line[address] == x[1, 2], "At address 6 is the element x[1, 2]."
 
     note(r"""
-        A part of a matrix is a view of the same memory, and has the strides of the matrix. But it
-        begins elsewhere, at an *offset*. `block` is the part of `x` from row `1` and column `2` on,
-        so it begins at address `6`. The address of `block[1, 1]` is `6 + 1 * 4 + 1 * 1 = 11`:
+        A block of neighbouring rows and columns is a view of the same memory, and has the strides
+        of the matrix. But it begins elsewhere, at an *offset*. `block` is the part of `x` that
+        begins at row `1` and column `2`, at address `6`. The address of `block[1, 1]` is
+        `6 + 1 * 4 + 1 * 1 = 11`:
     """)
     block = x[1:, 2:]  # @inspect block, block.storage_offset(), block.stride()
     offset, strides = block.storage_offset(), block.stride()
-    steps = 1 * strides[0] + 1 * strides[1]
     assert (offset, strides) == (6, (4, 1)), \
         "The block has the offset 6 and the strides of x."
-    assert line[offset + steps] == block[1, 1], \
+    assert line[offset + 1 * strides[0] + 1 * strides[1]] == block[1, 1], \
         "The offset plus the steps is the address of block[1, 1]."
-    assert line[steps] not in block, "Without the offset, it leads outside the block."  # @hide
+    assert line[sum(strides)] not in block, "Without the offset, it leads outside the block."  # @hide
     raw, size = x.untyped_storage(), x.element_size()  # @hide
     assert len(raw) == 16 * size, "The storage has 16 times 4 entries."  # @hide
     assert divmod(6, size) == (1, 2), "Entry 6 is in element 1, two bytes after its first."  # @hide
     misbelief("`x.storage()[6]` is how to read element `6` of a tensor's memory.", r"""
-        It works, with a warning, but will be removed [@pytorch_storage]. Use `x.flatten()[6]`. The
-        newer `x.untyped_storage()[6]` is byte `6`, which belongs to element `1`, because an element
-        has `4` bytes.
+        It works, with a warning, but will be removed [@pytorch_storage]. Use `x.flatten()[6]` if
+        `x` is contiguous and has the offset `0`, as here. The newer `x.untyped_storage()[6]` is
+        byte `6`, which belongs to element `1`, because an element has `4` bytes.
     """)
     question(r"""
         A new tensor of shape `(3, 4, 5)` is laid out in the same way: the last index changes
@@ -148,15 +148,15 @@ def strides_turn_an_index_into_an_address() -> None:
 
 @aside
 def numbers_and_slices_share_lists_and_masks_copy() -> None:
-    """Indexing with numbers and slices makes a view, and so does `view()`; picking with a list or a mask makes a copy."""
+    """Indexing with numbers and slices never copies, nor does `view()`; picking with a list or a mask does."""
     note(r"""
         You take a part of a matrix, and later change the matrix. Does the part change as well? It
         does if the part is a *view*, a tensor over the same memory.
 
         A row or a column is a view, because a fixed step in memory leads from one of its elements
-        to the next, and a view can only take fixed steps. `x.view(3, 2)` is a view as well: it cuts
-        the same line of elements into rows of two. `same_storage` says whether two tensors use the
-        same memory:
+        to the next. A view has one such step for each axis, its *stride*. `x.view(3, 2)` is a view
+        as well: it cuts the same line of elements into rows of two. `same_storage` says whether two
+        tensors use the same memory:
     """)
     x = torch.arange(1.0, 7.0).view(2, 3)  # @inspect x
     row, column, y = x[0], x[:, 1], x.view(3, 2)  # @inspect row, column, y
@@ -168,13 +168,14 @@ def numbers_and_slices_share_lists_and_masks_copy() -> None:
     gapless = row.is_contiguous(), column.is_contiguous()  # @hide
     assert gapless == (True, False), "The elements of the row lie side by side, those of the column do not."  # @hide
     note(r"""
-        A part that is picked with a list of indices, or with a mask of true and false, is a *copy*,
-        because its elements may be anywhere in memory, with no fixed step between them:
+        A part that is picked with a list of indices, such as `[0]`, or with a mask of true and
+        false, such as `x > 0`, is a *copy*, because its elements may be anywhere in memory, with no
+        fixed step between them:
     """)
-    listed = x[[0]]  # a list: row 0
-    masked = x[x > 0]  # a mask: the elements for which x > 0 is true
+    listed = x[[0]]  # row 0, picked with a list
+    masked = x[x > 0]  # @hide
     assert not same_storage(x, listed), "A part picked with a list is a copy."
-    assert not same_storage(x, masked), "A part picked with a mask is a copy."
+    assert not same_storage(x, x[x > 0]), "A part picked with a mask is a copy."
 
     note("Now write into the matrix. The views show the new value, and the copies do not:")
     x[0, 1] = 100  # @inspect row, column, y, listed
@@ -225,9 +226,9 @@ def a_transpose_swaps_strides() -> None:
         "The transpose has the new value, at the swapped position."
 
     note(r"""
-        What costs something is to read the transpose row by row, because its neighbours are not
-        neighbours in memory: they are at positions `0, 3, 1, 4, 2, 5`. A tensor is *contiguous* if
-        reading it row by row follows the order of memory. The transpose is *non-contiguous*:
+        Read row by row, the elements of the transpose are at positions `0, 3, 1, 4, 2, 5`. A tensor
+        is *contiguous* if reading it row by row follows the order of memory, without gaps. The
+        transpose is *non-contiguous*:
     """)
     assert x.is_contiguous() is True, "The matrix is contiguous."
     assert y.is_contiguous() is False, "The transpose is not contiguous."
@@ -255,8 +256,8 @@ def a_transpose_swaps_strides() -> None:
     assert matrix == [[0, 1, 2], [3, 4, 5]], \
         "The picture begins with a matrix of 2 rows and 3 columns."  # @hide
     note(r"""
-        So `y.view(6)`, which never copies, raises an error. `y.contiguous()` first copies the
-        elements into the order in which they are read, and only this copy costs time and memory.
+        So `y.view(6)`, which never copies, raises an error. `y.contiguous()` copies the elements
+        into the order in which they are read, and this copy costs time and memory.
     """)
     explore(read, over=ranges, at=begin, module="pictures/strides.js",
         still=plot_strides(matrix, len(strip)),
@@ -300,17 +301,16 @@ def some_shapes_cannot_be_a_view() -> None:
         fixed step in memory from one index to the next. If the new shape needs steps of different
         lengths along one axis, there is no such view.
 
-        The transpose of a matrix of `2` rows and `3` columns is an example. These are the addresses
-        of its elements, read row by row:
+        The transpose of a matrix of `2` rows and `3` columns is an example. In this matrix the
+        value of each element is its address:
     """)
-    x = torch.arange(1.0, 7.0).view(2, 3)
+    x = torch.arange(6.0).view(2, 3)
     y = x.t()  # @inspect y
-    addresses = torch.arange(6).view(2, 3).t().flatten()  # @inspect addresses
-    assert addresses.diff().tolist() == [3, -2, 3, -2, 3], \
-        "From one element to the next, the address goes forward 3 and back 2."
+    assert y.flatten().diff().tolist() == [3, -2, 3, -2, 3], \
+        "From one element of y to the next, the address goes forward 3 and back 2."
     note(r"""
-        A row of three elements would be at `0`, `3` and `1`: a step of `3`, then a step of `-2`. So
-        PyTorch refuses `y.view(2, 3)`. Two methods help:
+        As a row of three, the first elements of `y` would be at `0`, `3` and `1`: a step of `3`,
+        then a step of `-2`. So PyTorch refuses `y.view(2, 3)`. Two methods help:
 
         - `contiguous()` copies the elements in the order in which they are read. After that, `view`
           works.
@@ -329,23 +329,21 @@ def some_shapes_cannot_be_a_view() -> None:
         shape that no strides can give.
     """)
     copied = y.contiguous().view(2, 3)  # @inspect copied
-    reshaped, shared = y.reshape(2, 3), x.reshape(3, 2)
-    assert copied.tolist() == [[1, 4, 2], [5, 3, 6]], \
+    assert copied.tolist() == [[0, 3, 1], [4, 2, 5]], \
         "The copy has the elements in the order in which they are read."
-    assert not same_storage(x, reshaped), \
+    assert not same_storage(y, y.reshape(2, 3)), \
         "For the transpose, reshape makes a copy."
-    assert same_storage(x, shared), \
+    assert same_storage(x, x.reshape(3, 2)), \
         "For the matrix itself, reshape makes a view."
     assert x.contiguous() is x, \
         "x is contiguous already, so contiguous returns x itself."
     misbelief("`contiguous()` makes a copy, so afterwards the tensors no longer share memory.",
         "If the tensor is contiguous already, `contiguous()` returns the tensor itself, and writing to the result changes the original.")
     note(r"""
-        Does `view` need contiguous memory, then? No: it needs a fixed step along each new axis.
-        `block` consists of `6` rows of `2` elements. The rows begin at the addresses `0`, `4`, `8`,
-        `12`, `16` and `20`: a fixed step of `4`, so `6` rows are one axis of a view. But the
-        elements are at `0`, `1`, `4`, `5`, …, with steps of `1` and `3`, so rows of `6` elements
-        are refused:
+        A tensor with gaps can be viewed too, in some shapes. `block` consists of `6` rows of `2`
+        elements. The rows begin at the addresses `0`, `4`, `8`, `12`, `16` and `20`, always `4`
+        apart, so one axis with the stride `4` can run over them. As rows of `6`, the elements would
+        be at `0`, `1`, `4`, `5`, …, with steps of `1` and `3`, so no stride fits:
     """)
     whole = torch.arange(24.0).view(2, 3, 4)
     block = whole[:, :, :2]  # the first 2 of each 4  # @inspect block.stride()
@@ -355,7 +353,7 @@ def some_shapes_cannot_be_a_view() -> None:
     assert block.is_contiguous() is False, "The block is not contiguous."
     merged = block.view(6, 2)  # @inspect merged.stride()
     assert same_storage(block, merged), \
-        "As 6 rows of 2 elements, it is a view all the same."
+        "As 6 rows of 2 elements, it is still a view."
     starts = merged[:, 0].tolist(), block[0].flatten()[:4].tolist()  # @hide
     assert starts == ([0, 4, 8, 12, 16, 20], [0, 1, 4, 5]), "The rows begin 4 elements apart; the elements have gaps."  # @hide
     refused = message_of(lambda: block.view(2, 6))  # @inspect refused
@@ -367,7 +365,7 @@ def some_shapes_cannot_be_a_view() -> None:
         It can: `block` is not contiguous, and `block.view(6, 2)` is a view of it.
     """)
     misbelief("`view()` only works on contiguous memory.",
-              "Contiguous memory is sufficient, but not necessary: `view()` fails only where a new axis has no fixed step.")
+              "Contiguous memory is sufficient, but not necessary: with the right number of elements, `view()` fails only where a new axis has no fixed step.")
     flat = block.reshape(6, 2)  # @hide
     assert flat.is_contiguous() is False, "The result is not contiguous."  # @hide
     misbelief("Use `contiguous()` or `reshape()` to make a tensor contiguous.", r"""

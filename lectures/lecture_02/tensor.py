@@ -142,8 +142,8 @@ def bytes_can_be_counted_without_allocating() -> None:
         dtype, not on its values.
 
         PyTorch has a device for this, called `meta`. A tensor there has a shape and a dtype, but no
-        values, and nothing is allocated. The largest matrices of GPT-3 have `4 * 12288` rows and
-        `12288` columns [@gpt3]:
+        values, and nothing is allocated. The largest matrices in each layer of GPT-3 have
+        `4 * 12288` rows and `12288` columns [@gpt3]:
     """)
     w = torch.empty(4 * 12288, 12288, device="meta")
     size = w.nbytes  # @inspect size as B
@@ -151,18 +151,18 @@ def bytes_can_be_counted_without_allocating() -> None:
     assert w.shape[0] == 4 * w.shape[1], "It has four times as many rows as columns."  # @hide
     assert size == 4 * 12288 * 12288 * 4, "It needs 4 bytes for each float32."
     assert size == 2304 * 1024 * 1024, "The matrix needs 2304 MiB."  # @hide
-    note(r"""
-        Such numbers of bytes are stated in two units. A *GiB* is `1024**3` bytes, and a *GB* is
-        `10**9` bytes, a little less:
+    note(rf"""
+        Memory sizes are given in one of two units. A *GiB* is `1024**3` bytes, and a *GB* is
+        `10**9` bytes, {1 - GB / GiB:.0%} less:
     """)
     binary = size / 1024**3  # @inspect binary as GiB
     assert binary == 2.25, \
         "The matrix needs 2.25 GiB; a GiB is 1024 cubed bytes."  # @hide
-    decimal = size / 10**9  # @inspect decimal as GB
+    decimal = size / 10**9  # @hide
     assert 2.415 < decimal < 2.416, "The matrix needs 2.416 GB; a GB is 10**9 bytes."  # @hide
     misbelief(f"That matrix needs {size / MiB / 1000:.1f} GB.", rf"""
         This mixes the units: {size // MiB} MiB, of `1024**2` bytes each, were divided by `1000`.
-        Correct are {binary} GiB or {decimal:.2f} GB.
+        The correct figures are {binary} GiB and {decimal:.2f} GB.
     """)
     note(r"""
         Training needs more. With AdamW, the matrix, its gradient and two moments of the same size
@@ -178,8 +178,8 @@ def bytes_can_be_counted_without_allocating() -> None:
     assert 1.06 < reported / (80 * GB) < 1.07, "What an H100 reports is more than 80 GB."  # @hide
     halved = torch.empty(4 * 12288, 12288, device="meta", dtype=torch.bfloat16)  # @hide
     question(r"""
-        Somebody makes the same matrix on `meta` in `bfloat16`, a format of `2` bytes, and trains it
-        with all four values in `bfloat16`. How many GiB does training need now?
+        The same matrix, its gradient and its two moments are all in `bfloat16`, a format of `2`
+        bytes. How many GiB do the four need?
     """, answer=4 * halved.nbytes / GiB,
         wrong={
             "That is in float32, with 4 bytes per element.": training,

@@ -36,9 +36,9 @@ def a_matmul_in_tiles_loads_less() -> None:
     """A matmul in tiles loads each element fewer times."""
     note(r"""
         A matmul uses an element of `x` for every column of the result. Does the GPU have to load
-        the element from memory each time? Its arithmetic units compute with what is in a small,
-        fast memory next to them, the *cache*. It is too small for a whole large matrix. But what is
-        in it can be used several times.
+        the element from memory each time? No: what it loads stays for a while in a fast memory on
+        the chip, the *cache*. The cache is too small for the largest matrices. But what is in it
+        can be used several times.
 
         By hand, for two matrices of `8 * 8` elements:
 
@@ -51,25 +51,24 @@ def a_matmul_in_tiles_loads_less() -> None:
         A square of `t * t` entries is called a *tile*. With larger tiles a matmul loads less,
         because each loaded element is used $t$ times.
 
-        Rows of a large matrix are too long for the cache, so they are loaded in pieces: `in_tiles`
-        multiplies a tile of `x` by a tile of `w`, and adds the product to a tile of the result. `x`
-        and `w` are random:
+        The cache may be too small for `t` whole rows and columns, so they are loaded in pieces:
+        `in_tiles` multiplies a tile of `x` by a tile of `w`, and adds the product to a tile of the
+        result. For random `x` and `w` of `8 * 8` elements, `loads` counts the elements that it
+        loads with tiles of each size:
     """)
     n = 8  # @hide
     x: Float[Tensor, "8 8"] = torch.randint(-9, 10, (n, n)).float()  # @hide
     w: Float[Tensor, "8 8"] = torch.randint(-9, 10, (n, n)).float()  # @hide
-    y, _ = in_tiles(x, w, tile=4)
-    assert torch.equal(y, x @ w), "In tiles, the product is the same as x @ w."
-    sizes = 1, 2, 4, 8
-    # how many elements are loaded with each size of tile
-    loads = {tile: in_tiles(x, w, tile)[1] for tile in sizes}  # @inspect loads
+    loads = {tile: in_tiles(x, w, tile)[1] for tile in (1, 2, 4, 8)}  # @inspect loads
+    assert torch.equal(in_tiles(x, w, tile=4)[0], x @ w), \
+        "In tiles, the product is the same as x @ w."
     assert loads == {1: 1024, 2: 512, 4: 256, 8: 128}, \
         "Tiles twice as wide halve the loads."
     assert loads[8] == x.numel() + w.numel(), \
         "With one tile for the whole matrix, each element is loaded once."
     assert loads == {tile: 2 * n**3 // tile for tile in loads}, "A matmul loads 2 * n**3 / tile elements."  # @hide
     grid = explore(lambda tile, eighths_done: moment(n, tile, eighths_done),
-        over={"tile": [*sizes], "eighths_done": range(9)}, at={"tile": 4, "eighths_done": 5}, module="pictures/tiles.js",
+        over={"tile": [*loads], "eighths_done": range(9)}, at={"tile": 4, "eighths_done": 5}, module="pictures/tiles.js",
         still=stacks({f"tiles of {t} * {t}": {"loaded": count} for t, count in loads.items()}, "elements loaded"),
         do="Move through the product with tiles of `1`, then with tiles of `4`. How many elements does each load in the end?",
         see="At every moment, tiles of `4` have loaded a quarter of the elements that tiles of `1` have loaded. The larger the tile, the more of the cache it fills.",
@@ -82,20 +81,23 @@ def a_matmul_in_tiles_loads_less() -> None:
         "At its end, the picture has loaded what was counted."  # @hide
     note(r"""
         How large must the tiles be on a GPU? A matmul of $n \times n$ matrices does $2n^3$ FLOPs.
-        By the counts above it loads $2n^3/t$ elements, of `2` bytes each in `bfloat16`. That is
-        $t/2$ FLOPs for each byte that it loads. In a second an H100 can do `989.5e12` FLOPs, and
-        its memory moves `3.35e12` bytes [@nvidia-h100]: `989.5 / 3.35 = 295` FLOPs in the time of
-        one byte. To reach that, tiles need `2 * 295 = 590` rows and columns. With smaller ones the
-        matmul would be *memory-bound*: the arithmetic would wait for the loads. Do tiles of that
-        size fit into the cache, one of `x`, one of `w` and one of the result?
+        Each of its $(n/t)^3$ steps loads two tiles of $t^2$ elements, together $2n^3/t$ elements.
+        In `bfloat16` that is $2 \cdot 2n^3/t$ bytes. So each byte that it loads is used for $t/2$
+        FLOPs.
+
+        In a second an H100 can do `989.5e12` FLOPs, and its memory moves `3.35e12` bytes
+        [@nvidia-h100]. That is `989.5 / 3.35`, about `295` FLOPs for each byte. For $t/2$ to be
+        `295`, tiles need `2 * 295 = 590` rows and columns. With smaller ones the matmul would be
+        *memory-bound*: the arithmetic would wait for the loads. Do three tiles of that size fit
+        into the cache, one of `x`, one of `w` and one of the result?
     """)
     tile = 2 * 295
     cache = 3 * tile**2 * 2  # @inspect cache as B
-    assert 2.08e6 < cache < 2.09e6, "Three such tiles need 2.1 MB."
+    assert cache == 2_088_600, "Three such tiles need 2.1 MB."
     assert cache < 50 * 10**6, "The H100's cache of 50 MB has room for them."  # @hide
     note(r"""
-        Yes: the cache of an H100 holds `50` MB [@nvidia-hopper]. So a good program for a large
-        matmul does not wait for memory.
+        Yes: the cache of an H100 holds `50` MB [@nvidia-hopper]. So with such tiles a large matmul
+        need not wait for memory.
     """)
     small = torch.ones(64, 64)  # @hide
     question(r"""

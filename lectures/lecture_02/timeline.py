@@ -111,8 +111,8 @@ def the_batch_decides_where_memory_peaks() -> None:
           backward pass frees those of a layer as soon as it has used them. Only the model's own
           input stays, because the program still holds the batch.
 
-        The batch decides which of the two is the peak, because activations grow with the batch, and
-        the rest does not.
+        The batch decides which of the two is the peak, because activations and their gradients grow
+        with the batch, and the rest does not.
 
         By hand, for a model of `4` hidden layers of width `64` with AdamW. Use a matrix of
         `64 * 64` values as the unit. (The head is only a vector. The hand count leaves it out; the

@@ -65,8 +65,8 @@ def most_activations_are_feed_forward() -> None:
         its parts keeps most?
 
         For each operation, autograd keeps what the gradient needs. In a product $w \cdot x$, the
-        gradient of $w$ contains $x$, and the gradient of $x$ contains $w$. So for a matmul and for
-        a multiplication, it keeps what they multiply. (Weights are in memory anyway and are not
+        gradient of $w$ is computed from $x$, and that of $x$ from $w$. So for a matmul and for a
+        multiplication, it keeps what they multiply. (Weights are in memory anyway and are not
         counted.) For a nonlinearity, it keeps the input.
 
         Begin with the feed-forward part. A token has $d$ elements; the matrices *gate* and *up*
@@ -80,14 +80,15 @@ def most_activations_are_feed_forward() -> None:
         In `bfloat16` an element has `2` bytes, so these are $4 \cdot 2h = 8h$ bytes per token. The
         other tensors have only $d$ elements, or $d_{kv}$, the elements in all keys of a token:
 
-        | kept for each token | bytes |
+        | kept for each token | bytes, `2` per element |
         |---|---|
-        | inputs of the two norms | $4d$ |
+        | inputs of the two norms | $2 \cdot 2d$ |
         | input of the query, key and value matrices | $2d$ |
-        | queries, keys and values, for attention | $2d + 4d_{kv}$ |
+        | queries | $2d$ |
+        | keys and values | $2 \cdot 2d_{kv}$ |
         | input of attention's output matrix | $2d$ |
         | input of gate and up | $2d$ |
-        | the four tensors above | $8h$ |
+        | the four tensors above | $4 \cdot 2h$ |
 
         Together:
 
@@ -96,10 +97,10 @@ def most_activations_are_feed_forward() -> None:
         $$
 
         This holds for *fused* attention, a single program that computes all of attention and keeps
-        no softmax weights. The formula leaves out one value of `4` bytes for each norm and each
-        head, because they are so few. Compare it with what autograd keeps per token in a small
-        block, counted by `kept_by`. `SMALL` holds its sizes, $d = 64$, $d_{kv} = 16$, $h = 160$ and
-        `8` heads; a sequence has `32` tokens:
+        no softmax weights. The formula leaves out the few values of `4` bytes per token: a factor
+        in each norm, and the logarithm of the softmax's denominator in each head. `kept_by` counts
+        the bytes per token that autograd keeps in a small block. `SMALL` holds its sizes, $d = 64$,
+        $d_{kv} = 16$, $h = 160$ and `8` heads; a sequence has `32` tokens:
     """)
     formula = 12 * 64 + 4 * 16 + 8 * 160  # @inspect formula as B
     kept = kept_by(SMALL, 32, "fused")  # @inspect kept as B
@@ -121,8 +122,10 @@ def most_activations_are_feed_forward() -> None:
         "Unfused, with the softmax weights added, the list gives 2632, 3144 and 3144."  # @hide
     assert written == exact, \
         "For three sizes, unfused, the list is right to the byte."  # @hide
-    note("Now a layer of Llama-3-8B, which has $d = 4096$, $d_{kv} = 1024$ and $h = 14336$:")
-    # the four tensors inside the feed-forward part
+    note(r"""
+        Now a layer of Llama-3-8B, which has $d = 4096$, $d_{kv} = 1024$ and $h = 14336$. `inside`
+        are the four tensors:
+    """)
     inside = 8 * 14336  # @inspect inside as B
     layer = 12 * 4096 + 4 * 1024 + inside  # @inspect layer as B
     share = inside / layer  # @inspect share as %
@@ -147,13 +150,13 @@ def most_activations_are_feed_forward() -> None:
             values are a quarter as long in Llama-3-8B as in Llama-2-7B.
         """)
     note(r"""
-        So whoever wants to keep fewer activations gains most in the feed-forward part, because $h$
-        is so much larger than $d$.
+        So to keep fewer activations, start with the feed-forward part: it keeps four tensors of $h$
+        elements, and $h$ is `14336 / 4096 = 3.5` times $d$.
     """)
     question(r"""
         Somebody writes a kernel for the feed-forward part that keeps only the results of gate and
-        up. In the backward pass it computes SiLU and the product once more from these two. How many
-        bytes per token does that save in a layer of Llama-3-8B, where $h$ is `14336`?
+        up. In the backward pass it recomputes SiLU and the product from these two. How many bytes
+        per token does that save in a layer of Llama-3-8B, where $h$ is `14336`?
     """, answer=2 * 2 * 14336, check=layer - (12 * 4096 + 4 * 1024 + 4 * 14336), unit="B", wrong={
             "Each element has two bytes.": 2 * 14336,
             "Two of the four tensors are still kept.": 4 * 2 * 14336,
@@ -220,7 +223,7 @@ def unfused_attention_keeps_a_weight_per_pair() -> None:
         Fused, it keeps $4$ bytes in both.
 
         Measure it with a small block of `8` heads (`SMALL`). `kept_by` returns the bytes per token
-        that the whole block keeps; `"written"` means unfused:
+        that the whole block keeps. Its mode `"written"` is unfused attention:
     """)
     lengths = [16, 32, 64, 128]  # tokens in the sequence
     fused = [kept_by(SMALL, n, "fused") for n in lengths]  # @inspect fused as B
@@ -245,8 +248,8 @@ def unfused_attention_keeps_a_weight_per_pair() -> None:
         each token has a weight for every token of the sequence.
 
         Llama-3-8B has `32` heads and a context of `8192` tokens [@llama3]. Fused, a layer keeps
-        [`12 * 4096 + 4 * 1024 + 8 * 14336` bytes](#most_activations_are_feed_forward) per token,
-        {token / 1e3:.0f} kB. Unfused, it keeps another `2 * 32 * 8192` bytes,
+        [about {token / 1e3:.0f} kB](#most_activations_are_feed_forward) per token. Unfused, each of
+        `32` heads also keeps `8192` weights of `2` bytes: `32 * 8192 * 2` bytes, another
         {2 * heads * tokens / 1e3:.0f} kB. Therefore models are trained on long sequences with fused
         attention.
     """)
@@ -258,7 +261,8 @@ def unfused_attention_keeps_a_weight_per_pair() -> None:
     least = lines["fused"][0] / (2 * LLAMA_3_8B.width)  # @hide
     assert 20 < least < 21, \
         "With fused attention, a layer keeps more than 20 times what its input alone takes."  # @hide
-    figure(plot_lines(more_lengths, lines, "tokens in the sequence", "bytes per token and layer", log=True),
+    in_kb = {name: [size / 1000 for size in line] for name, line in lines.items()}  # @hide
+    figure(plot_lines(more_lengths, in_kb, "tokens in the sequence", "kB per token and layer", log=True),
         caption=r"""
             Bytes kept per token in a layer of Llama-3-8B. Unfused, they grow with the length of the
             sequence; fused, they do not.
@@ -283,9 +287,10 @@ def checkpointing_keeps_the_input_alone() -> None:
         *Activations*, the results of the forward pass that the backward pass needs, use a lot of
         memory. Do they all have to be kept?
 
-        No, because they can be computed once more from the block's input. In *activation
-        checkpointing* [@chen2016], also called recomputation, a block keeps only its input. When
-        the backward pass reaches the block, the block runs again from this input.
+        No, because they can be recomputed from the block's input. In *activation checkpointing*
+        [@chen2016], also called recomputation, a block keeps only its input. When the backward pass
+        reaches the block, the block runs again from this input. So only one block at a time holds
+        its activations.
 
         Try it with a small `block` and an input `x` of `48` tokens of `64` elements, `2` bytes
         each. PyTorch's `checkpoint` runs a block in this way; `use_reentrant=False` is the setting
@@ -314,12 +319,13 @@ def checkpointing_keeps_the_input_alone() -> None:
     note(rf"""
         In Llama-3-8B, the input of a block has `4096` elements of `2` bytes per token:
         {input_bytes:,} bytes. Without checkpointing the block
-        [keeps](#most_activations_are_feed_forward) {usual_bytes:,} bytes per token,
-        {usual_bytes / input_bytes} times as many.
+        [keeps](#most_activations_are_feed_forward) `12 * 4096 + 4 * 1024 + 8 * 14336`, or
+        {usual_bytes:,} bytes per token, {usual_bytes / input_bytes} times as many.
 
-        The price is time. Say that the forward pass of a block costs $1$. Its backward pass costs
-        $2$, because each matmul has two gradients, of its weights and of its input. So a step costs
-        $1 + 2 = 3$. With checkpointing it costs at most $1 + 1 + 2 = 4$, a third more.
+        The price is arithmetic. Let the FLOPs of a block's forward pass be $1$ unit. Its backward
+        pass costs $2$, because each matmul has two gradients, of its weights and of its input. So a
+        step costs $1 + 2 = 3$ units. With checkpointing it costs at most $1 + 1 + 2 = 4$, a third
+        more.
 
         Count the FLOPs of a block of Llama-3-8B, `large`, for `8192` tokens. `.sum()` stands for a
         loss:
@@ -328,30 +334,27 @@ def checkpointing_keeps_the_input_alone() -> None:
         large = partial(Block(LLAMA_3_8B, "written"), turn=turns(LLAMA_3_8B.head, 8192))  # @unnoticed: 'written': on `meta` a fused call is counted by its matmuls
         tokens = torch.empty(1, 8192, 4096)
 
-    def usual_step() -> None:
-        large(tokens).sum().backward()
-
     def checkpointed_step() -> None:
         y = checkpoint(large, tokens, use_reentrant=False)
         y.sum().backward()
 
-    usual = flops(usual_step)  # @inspect usual as FLOP
-    longer = flops(checkpointed_step)  # @inspect longer as FLOP
-    more = longer / usual - 1  # @inspect more as %
+    usual = flops(lambda: large(tokens).sum().backward())  # @inspect usual as FLOP
+    checkpointed = flops(checkpointed_step)  # @inspect checkpointed as FLOP
+    more = checkpointed / usual - 1  # @inspect more as %
     assert round(more, 2) == 0.26, \
         "With checkpointing, a step of a block costs 26 % more FLOPs."
     forward = flops(lambda: large(tokens))  # @hide
     assert usual == 3 * forward, \
         "A step without checkpointing costs three times the FLOPs of a forward pass."  # @hide
     down = 2 * 8192 * 4096 * 14336  # @hide
-    assert longer - usual == forward - down, \
+    assert checkpointed - usual == forward - down, \
         "What runs again is the forward pass without its last matmul."  # @hide
     note(rf"""
         It is {more:.0%} and not a third, because PyTorch stops before the block's last matmul: the
         backward pass needs the input of this matmul, but not its result.
     """)
     step = {"forward pass": forward, "backward pass": usual - forward}  # @hide
-    both = {"usual": step, "checkpointed": {**step, "forward once more": longer - usual}}  # @hide
+    both = {"usual": step, "checkpointed": {**step, "forward once more": checkpointed - usual}}  # @hide
     figure(stacks({n: {p: w / TERA for p, w in of.items()} for n, of in both.items()}, "TFLOP"), caption=r"""
         FLOPs of a training step of one block of Llama-3-8B with `8192` tokens. Checkpointing adds a
         forward pass without its last matmul.
@@ -374,8 +377,8 @@ def checkpointing_lets_a_large_model_fit() -> None:
     """In data parallelism, sharding divides a model's state, and checkpointing shrinks its activations."""
     note(r"""
         Llama-3-70B is trained on GPUs of `80` GB, with one sequence of `8192` tokens on each GPU.
-        This is *data parallelism*: each GPU trains on its own sequences. How many GPUs are enough
-        for the model to fit? Two things need most of a GPU's memory:
+        This is *data parallelism*: each GPU trains on its own sequences. How many GPUs does the
+        model need? Two things need most of a GPU's memory:
 
         - The *state* of the model: parameters, gradients and the optimizer's running averages, `16`
           bytes per parameter. *Sharding* gives each GPU a slice of the state, so with more GPUs
@@ -392,11 +395,13 @@ def checkpointing_lets_a_large_model_fit() -> None:
 
         Now Llama-3-70B, with its `80` blocks. The input of a block has `8192` elements of `2` bytes
         per token (that there are also `8192` tokens is a coincidence). `activation_bytes` gives the
-        bytes that a block [keeps](#most_activations_are_feed_forward) per token:
+        bytes that a block keeps per token, a little more than
+        [`12 * 8192 + 4 * 1024 + 8 * 28672`](#most_activations_are_feed_forward):
     """)
     tokens = 8192
+    per_token = activation_bytes(LLAMA_3_70B, tokens)  # @inspect per_token as B
     input_gb = tokens * 8192 * 2 / GB  # @inspect round(input_gb, 2) as GB
-    block_gb = tokens * activation_bytes(LLAMA_3_70B, tokens) / GB  # @inspect round(block_gb, 2) as GB
+    block_gb = tokens * per_token / GB  # @inspect round(block_gb, 2) as GB
     usual_gb = 80 * block_gb  # @inspect round(usual_gb, 1) as GB
     checkpointed_gb = 80 * input_gb + block_gb  # @inspect round(checkpointed_gb, 1) as GB
     assert round(usual_gb) == 218, \
@@ -405,10 +410,12 @@ def checkpointing_lets_a_large_model_fit() -> None:
         "With checkpointing, they need 13.5 GB."
     assert (LLAMA_3_70B.layers, LLAMA_3_70B.width) == (80, 8192), \
         "Llama-3-70B has 80 blocks and a model dimension of 8192."  # @hide
+    logits_gb = logits_bytes(LLAMA_3_70B.vocabulary, tokens) / GB  # @hide
     note(rf"""
-        So without checkpointing, no number of GPUs is enough: each would hold {usual_gb:.0f} GB of
-        activations. With checkpointing, add the GPU's slice of the state. A tenth of the `80` GB is
-        kept free for temporary results, so `72` GB are available:
+        So in data parallelism without checkpointing, no number of GPUs is enough: each would hold
+        {usual_gb:.0f} GB of activations. With checkpointing, add the GPU's slice of the state. A
+        tenth of the `80` GB is kept free for temporary results, so `72` GB are available. (The
+        softmax of the logits, {logits_gb:.1f} GB, is left out here; the picture includes it.)
     """)
     parameters = parameter_count(LLAMA_3_70B)  # @inspect parameters
     state_gb = 16 * parameters / GB  # @inspect round(state_gb) as GB
@@ -456,7 +463,7 @@ def checkpointing_lets_a_large_model_fit() -> None:
     }, at={
         "model": "Llama-3-70B", "devices": 1024, "context": 8192, "activations_kept": "all",
     }, module="pictures/fit.js", still=plot_fit(drawn, card.memory),
-        do="Make the bar end inside the frame of the GPU. What helps, and what does not?",
+        do="Make the bar fit into the frame of the GPU. What helps, and what does not?",
         see=r"""
             More GPUs shrink the state, but not the activations. A shorter sequence helps, and so
             does keeping only the inputs of blocks.
@@ -472,7 +479,7 @@ def checkpointing_lets_a_large_model_fit() -> None:
             sliver of state, activations, and the softmax of the logits.
         """)  # @hide
     note(r"""
-        So the two are fixed in different ways. If the state is too large, use more GPUs. If the
+        So the two problems have different fixes. If the state is too large, use more GPUs. If the
         activations are too large, use checkpointing or shorter sequences.
     """)
     question(r"""
@@ -488,12 +495,13 @@ def checkpointing_lets_a_large_model_fit() -> None:
 
 @aside
 def logits_weigh_as_much_as_layers() -> None:
-    """The loss over a large vocabulary needs as much memory as several layers."""
+    """The loss over a large vocabulary keeps as much memory as several layers."""
     note(r"""
-        How much memory does the loss of a language model need? After the last block, the model
-        gives each token of a sequence a score for each token of its vocabulary; these scores are
-        the *logits*. The loss computes their softmax and keeps it, because the backward pass
-        computes the gradients of the scores from it. In `float32` that is `4` bytes per score.
+        How much memory does the loss of a language model keep for the backward pass? After the last
+        block, the model gives each token of a sequence a score for each token of its vocabulary;
+        these scores are the *logits*. The loss computes their softmax and keeps it, because the
+        backward pass computes the gradients of the scores from it. In `float32` that is `4` bytes
+        per score.
 
         By hand, a sequence of `3` tokens and a vocabulary of $10$ have `3 * 10` scores, so the loss
         keeps `3 * 10 * 4 = 120` bytes.
@@ -519,8 +527,9 @@ def logits_weigh_as_much_as_layers() -> None:
     assert per_score == 4.0, \
         "For each token of the sequence, the loss keeps 4 bytes for each token of the vocabulary."
     note(r"""
-        The vocabulary of Llama-3-8B has `128256` tokens. Compare its loss with one layer:
-        `activation_bytes` returns the bytes per token that a layer keeps:
+        The vocabulary of Llama-3-8B has `128256` tokens. Compare its loss with one layer.
+        `activation_bytes` returns the bytes that a layer
+        [keeps](#most_activations_are_feed_forward) per token:
     """)
     loss = 4 * 128256  # @inspect loss as B
     layer = activation_bytes(LLAMA_3_8B, 8192)  # @inspect layer as B
@@ -531,9 +540,10 @@ def logits_weigh_as_much_as_layers() -> None:
         "In Llama-3-8B, the loss keeps as much as three layers."
     held = 8192 * loss  # @hide
     note(rf"""
-        So the loss keeps as much as {layers:.0f} layers, because a token has `128256` scores and
-        only `4096` elements of its own. For a sequence of `8192` tokens that is `8192 * 128256 * 4`
-        bytes, {held / 1e9:.1f} GB. A memory estimate that counts only layers overlooks it.
+        So the loss keeps as much as {layers:.0f} layers, because a token has `128256` scores of `4`
+        bytes, and a layer keeps only {layer:,} bytes of it. For a sequence of `8192` tokens that is
+        `8192 * 128256 * 4` bytes, {held / 1e9:.1f} GB. A memory estimate that counts only layers
+        overlooks it.
     """)
     question(r"""
         A model is checkpointed: each layer keeps only its input, `2` bytes for each of `4000`

@@ -75,9 +75,9 @@ def a_block_of_today() -> None:
 
 
 def a_block_is_seven_matrices() -> None:
-    """A block is seven matrices, and most of its weights are in the feed-forward part."""
+    """A block of Llama is seven matrices, and most of its weights are in the feed-forward part."""
     note(r"""
-        How many parameters does a block of a Transformer have, and where are most of them?
+        How many parameters does a block of Llama have, and where are most of them?
 
         A *block* has two parts. In *attention*, a token takes in information from other tokens. The
         *feed-forward part* processes each token by itself. Both parts consist of matrices. A matrix
@@ -94,8 +94,8 @@ def a_block_is_seven_matrices() -> None:
         | feed-forward: down | $h$ elements into $d$ | $d\,h$ |
 
         Here $d_{kv}$ is $d$ [or less](#query_heads_share_keys), and $h$, the *intermediate size*,
-        is several times $d$. Before each part there is a *norm*, which multiplies each of the $d$
-        elements by a learned factor; these factors are its *gains*. In total, a block has this many
+        is larger than $d$. Each part begins with a *norm*. It multiplies each of the $d$ elements
+        by a learned factor; these factors are its *gains*. In total, a block has this many
         parameters:
 
         [@eq:block]: $$
@@ -111,7 +111,7 @@ def a_block_is_seven_matrices() -> None:
         - The two norms have $2 \cdot 2 = 4$ gains.
 
         The feed-forward part has most of the weights, because each of its matrices has one side of
-        length $h$, which is several times $d$, and the matrices of attention have no such side.
+        length $h$, here $3$ times $d$, and the matrices of attention have no such side.
 
         Does the formula find all parameters? Compare it with PyTorch's own list of the parameters
         of a small block:
@@ -123,8 +123,7 @@ def a_block_is_seven_matrices() -> None:
         "The block has seven matrices and two vectors of gains."  # @hide
     attention = 2 * 64 * 64 + 2 * 64 * 16  # @inspect attention
     feed_forward = 3 * 64 * 160  # @inspect feed_forward
-    gains = 2 * 64  # @inspect gains
-    assert sum(by_name.values()) == attention + feed_forward + gains, \
+    assert sum(by_name.values()) == attention + feed_forward + 2 * 64, \
         "PyTorch lists the number of parameters that the formula gives."
     assert attention + feed_forward == block_weights(SMALL) == 40960, \
         "The seven matrices have 40,960 weights."  # @hide
@@ -168,8 +167,8 @@ def rmsnorm_forgets_the_scale() -> None:
     """RMSNorm removes the scale of a token's elements."""
     note(r"""
         Why does a Transformer have norms? A token is a vector that runs through all blocks of the
-        model. Each block adds its results to this vector, so its elements grow from block to block.
-        A *norm* brings them back to one scale before the next matrix is applied.
+        model. Each block adds its results to this vector, so its elements tend to grow. A *norm*
+        brings them back to one scale before the next matrix is applied.
 
         RMSNorm divides each element of a token by the *root mean square* of all its elements
         [@rmsnorm]. Take a token of two elements, `1` and `7`:
@@ -245,7 +244,7 @@ def rmsnorm_forgets_the_scale() -> None:
 
 @aside
 def rotary_embedding_tells_distances() -> None:
-    """Rotary embedding makes a score depend on how far apart two tokens are, not on their positions."""
+    """Rotary embedding makes a score depend on the difference of two positions, not on each position."""
     note(r"""
         In attention, each token has a *query* and a *key*. The *score* says how much one token
         attends to another: it is the dot product of the first token's query and the second token's
@@ -260,9 +259,9 @@ def rotary_embedding_tells_distances() -> None:
           is rotated by `2`. The angle between the two arrows changes by `5 - 2 = 3`.
         - At positions `35` and `32`, the angle changes by `35 - 32 = 3`, the same.
 
-        So the score depends only on how far apart the tokens are, because the dot product of two
-        arrows depends only on their lengths, which a rotation does not change, and on the angle
-        between them.
+        The dot product of two arrows depends only on their lengths and on the angle between them,
+        and a rotation changes no length. So, for a given query and key, the score depends only on
+        the difference of their positions.
 
         Try it with a random query and a random key:
     """)
@@ -311,16 +310,16 @@ def rotary_embedding_tells_distances() -> None:
         "Without rotation, attention gives a different result."  # @hide
     note(r"""
         A real query has more than two elements. They are grouped in pairs, and each pair is one
-        arrow. The first arrow is rotated by `p` radians, and each further arrow by less. The score
-        is the sum over all pairs, so it also depends on the distance alone.
+        arrow. The first arrow is rotated by `p` radians, and each following arrow by a smaller
+        angle. The score is the sum over all pairs, so it also depends on the difference alone.
     """)
     question(r"""
         A query at position `12` and a key at position `5` have some score. Now the same query is at
         position `39`. At what position does the same key have the same score?
     """, answer=39 - (12 - 5), check=next(p for p in range(40) if math.isclose(score(39, p), score(12, 5))),
-        wrong={"The key does not stay where it is: the distance has to.": 5},
-        hint="How far apart are they at first?",
-        why="The score depends on the distance alone. It was `12 - 5 = 7` tokens, so the key has to be `7` tokens before the query.")
+        wrong={"The key does not stay where it is: the difference has to.": 5},
+        hint="What is the difference of the two positions at first?",
+        why="The score depends on the difference of the positions alone. It was `12 - 5 = 7`, so the key has to be `7` tokens before the query.")
 
 
 def query_heads_share_keys() -> None:
@@ -339,7 +338,7 @@ def query_heads_share_keys() -> None:
 
         Heads that have a key and a value are called *KV heads*. Now `8` query heads share `2` KV
         heads, in `1` sequence of `6` tokens. Each query, key and value has `16` elements. `key_8`
-        and `value_8` are those without sharing, with `8` KV heads:
+        and `value_8` are keys and values without sharing, with `8` KV heads:
     """)
     # Sequences, tokens, heads, elements:
     query = torch.randn(1, 6, 8, 16)
@@ -370,19 +369,20 @@ def query_heads_share_keys() -> None:
         Does attention also compare fewer pairs? No, because each query head still compares the
         query of every token with the key of every token. (The causal mask hides later tokens only
         afterwards.) In each of `8` heads that is `6 * 6` pairs of a query and a key, whether a key
-        is shared or not. `written_attention` compares queries with keys and adds up values, and
-        `flops` counts the FLOPs:
+        is shared or not. A pair costs `2 * 16` FLOPs for the key and `2 * 16` for the value:
+        `8 * 6 * 6 * 2 * 2 * 16` FLOPs in total. `flops` counts those of `written_attention`, which
+        computes attention in separate operations:
     """)
     grouped = flops(lambda: written_attention(query, key, value))  # @inspect grouped as FLOP
     separate = flops(lambda: written_attention(query, key_8, value_8))  # @inspect separate as FLOP
     assert grouped == separate, \
-        "Comparing and adding up cost the same FLOPs with sharing and without."
+        "Attention's two matmuls cost the same FLOPs with sharing and without."
     assert grouped == 8 * (6 * 6) * (2 * 2 * 16), \
         "Each pair costs 2 FLOPs for each element, of the key and of the value."  # @hide
     misbelief("Grouped-query attention makes attention cheaper to compute.", r"""
-        Comparing queries with keys and adding up values costs the same FLOPs as before, because
-        every query head still compares the same pairs. Only the key and value matrices become
-        smaller and cheaper.
+        Attention's two matmuls cost the same FLOPs as before, because every query head still
+        compares the same pairs. Only the key and value matrices become smaller and cheaper.
+        Generating is faster for another reason: fewer keys and values are read from memory.
     """)
 
     note("Llama-3-8B has `32` query heads and `8` KV heads. Try other numbers of KV heads:")
@@ -446,40 +446,38 @@ def query_heads_share_keys() -> None:
 
 @aside
 def a_gate_costs_a_third_matrix() -> None:
-    """SwiGLU has three matrices instead of two, so they are made narrower."""
+    """SwiGLU has three matrices instead of two; made narrower, they have the same number of weights."""
     note(r"""
-        The feed-forward part of a Transformer block processes each token by itself. In the first
-        Transformer it had two matrices: *up* turned the $d$ elements of a token into $4d$, and
-        *down* turned these back into $d$. Llama has a third matrix, the *gate*. It decides, element
-        by element, how much of up's result passes. This is *SwiGLU* [@swiglu]:
+        The feed-forward part of a Transformer block processes each token by itself. How can it have
+        three matrices instead of two without more weights? In the first Transformer it had two:
+        *up* turned the $d$ elements of a token into $4d$, and *down* turned these back into $d$.
+        Llama has a third matrix, the *gate*, which gives a factor for each element of up's result.
+        This is *SwiGLU* [@swiglu]:
 
         - Up and gate each turn the $d$ elements of a token into $h$.
-        - Each element from the gate is multiplied by its sigmoid, which is between zero and one.
-          This operation is called *SiLU*.
-        - The $h$ results are multiplied by the $h$ elements of up, one by one.
+        - Each element from the gate is multiplied by its sigmoid. This operation is called *SiLU*.
+        - The $h$ results are the factors. Each is multiplied by one of the $h$ elements of up.
         - Down turns the $h$ products into $d$ elements.
-
-        In code, for a token with $d = 64$ and $h = 160$:
     """)
-    feed_forward = SwiGLU(SMALL).double()  # @unnoticed: .double(): any format
-    token = torch.randn(64).double()  # @unnoticed: .double(): any format
-    gate, up = feed_forward.gate(token), feed_forward.up(token)
-    passed = gate * gate.sigmoid() * up  # @inspect passed.shape
+    feed_forward = SwiGLU(SMALL).double()  # @unnoticed: .double(): any format  # @hide
+    token = torch.randn(64).double()  # @unnoticed: .double(): any format  # @hide
+    gate, up = feed_forward.gate(token), feed_forward.up(token)  # @hide
+    passed = gate * gate.sigmoid() * up  # @hide
     assert torch.allclose(feed_forward(token), feed_forward.down(passed)), \
-        "SwiGLU computes these four steps."
+        "SwiGLU computes these four steps."  # @hide
     note(r"""
-        A third matrix adds weights. To keep their number, all three are made narrower: $h$ is less
-        than $4d$. By hand, with $d = 3$:
+        A third matrix adds weights. To keep the number of weights the same, all three are made
+        narrower: $h$ is less than $4d$. By hand, with $d = 3$:
 
         - Two matrices between $3$ and $12$ elements have $2 \cdot 3 \cdot 12 = 72$ weights.
         - Three matrices between $3$ and $8$ elements have $3 \cdot 3 \cdot 8 = 72$ weights.
 
         So $h$ has to be $8/3$ of $d$ instead of $4$ times $d$, because three matrices have the same
         number of weights as two if each is a third narrower. Llama-2-7B has $d = 4096$. Its $h$ is
-        eight thirds of that, rounded up to a multiple of `256` [@llama-code]:
+        $8/3$ of that, rounded up to a multiple of `256` [@llama-code]:
     """)
-    d = 4096
-    h = math.ceil(8 / 3 * d / 256) * 256  # @inspect h
+    d = 4096  # @hide
+    h = math.ceil(8 / 3 * 4096 / 256) * 256  # @inspect h
     assert h == LLAMA_2_7B.hidden == 11008, \
         "The intermediate size of Llama-2-7B is 11,008."
     wider, multiple = 1.3 * 8 / 3 * d, 1024  # @hide
@@ -505,8 +503,9 @@ def a_gate_costs_a_third_matrix() -> None:
         as long.
     """)
     note(rf"""
-        So the gate costs Llama-2-7B hardly any weights: its three matrices have {ratio:.3f} times
-        the weights of two plain ones. The small excess comes from rounding up.
+        So the gate adds hardly any weights to Llama-2-7B: its three matrices have
+        `3 * 11008 / (2 * 4 * 4096)`, or {ratio:.3f} times the weights of two plain ones. Not every
+        model keeps the number: in Llama-3-8B, $h$ is {LLAMA_3_8B.hidden / d} times $d$.
     """)
     question(r"""
         A model has two matrices between $d = 300$ elements and $4d = 1200$. They are replaced by
@@ -526,16 +525,16 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         `2 * 3 = 6` weights. Each weight is multiplied by one element, and the product is added to
         one output. So the matrix costs `2` FLOPs per weight and token.
 
-        Attention costs extra, because it also multiplies tokens with one another: each query by the
-        key of each token, and then each result of the softmax by a value. No weight matrix takes
-        part in these two matmuls. `3` tokens have `3 * 3 = 9` pairs of a query and a key. In the
-        first matmul a pair costs `2` FLOPs for each element of the query, and in the second `2` for
-        each element of the value, also if the causal mask hides the pair.
+        Attention's two matmuls come on top, and no weight takes part in them. The first multiplies
+        each query by the key of each token. The second multiplies each result of the softmax by a
+        value. `3` tokens have `3 * 3 = 9` pairs of a query and a key. In the first matmul a pair
+        costs `2` FLOPs for each element of the query, and in the second `2` for each element of the
+        value. (Unfused attention computes a pair even if the causal mask hides it.)
 
-        Let PyTorch count this for a block of Llama-3-8B, where these are `4096` elements in all
-        heads together. `run_block` runs the block for a sequence of `2048` tokens, and
-        `block_weights` adds up the weights of its matrices. PyTorch labels matmuls with weights
-        `mm` and those of attention `bmm`:
+        In a block of Llama-3-8B, a token's query has `4096` elements, over all heads together, and
+        so has its value. Let PyTorch count the FLOPs. `run_block` runs the block for a sequence of
+        `2048` tokens, and `block_weights` adds up the weights of its matrices. PyTorch labels
+        matmuls with weights `mm` and those of attention `bmm`:
     """)
     with torch.device("meta"):  # @hide
         block = Block(LLAMA_3_8B, "written")
@@ -546,8 +545,7 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     matrices_flops = 2 * weights * 2048  # @inspect matrices_flops as FLOP
     assert counted["aten.mm"] == matrices_flops, \
         "The matrices cost 2 FLOPs per weight and token."
-    pairs = 2048 * 2048
-    attention_extra = 2 * (2 * pairs * 4096)  # @inspect attention_extra as FLOP
+    attention_extra = 2 * (2 * 2048 * 2048 * 4096)  # @inspect attention_extra as FLOP
     assert counted["aten.bmm"] == attention_extra, \
         "Each of attention's two matmuls costs 2 FLOPs per pair and element."
     with FlopCounterMode(display=False) as counter:  # @hide
@@ -567,9 +565,9 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     assert 0.071 < share < 0.072, \
         "At 2048 tokens, attention's two matmuls are 7 % of the block's FLOPs."  # @hide
     note(rf"""
-        With `2048` tokens, attention's two matmuls are {share:.1%} of the block's FLOPs. In a
-        longer sequence their share is larger: with twice as many tokens, there are twice as many
-        tokens to multiply by the weights, but `4` times as many pairs.
+        With `2048` tokens, attention's two matmuls are {share:.1%} of all these FLOPs. In a longer
+        sequence their share is larger: twice as many tokens are multiplied by the weights, but
+        there are `4` times as many pairs.
     """)
     parts = {
         f"{length:,} tokens": {
@@ -608,17 +606,16 @@ def each_matrix_costs_two_flops_per_weight() -> None:
 
 @aside
 def a_counter_may_overlook_attention() -> None:
-    """A counter that does not know a kernel reports nothing for it."""
+    """A counter counts zero FLOPs for a kernel that it does not know."""
     note(r"""
         Does PyTorch's FLOP counter count all FLOPs of a model? It has a list of operations, with a
-        formula for each. An operation that is not on the list adds nothing to the count, because
-        the counter has no formula for it.
+        formula for each. A kernel, a program for one operation, that is not on the list adds
+        nothing to the count, because the counter has no formula for it.
 
         Attention can run in two ways: *unfused*, as two matmuls and a softmax, or *fused* into a
-        single operation, one program called a *kernel*. Build a small model in both ways, with the
-        same weights, and let it process `3` sequences of `32` tokens. `flops_by_operation` returns
-        the counter's result for each operation. It labels matmuls with weights `mm`, and
-        attention's two matmuls `bmm`:
+        single kernel. Build a small model in both ways, with the same weights, and let it process
+        `3` sequences of `32` tokens. `flops_by_operation` returns the counter's result for each
+        operation. It labels matmuls with weights `mm`, and attention's two matmuls `bmm`:
     """)
     unfused = Transformer(SMALL, "written").double()
     fused = Transformer(SMALL, "fused").double()
@@ -631,22 +628,21 @@ def a_counter_may_overlook_attention() -> None:
     assert whole == forward_flops(SMALL, 3 * 32, 32), \
         "With unfused attention, the counter agrees with the formula for a forward pass."  # @hide
     note(r"""
-        With unfused attention, the counter sees both kinds of matmuls. Now the fused model. Is its
-        kernel on the counter's list, `flop_registry`?
+        With unfused attention, the counter sees both kinds of matmuls. Now the fused model, with
+        its kernel for a CPU. Is this on the counter's list, `flop_registry`?
     """)
-    # The fused kernel on a CPU:
     kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
     listed = kernel in flop_registry  # @inspect listed
-    seen = flops(lambda: fused(tokens))  # @inspect seen as FLOP
+    missed = whole - flops(lambda: fused(tokens))  # @inspect missed as FLOP
     attention = attention_flops(SMALL, 3 * 32, 32)  # @hide
     assert attention == by_operation["aten.bmm"], \
         "Attention's two matmuls cost what the formula says."  # @hide
-    assert seen == (whole if listed else whole - by_operation["aten.bmm"]), \
+    assert missed == (0 if listed else by_operation["aten.bmm"]), \
         "If the kernel is not on the list, the count misses attention's FLOPs and nothing else."
     misbelief("`FlopCounterMode` counts all FLOPs of a model.", rf"""
-        It counts the operations on its list, and each release of PyTorch has its own list. If the
-        fused kernel for a CPU is not on it, {attention:,} of this model's {whole:,} FLOPs, those of
-        attention, are not counted. So count with unfused attention.
+        It counts the operations on its list, and each release of PyTorch has its own list. With
+        fused attention on a CPU, it misses {missed:,} of a small model's {whole:,} FLOPs, those of
+        attention. So count with unfused attention, or give the counter a formula for the kernel.
     """)
     question(r"""
         On a CPU, another model with unfused attention costs `50e6` FLOPs by the counter, of which
@@ -665,8 +661,9 @@ def published_counts_follow_from_eight_numbers() -> None:
         How many parameters does a whole Transformer have? Add up what it is built from:
 
         - $L$ equal *blocks*. A token has $d$ elements, its keys together have $d_{kv}$, and the
-          feed-forward part has $h$ inside. With these sizes a block has
-          [$2d^2 + 2\,d\,d_{kv} + 3\,d\,h + 2d$ parameters](#a_block_is_seven_matrices).
+          feed-forward part has $h$ inside. A block has [two matrices](#a_block_is_seven_matrices)
+          of $d \cdot d$ weights, two of $d \cdot d_{kv}$ and three of $d \cdot h$, and two norms
+          with $d$ factors each.
         - *A last norm*, with a learned factor for each of the $d$ elements.
         - *Two tables* with a row of $d$ elements for each of the $V$ tokens of the vocabulary. The
           *embedding* turns a token into its row, and the *head* gives a score for each token at the
@@ -691,23 +688,24 @@ def published_counts_follow_from_eight_numbers() -> None:
         "The formula is that of `parameter_count`."  # @hide
     note(r"""
         That is the published number, to the last digit [@keras-hub], because a Transformer of this
-        kind has no other parameters. `parameter_count` does the same for any model. It knows two
-        variants that other models need: biases, and a *tied* embedding, where one table serves as
-        both. Compare it with three more published sizes [@llama-2-7b; @mistral-7b; @qwen25-05b]:
+        kind has no other parameters. `parameter_count` computes the formula from the sizes in a
+        model's `config.json`. Compare it with two more published numbers
+        [@llama-2-7b; @mistral-7b]:
     """)
-    # Sizes from config.json, and the published number of parameters:
-    published = {
-        "Llama-2-7B": (LLAMA_2_7B, 6_738_415_616),
-        "Mistral-7B": (MISTRAL_7B, 7_241_732_096),
-        "Qwen2.5-0.5B": (QWEN_25_HALF_B, 494_032_768),
-    }
-    computed = {n: parameter_count(c) for n, (c, _) in published.items()}  # @inspect computed
-    sizes = [size for _, size in published.values()]
-    assert [*computed.values()] == sizes, \
-        "The formula gives all three published sizes, to the last digit."
+    llama_2 = parameter_count(LLAMA_2_7B)  # @inspect llama_2
+    assert llama_2 == 6_738_415_616, \
+        "These are the 6,738,415,616 parameters of Llama-2-7B."
+    mistral = parameter_count(MISTRAL_7B)  # @inspect mistral
+    assert mistral == 7_241_732_096, \
+        "These are the 7,241,732,096 parameters of Mistral-7B."
+    qwen = parameter_count(QWEN_25_HALF_B)  # @hide
+    assert qwen == 494_032_768, \
+        "With biases and one table less, these are the 494,032,768 parameters of Qwen2.5-0.5B."  # @hide
+    computed = {"Llama-2-7B": llama_2, "Mistral-7B": mistral, "Qwen2.5-0.5B": qwen}  # @hide
+    shapes = {"Llama-2-7B": LLAMA_2_7B, "Mistral-7B": MISTRAL_7B, "Qwen2.5-0.5B": QWEN_25_HALF_B}  # @hide
     computed["Llama-3-8B"] = total  # @hide
     built = {}  # @hide
-    for name, config in [*((n, c) for n, (c, _) in published.items()), ("Llama-3-8B", LLAMA_3_8B)]:  # @hide
+    for name, config in (shapes | {"Llama-3-8B": LLAMA_3_8B}).items():  # @hide
         with torch.device("meta"):
             model = Transformer(config)
         built[name] = sum(p.numel() for p in model.parameters())
@@ -724,8 +722,9 @@ def published_counts_follow_from_eight_numbers() -> None:
     assert 0.27 < share < 0.28, \
         "More than a quarter of Qwen2.5-0.5B is its one table."  # @hide
     note(r"""
-        So the sizes in a model's `config.json` are enough to know how much memory its weights need,
-        before anything is downloaded.
+        So the sizes in a model's `config.json`, times the bytes of an element, tell how much memory
+        its weights need, before anything is downloaded. (Some models add biases, or are *tied*: one
+        table serves as embedding and head [@qwen25-05b].)
     """)
     question(r"""
         A model has `10` blocks with `3` million parameters each, and each of its two tables has `5`

@@ -6,7 +6,7 @@ from itertools import groupby
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
-from plots import BLUE, GOLD, GREEN, GREY, RED, blank
+from plots import BLUE, COLUMN, GOLD, GREEN, GREY, RED, blank, legend_above, name_rows, powers_of_ten
 from tiles import rectangles
 from units import GB
 
@@ -33,7 +33,8 @@ def plot_fit(kept: Mapping[str, float], memory: int) -> Figure:
 
     As the picture's script draws it, so that nothing jumps when this begins.
     """
-    fig = Figure(figsize=(4, 200 / 96), facecolor="none")  # 384 by 200 units of the script, each 3/4 of a point
+    # 384 by 200 units of the script, each 3/4 of a point:
+    fig = Figure(figsize=(4, 200 / 96), facecolor="none")
     axes = fig.add_axes((0, 0, 1, 1))
     scale, most = 124 / memory, 376
     parts = {name: kept[name] for name in ("state", "activations", "softmax")}
@@ -64,10 +65,10 @@ def plot_fit(kept: Mapping[str, float], memory: int) -> Figure:
 
 def plot_lanes(launch: float, operation: float, times: Mapping[str, Sequence[float]]) -> Figure:
     """Two lanes over time: launches of the program, and the GPU's operations."""
-    fig, axes = blank(6.4, 1.9)
+    fig, axes = blank(COLUMN, 1.8)
+    name_rows(axes, ["program", "GPU"])
     for handed, start, color in zip(times["handed"], times["starts"], (BLUE, GREEN) * 4):
-        axes.barh((1, 0), (launch, operation), left=(handed - launch, start), height=0.6, color=color + "99")
-    axes.set_yticks([0, 1], ["GPU", "program"])
+        axes.barh((0, -1), (launch, operation), left=(handed - launch, start), height=0.5, color=color + "99")
     axes.set(xlabel="µs", xlim=(0, None))
     return fig
 
@@ -76,7 +77,7 @@ def plot_lines(
     xs: Sequence[float], lines: Mapping[str, Sequence[float]], xlabel: str, ylabel: str, *, log: bool
 ) -> Figure:
     """Labelled curves against a length that doubles; the upright axis is logarithmic if `log`."""
-    fig, axes = blank(7, 3.4)
+    fig, axes = blank(COLUMN, 3.4)
     for color, style, (name, ys) in zip(
         (RED, BLUE, GREEN, GOLD, GREY), ("-", "-", "-", "--", ":"), lines.items()
     ):
@@ -84,16 +85,16 @@ def plot_lines(
     axes.set_xscale("log", base=2)
     if log:
         axes.set_yscale("log")
-        axes.minorticks_off()
-    axes.set_xticks(list(xs), [f"{x:,.0f}" for x in xs], fontsize=8)
+        powers_of_ten(axes.yaxis)
+    axes.set_xticks(xs[::2], [f"{x:,.0f}" for x in xs[::2]])
     axes.set(xlabel=xlabel, ylabel=ylabel)
-    axes.legend(frameon=False, labelcolor=GREY)
+    legend_above(axes)
     return fig
 
 
 def plot_loss(losses: Sequence[float], start: float, floor: float) -> Figure:
     """Loss against step, between two dashed lines."""
-    fig, axes = blank(7, 3.2)
+    fig, axes = blank(COLUMN, 3)
     axes.plot(range(1, len(losses) + 1), losses, color=BLUE, lw=1.5)
     for level in (start, floor):
         axes.axhline(level, color=RED, ls="--", lw=1)
@@ -107,9 +108,9 @@ def cells(
 ) -> Figure:
     """A grid for each panel; a cell has the color of its kind. `sides` names what goes down and across."""
     down, across = len(rows := next(iter(panels.values()))), len(rows[0])
-    size = 3.1 if across <= 16 else 6.2  # of a panel, in inches
-    inches = size * len(panels) + 0.4, size * down / across + 0.9
-    fig = Figure(figsize=inches, facecolor="none", layout="constrained")
+    size = min((COLUMN - 0.15) / len(panels), 0.3 * across)  # of a panel, in inches
+    high = (size - 0.33) * down / across + 0.7 + 0.2 * -(-len(kinds) // 2)
+    fig = Figure(figsize=(size * len(panels), high), facecolor="none", layout="constrained")
     (grids,) = fig.subplots(1, len(panels), squeeze=False)
     for axes, (title, rows) in zip(grids, panels.items(), strict=True):
         for y, row in enumerate(rows):
@@ -122,11 +123,11 @@ def cells(
         lines = Path(ends, [Path.MOVETO, Path.LINETO] * (len(ends) // 2))
         axes.add_patch(PathPatch(lines, fill=False, ec=GREY, lw=0.5))
         axes.set(aspect="equal", facecolor="none", xticks=[], yticks=[])
-        axes.set_title(title, color=GREY, fontsize=11)
+        axes.set_title(title, color=GREY, fontsize=10)
         axes.set_ylabel(sides[0], color=GREY)
         axes.set_xlabel(sides[1], color=GREY)
         axes.spines[:].set_visible(False)
     keys = [Rectangle((0, 0), 1, 1, facecolor=color, edgecolor=GREY) for _, color in kinds]
     names = [name for name, _ in kinds]
-    fig.legend(keys, names, loc="outside lower center", ncols=3, frameon=False, labelcolor=GREY)
+    fig.legend(keys, names, loc="outside lower center", ncols=2, frameon=False, labelcolor=GREY)
     return fig

@@ -203,7 +203,7 @@ def every_operation_has_an_intensity() -> None:
     note(rf"""
         A model that generates for one user processes `1` token at a time: {one:.0f} FLOP per byte,
         where the H100 could do {ridge:.0f}. So its arithmetic units are idle nearly all the time.
-        Processing the tokens of many users together fixes that.
+        For matmuls with weights, processing the tokens of many users together fixes that.
     """)
     question(r"""
         A GPU can do `300` FLOPs while one byte arrives. The weights of a matrix are now stored in
@@ -290,8 +290,11 @@ def between_by_hand(config: Config, tokens: int) -> int:  # @hide
 
 @aside
 def a_block_moves_more_than_it_multiplies() -> None:
-    """The operations between a block's matmuls cost hardly any FLOPs but move most of its bytes."""
-    note(r"""
+    """With unfused attention and 2048 tokens, the operations between a block's matmuls move most of its bytes."""
+    operations = block_operations(2048)  # @hide
+    softmax = next(op for op in operations if "softmax" in op.name)  # @hide
+    gate = next(op for op in operations if op.flops == 2 * 2048 * 4096 * 14336)  # @hide
+    note(rf"""
         Where does a block of a Transformer spend its time? It runs a few large matmuls: with
         weights, and in attention. In between it runs many small operations: norms, the causal mask,
         the softmax, additions.
@@ -300,11 +303,14 @@ def a_block_moves_more_than_it_multiplies() -> None:
         FLOPs, two million. Adding them does $100^2$ FLOPs, ten thousand. But both operations read
         two matrices and write one, so they move the same bytes.
 
-        Now a block of Llama-3-8B that processes a sequence of `2048` tokens, with unfused
-        attention. `share_of` adds up the FLOPs of all its operations (`op.flops`), or the bytes
-        that they move (`op.moved`), for three kinds of operation, and divides by the total:
+        Now a block of Llama-3-8B that processes a sequence of `2048` tokens. Its attention is
+        *unfused*: it runs as separate operations. Its softmax reads and writes `32 * 2048 * 2048`
+        scores of `2` bytes, {softmax.moved / 1e9:.2f} GB; the matmul with gate moves only
+        {gate.moved / 1e9:.2f} GB. `share_of` adds up the bytes that all operations move
+        (`op.moved`), for three kinds of operation, and divides by the total:
     """)
-    operations = block_operations(2048)  # @hide
+    assert softmax.moved == 2 * 32 * 2048 * 2048 * 2, \
+        "The softmax reads and writes each score once."  # @hide
     kernels = sum(op.moved > 0 for op in operations)  # @hide
     assert 34 < kernels < 39, \
         "The block launches 36 operations that move anything, or about as many."  # @hide
@@ -312,22 +318,21 @@ def a_block_moves_more_than_it_multiplies() -> None:
     def share_of(amount: Callable[[Operation], float]) -> dict[str, float]:  # @hide
         return shares(by_kind(operations, amount))
 
-    flops_share = share_of(lambda op: op.flops)  # @inspect flops_share as %
+    flops_share = share_of(lambda op: op.flops)  # @hide
     bytes_share = share_of(lambda op: op.moved)  # @inspect bytes_share as %
     assert round(flops_share["matmuls with weights"], 2) == 0.93, \
-        "93 % of the FLOPs are in the matmuls with weights."
+        "93 % of the FLOPs are in the matmuls with weights."  # @hide
     assert flops_share["all in between"] == 0, \
         "For the operations in between, PyTorch's counter counts no FLOPs."  # @hide  # @zero: it has no formula for them
     assert round(bytes_share["all in between"], 2) == 0.64, \
         "The operations in between move 64 % of the bytes."
     note(r"""
-        (PyTorch's counter has no formula for the few FLOPs in between, so it shows zero.) And the
-        time? On an H100, each operation takes at least the time to compute its FLOPs or the time to
-        move its bytes, whichever is longer. `seconds_at_best` returns this lower bound:
+        And the time? On an H100, each operation takes at least the time to compute its FLOPs or the
+        time to move its bytes, whichever is longer. `seconds_at_best` returns this lower bound:
     """)
     time_share = share_of(seconds_at_best)  # @inspect time_share as %
     assert round(time_share["all in between"], 2) == 0.40, \
-        "At best, the operations in between take 40 % of the time."
+        "If each operation takes its least time, those in between take 40 % of the total."
     between = by_kind(operations, lambda op: op.moved)["all in between"]  # @hide
     by_hand = between_by_hand(LLAMA_3_8B, 2048)  # @hide
     near = math.isclose(between, by_hand, rel_tol=0.001)  # @hide
@@ -335,25 +340,25 @@ def a_block_moves_more_than_it_multiplies() -> None:
         "Added up by hand, tensor by tensor, the same bytes move between the matmuls."  # @hide
     bars = {"FLOPs": flops_share, "bytes": bytes_share, "time at best": time_share}  # @hide
     figure(stacks(bars, "share"), caption=rf"""
-        One block of Llama-3-8B that processes `2048` tokens, by kind of operation: its FLOPs, the
-        bytes it moves, and the least time it needs on an {H100.name}.
+        One block of Llama-3-8B that processes `2048` tokens, by kind of operation: its FLOPs (of
+        matmuls alone), the bytes it moves, and the least time it needs on an {H100.name}.
     """, alt=rf"""
         Three stacked bars. In the bar of FLOPs nearly all is matmuls with weights; in the bar of
         bytes most is between the matmuls; in the bar of time {time_share['all in between']:.0%} is.
     """)
     note(rf"""
         So the operations in between take {time_share["all in between"]:.0%} of this least time,
-        although they cost hardly any FLOPs, because they move {bytes_share["all in between"]:.0%}
-        of the bytes. A time estimate that counts only FLOPs is too low.
+        although they cost few FLOPs, because they move {bytes_share["all in between"]:.0%} of the
+        bytes. For this block, a time estimate that counts only FLOPs is too low.
     """)
     few = by_kind(block_operations(128), lambda op: op.moved)  # @hide
     share = shares(few)["all in between"]  # @hide
     assert round(share, 1) == 0.1, \
         "With 128 tokens, a tenth of the bytes are moved between the matmuls."  # @hide
     question(r"""
-        A block reads `400` MB of weights. With `100` tokens, the operations between its matmuls
-        move `40` MB. Suppose that these bytes grow in proportion to the number of tokens. With how
-        many tokens are they as many as the bytes of the weights?
+        A block with fused attention reads `400` MB of weights. With `100` tokens, the operations
+        between its matmuls move `40` MB, and these bytes grow in proportion to the number of
+        tokens. At how many tokens do they equal the bytes of the weights?
     """, answer=100 * 400 / 40, check=next(n for n in range(1, 9999) if 40 * n / 100 >= 400), unit="tokens", within=0.01, wrong={
             "The weights are read once, for any number of tokens.": 100,
         }, hint="Which of the two grows with the number of tokens?", why=r"""
@@ -500,9 +505,9 @@ def fused_attention_stores_no_scores() -> None:
         a *score*. So a sequence of $100$ tokens has $100 \cdot 100 = 10000$ scores in each head. Do
         they all have to be in memory at once?
 
-        Each score becomes a positive weight, and the result for a query is the weighted mean of the
-        values. By hand, take a token of value $10$ and weight $1$, and one of value $40$ and weight
-        $2$:
+        The exponential turns each score into a positive weight, and the result for a query is the
+        weighted mean of the values. By hand, take a token of value $10$ and weight $1$, and one of
+        value $40$ and weight $2$:
 
         - The first token adds $1 \cdot 10$ to the sum of weighted values, and $1$ to the sum of
           weights. The sums are $10$ and $1$. Its score can now be forgotten.
@@ -512,20 +517,31 @@ def fused_attention_stores_no_scores() -> None:
         So the scores do not have to be stored, because a weighted mean is one sum divided by
         another, and both can be added up score by score.
 
-        A *fused* kernel, one program that computes all of attention, does this in *tiles*, groups
-        of neighboring tokens that fit into the small fast memory next to the GPU's arithmetic
-        units. `in_tiles` does it for one head, in tiles of `16` tokens. Compare its result with
-        that of *unfused* attention, which runs as separate operations and stores all scores:
+        A *fused* kernel, one program that computes all of attention, cuts the tokens into *tiles*,
+        groups of neighbors. At a time it holds the scores of one tile of queries with one tile of
+        keys, `16 * 16` for tiles of `16` tokens, in the small fast memory next to the GPU's
+        arithmetic units. Here the last `16` of `512` queries `q` run over all tiles of keys `k` and
+        values `v` in one head, without a causal mask. Each has `64` elements, so attention divides
+        scores by `8`, the root of `64`:
     """)
-    q, k, v = torch.randn(3, 512, 64)  # 512 tokens of 64 elements
-    tiled = in_tiles(16, q, k, v)  # @unnoticed: 16: tiles of any size
+    q, k, v = torch.randn(3, 512, 64)  # @hide
+    values_sum, weights_sum = torch.zeros(16, 64), torch.zeros(16, 1)
+    for keys, values in zip(k.split(16), v.split(16)):
+        weights = (q[-16:] @ keys.T / 8).exp()  # 16 * 16
+        values_sum += weights @ values
+        weights_sum += weights.sum(dim=1, keepdim=True)
+    tiled = values_sum / weights_sum
+    unfused_result = (q[-16:] @ k.T / 8).softmax(dim=1) @ v  # 16 * 512
+    assert torch.allclose(tiled, unfused_result, atol=1e-5), \
+        "Tiled attention gives the same result as unfused attention."
     one_head = [x[None, :, None] for x in (q, k, v)]  # one sequence, one head  # @hide
     whole = written_attention(*one_head).flatten(0, 2)  # @hide
-    assert torch.allclose(tiled, whole, atol=1e-5), \
-        "In tiles, the result is the same as unfused."
+    masked = in_tiles(16, q, k, v)  # @unnoticed: 16: tiles of any size  # @hide
+    assert torch.allclose(masked, whole, atol=1e-5), \
+        "With a causal mask, tiles give the same result for all queries."  # @hide
     note(r"""
-        How much memory do both need? `unfused_peak` and `tiled_peak` run attention for a number of
-        tokens, and return the largest number of bytes that were in memory at a time:
+        How much memory does each need? `unfused_peak` and `tiled_peak` run attention for a number
+        of tokens, and return the peak of the bytes in memory:
     """)
 
     def unfused_peak(t: int) -> int:  # @hide
@@ -596,7 +612,7 @@ def operations_run_in_turn() -> None:
     """A GPU runs its operations one after another, while the program launches the next ones."""
     note(rf"""
         A Python program on the CPU runs a chain of operations on a GPU. How long do they take at
-        best?
+        least?
 
         The program *launches* each operation: it hands the operation to the GPU and goes on without
         waiting for the result. Assume {LAUNCH / MICRO:.0f} µs for a launch, however small the
@@ -604,13 +620,13 @@ def operations_run_in_turn() -> None:
         another. By hand, with eight operations:
 
         - If each runs for $2$ µs, launching takes $8 \cdot 5 = 40$ µs, and running takes
-          $8 \cdot 2 = 16$ µs. The GPU often waits for the next launch. At best the chain takes $40$
-          µs.
+          $8 \cdot 2 = 16$ µs. The GPU often waits for the next launch. The chain takes at least
+          $40$ µs.
         - If each runs for $20$ µs, running takes $8 \cdot 20 = 160$ µs. The program is always ahead
-          with its launches. At best the chain takes $160$ µs.
+          with its launches. The chain takes at least $160$ µs.
 
-        So a chain takes the longer of two totals, of the launches or of the GPU's work, because
-        launching and running go on at the same time.
+        So a chain takes at least the longer of two totals, of the launches or of the GPU's work,
+        because launching and running go on at the same time.
 
         Within an operation, the GPU also does two things at a time: it computes while the next
         bytes arrive. So an operation takes the longer of the time to compute its FLOPs and the time
@@ -622,8 +638,8 @@ def operations_run_in_turn() -> None:
         \frac{{\text{{bytes}}}}{{\text{{bandwidth}}}}\right)\right)
         $$
 
-        A run takes a little longer than this bound. The code goes through the eight operations and
-        returns, in µs, when the last one is done:
+        A run takes a little longer than this bound. `total_time` goes through the eight operations
+        and returns the time, in µs, at which the last one is done:
     """)
 
     def total_time(launch: int, run: int) -> int:
@@ -664,9 +680,9 @@ def operations_run_in_turn() -> None:
     two = [Operation("mm", round(30e-6 * PEAK), round(10e-6 * BANDWIDTH), 0),
            Operation("softmax", round(5e-6 * PEAK), round(40e-6 * BANDWIDTH), 0)]  # @hide
     question(r"""
-        A program runs two operations. The FLOPs of the first take `30` µs and its bytes `10` µs.
-        The FLOPs of the second take `5` µs and its bytes `40` µs. A launch takes `5` µs. How many
-        µs do both take at best, by the formula?
+        A program runs two operations. The first needs `30` µs to compute its FLOPs and `10` µs to
+        move its bytes, and the second `5` µs and `40` µs. A launch takes `5` µs. How many µs do
+        both take at least, by the formula?
     """, answer=max(2 * 5, max(30, 10) + max(5, 40)), check=round(sum(map(seconds_at_best, two)) / MICRO, 3), unit="µs", within=0.01,
         wrong={
             "Within an operation, computing and moving bytes overlap: take the longer one.": 30 + 10 + 5 + 40,
@@ -677,7 +693,7 @@ def operations_run_in_turn() -> None:
 
 
 def a_block_has_three_regimes() -> None:
-    """With unfused attention, a block is launch-bound for few tokens, compute-bound for more, and memory-bound for very many."""
+    """On an H100, a block with unfused attention is launch-bound for few tokens, compute-bound for more, and memory-bound for very many."""
     note(rf"""
         What limits the speed of a Transformer block on a GPU? Here its attention is *unfused*: it
         runs as separate operations, and its scores, one for each pair of tokens, are written to
@@ -703,19 +719,19 @@ def a_block_has_three_regimes() -> None:
     launch_bound = [
         tokens for tokens, t in by_tokens.items()
         if t.launches > t.arithmetic + t.memory
-    ]  # @inspect launch_bound
+    ]  # @hide
     assert launch_bound == [1, 8, 64], \
-        "With 64 tokens or fewer, launching takes longer than the GPU's work."
+        "With 1, 8 and 64 tokens, launching takes longer than the GPU's work."  # @hide
     compute_bound = [
         tokens for tokens, t in by_tokens.items()
         if t.arithmetic > t.memory
     ]  # @inspect compute_bound
     assert compute_bound == [512], \
-        "Only with 512 tokens does the GPU spend most of its time in compute-bound operations."
+        "Of the five, only with 512 tokens does the GPU spend most of its time in compute-bound operations."
     lengths, times = [*by_tokens], [*by_tokens.values()]  # @hide
     arithmetic = [t.arithmetic / t.gpu for t in times]  # @hide
     assert arithmetic[:3] == [0.0] * 3, \
-        "With 64 tokens or fewer, no operation is compute-bound."  # @hide
+        "With 1, 8 and 64 tokens, no operation is compute-bound."  # @hide
     assert 0.69 < arithmetic[3] < 0.71, \
         "With 512 tokens, 70 % of the GPU's time is spent in compute-bound operations."  # @hide
     assert 0.36 < arithmetic[4] < 0.38, \
@@ -740,9 +756,9 @@ def a_block_has_three_regimes() -> None:
     """.replace("\n        ", "\n"))
     note(r"""
         - Up to `64` tokens the block is launch-bound, because its operations are so short that the
-          GPU is done before the next launch.
-        - With `512` tokens it is mostly compute-bound, because each weight is read once and used
-          for all tokens, so its FLOPs take longer than the reading.
+          GPU is done before the next launch. Its `36` launches take `36 * 5 = 180` µs.
+        - With `512` tokens it is mostly compute-bound, because each weight is read once but used
+          `512` times, and so many uses take longer than one reading.
         - With `4096` tokens it is mostly memory-bound, because the number of scores grows with the
           square of the number of tokens, and they all have to be moved.
 
@@ -758,7 +774,9 @@ def a_block_has_three_regimes() -> None:
     misbelief("A GPU computes and moves bytes at the same time, so a block takes the longer of the two totals.", rf"""
         The two overlap only within one operation: while a softmax moves its scores, no matmul runs.
         With `512` tokens, computing all FLOPs takes {work_alone / MICRO:.0f} µs and moving all
-        bytes {moving / MICRO:.0f} µs. But the block takes {times[3].gpu / MICRO:.0f} µs.
+        bytes {moving / MICRO:.0f} µs. But the block takes {times[3].arithmetic / MICRO:.0f} µs in
+        compute-bound and {times[3].memory / MICRO:.0f} µs in memory-bound operations, one after
+        another.
     """)
     listed = by_kind(block_operations(4096), seconds_at_best)  # @hide
     products = 2 * 4096 * block_weights(LLAMA_3_8B) / PEAK  # @hide
@@ -788,19 +806,19 @@ def one_change_shows_the_limit() -> None:
 
         Change one thing, and watch the time. A block of half the width has the same operations, so
         the same launches. But its matrices have half the rows and half the columns, so a quarter of
-        the weights. If the block gets no faster, it is launch-bound, because only the launches have
-        stayed as they were.
+        the weights. If the block hardly gets faster, it is launch-bound, because only the launches
+        have stayed as they were.
 
-        Do this by calculation, for a block of Llama-3-8B with `64` tokens on an H100. `waits`
-        computes the time of the launches and of the GPU's work; both go on at the same time:
+        Do this by calculation, for a block of Llama-3-8B with `64` tokens on an H100. `half` holds
+        the sizes at half the width, and `waits` computes the time of the GPU's work. Meanwhile, the
+        launches take $36 \cdot 5 = 180$ µs at either width:
     """)
     half = replace(LLAMA_3_8B, width=2048, heads=16, kv_heads=4, hidden=7168)  # @hide
-    # The usual block, and one of half the width:
     usual, narrow = waits(64), waits(64, half)
-    launching = [round(w.launches * 1e6) for w in (usual, narrow)]  # @inspect launching as µs
+    launching = [round(w.launches * 1e6) for w in (usual, narrow)]  # @hide
     working = [round(w.gpu * 1e6) for w in (usual, narrow)]  # @inspect working as µs
     assert launching == [180, 180], \
-        "At half the width, the launches take 180 µs as before."
+        "At half the width, the launches take 180 µs as before."  # @hide
     assert working == [141, 38], \
         "At half the width, the GPU takes 38 µs instead of 141."
     note(rf"""
@@ -812,9 +830,9 @@ def one_change_shows_the_limit() -> None:
 
         | half the width | half the bytes | the block is | what helps |
         |---|---|---|---|
-        | no faster | no faster | launch-bound | a larger batch; a *CUDA graph*, which hands all launches to the GPU at once |
-        | faster | faster | memory-bound | fusion; lower precision |
-        | faster | no faster | compute-bound | a format in which the GPU is faster; more GPUs |
+        | hardly faster | hardly faster | launch-bound | a larger batch, which does more in the same time; a *CUDA graph*, which hands all launches to the GPU at once |
+        | much faster | much faster | memory-bound | fusion; lower precision |
+        | much faster | hardly faster | compute-bound | a format in which the GPU is faster; more GPUs |
     """)
     question(r"""
         A block takes `90` µs. At half the width it takes `30` µs. With half the bytes per element,
@@ -870,7 +888,7 @@ def between_on_gpu(tokens: int) -> float:  # @stepover
 @aside
 @requires("cuda")
 def eager_compiled_and_in_a_graph() -> None:
-    """With one token a CUDA graph should make a block faster, and with many tokens a compiler should."""
+    """With one token a CUDA graph should make a block faster; with many tokens it should help less."""
     note(r"""
         PyTorch usually runs a block in *eager* mode: the program *launches* the operations one
         after another, that is, it hands each of them to the GPU. There are two ways to make this
@@ -881,27 +899,30 @@ def eager_compiled_and_in_a_graph() -> None:
         - `torch.compile` *fuses* the operations between the matmuls into fewer programs, and so
           moves fewer bytes.
 
-        When does each of the two help? First a prediction for a block of Llama-3-8B on an H100. The
-        program launches while the GPU works, so in eager mode the slower of the two determines the
-        time. In a graph only the GPU's work is left:
+        When does a graph help? A prediction for a block of Llama-3-8B on an H100: the program
+        launches while the GPU works, so in eager mode the longer of the two determines the time. In
+        a graph only the GPU's work is left:
 
         | tokens | launching, µs | the GPU's work, µs | eager, µs | in a graph, µs |
         |---|---|---|---|---|
-        | `1` | `170` | `130` | `170` | `130` |
-        | `2048` | `180` | `1781` | `1781` | `1781` |
+        | `1` | `34 * 5 = 170` | `130` | `170` | `130` |
+        | `2048` | `36 * 5 = 180` | `1781` | `1781` | `1781` |
 
-        - With `1` token a graph should make the block `170 / 130` times as fast.
+        - With `1` token the GPU takes `130` µs to [read the weights](#a_block_has_three_regimes),
+          less than the `170` µs of the launches. So a graph should make the block `170 / 130` times
+          as fast.
         - With `2048` tokens a graph should save nothing, because the GPU is busy all the time.
-          There compiling should help, because much of the time is spent
-          [between the matmuls](#a_block_moves_more_than_it_multiplies).
+          There compiling should help, because
+          [part of this time](#a_block_moves_more_than_it_multiplies) is spent between the matmuls.
 
-        If a GPU is available, the code below tests this. `waits` is the prediction, and
-        `three_ways` times the block in all ways:
+        If a GPU is available, `three_ways` times the block in all ways. The times differ from the
+        table, which is for unfused attention: the measured block has fused attention, which is
+        faster.
     """)
-    predicted = [(w.launches, w.gpu) for w in (waits(1), waits(2048))]
-    in_micros = [[round(s / MICRO) for s in times] for times in predicted]  # @inspect in_micros as µs
+    predicted = [(w.launches, w.gpu) for w in (waits(1), waits(2048))]  # @hide
+    in_micros = [[round(s / MICRO) for s in times] for times in predicted]  # @hide
     assert in_micros == [[170, 130], [180, 1781]], \
-        "Predicted are 170 and 130 µs for one token, 180 and 1781 µs for 2048."
+        "Predicted are 170 and 130 µs for one token, 180 and 1781 µs for 2048."  # @hide
     few, _ = three_ways(1)  # @measure few
     many, results = three_ways(2048)  # @measure many
     gain = few["eager"].seconds / few["graph"].seconds  # @measure gain as times
@@ -936,10 +957,6 @@ def eager_compiled_and_in_a_graph() -> None:
     )  # @hide
     note(f"{few['eager'].device}, in µs:")
     note(f"| how | a single token | many tokens |\n|---|---|---|\n{rows}")
-    note(r"""
-        (The measured block has fused attention. The prediction is for unfused attention, which
-        takes longer.)
-    """)
     question(r"""
         For a single token, launching the operations of another block takes `400` µs, and running
         them takes the GPU `150` µs. A model has `32` such blocks, and nothing else takes time. How

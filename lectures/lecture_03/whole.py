@@ -55,7 +55,7 @@ def one_table_costs_flops_and_the_other_none() -> None:
 
         By hand, take a vocabulary of $3$ tokens and rows of $2$ elements. The embedding copies one
         row, and multiplies nothing. The head multiplies $2$ elements by each of $3$ rows: $6$
-        multiplications and $6$ additions.
+        multiplications and, if each sum starts at zero, $6$ additions.
 
         Now count for the smallest Llama-3.2 [@llama-32]. `table` has a row of `2048` elements for
         each of `128256` tokens, `token` is one token, and `x` is the output of the last block:
@@ -72,12 +72,14 @@ def one_table_costs_flops_and_the_other_none() -> None:
     assert embedding_flops == 0, "Looking up a row costs no FLOP."  # @zero: a lookup multiplies nothing
     assert head_flops == 2 * 128256 * 2048, \
         "The head costs two FLOPs for each element of its table."
-    share = head_flops / forward_flops(LLAMA_32_1B, 1, 0)  # @hide
+    weights = forward_flops(LLAMA_32_1B, 1, 0) // 2  # @hide
+    share = head_flops / (2 * weights)  # @hide
     assert 0.21 < share < 0.22, \
         "Without attention's scores and sums, more than a fifth of the forward FLOPs are in the head."  # @hide
     note(rf"""
-        The head is {share:.0%} of the forward pass of this small model, without attention's scores
-        and sums. So in a count of FLOPs, leave the embedding out, but not the head.
+        The head has `128256 * 2048` of the {weights:,} weights that this small model multiplies a
+        token by: {share:.0%} of its forward pass, without attention's scores and sums. So in a
+        count of FLOPs, leave the embedding out, but not the head.
     """)
     question(r"""
         A model has `100e6` weights in blocks, an embedding of `20e6` elements and a head of `20e6`.
@@ -159,8 +161,8 @@ def a_language_with_a_known_entropy() -> None:
 
         Now let each letter be a token, so a word has two. Each letter has the probability $1/2$ and
         the surprise $\log 2$. Together the letters have the surprise of the word,
-        $\log 2 + \log 2 = \log 4$, so the entropy per token is $\tfrac{{1}}{{2}} \log 4$. In
-        general, divide the surprise of a word by its number of tokens.
+        $\log 2 + \log 2 = \log 4$, so the entropy per token is $\tfrac{{1}}{{2}} \log 4$. If all
+        words have the same number of tokens, divide the surprise of a word by it.
 
         The language of the next sections has `32` words of three letters, all equally likely, and a
         space after each, for example “{sample[0]} {sample[1]} {sample[2]}”. A word has the
@@ -255,10 +257,10 @@ def the_run_is_predicted() -> None:
     assert math.isclose(untrained, start, rel_tol=0.05), \
         "The untrained model's loss is within 5 % of log 27."  # @hide
     note(r"""
-        **FLOPs.** Training on a token
-        [costs $6N + 12\,L\,d\,T$ FLOPs](#training_costs_six_per_weight_and_twelve_per_pair), for
-        the weights and for attention. There are `240` steps of `128` tokens; that $d$ is also `128`
-        is a coincidence:
+        **FLOPs.** A weight costs `2` FLOPs per token in the forward pass and `4` in the backward
+        pass, $6N$ in total. Attention
+        [costs $12\,L\,d\,T$](#training_costs_six_per_weight_and_twelve_per_pair) more. There are
+        `240` steps of `128` tokens; that $d$ is also `128` is a coincidence:
     """)
     weights = forward_flops(RUN, 1, 0) // 2  # @hide
     assert weights == 372_096, \
@@ -302,9 +304,9 @@ def the_run_is_predicted() -> None:
         computes gradients.
 
         So before the first step you know that the loss falls from about {start:.2f} to no less than
-        {lowest:.2f} nats per token, and that the run costs {total / 1e9:.1f} GFLOP and needs at
-        most {bound / 1e6:.1f} MB for these tensors. The [next section](#the_run) compares the
-        losses with those of the run.
+        {lowest:.2f} nats per token in the long run, and that the run costs {total / 1e9:.1f} GFLOP
+        and needs at most {bound / 1e6:.1f} MB for these tensors. The [next section](#the_run)
+        compares the losses with those of the run.
     """)
     question(r"""
         The same run uses an optimizer that keeps no averages. The parameters, gradients and
@@ -359,17 +361,17 @@ def the_run() -> None:
     note(r"""
         A small Transformer is trained on a [made-up language](#a_language_with_a_known_entropy) of
         `32` words, all equally likely. A word has three letters and a space, and a token is one of
-        `26` letters or the space. Between which two losses does the run go?
+        `26` letters or the space. Where does the loss start, and where does it end?
 
         - It starts near $\log 27$, because the untrained model gives each of the `27` tokens about
           the same probability, $1/27$, and the loss is the mean of $-\log p$, where $p$ is the
           probability given to the token that came next.
-        - It ends above the *entropy*, because even a model that knows all words cannot know which
-          comes next. It gives a word the probability $1/32$, so the losses of its `4` tokens add up
-          to $\log 32$: $\tfrac{1}{4} \log 32$ per token.
+        - It ends near the *entropy*, which no model gets below on new sequences in the long run.
+          The best model gives each word the probability $1/32$. The probabilities of its `4` tokens
+          multiply to $1/32$, so their losses add up to $\log 32$: $\tfrac{1}{4} \log 32$ per token.
 
         `trained` runs `240` steps. `loss_of` computes the trained model's loss on `held_out`,
-        sequences that it never saw:
+        sequences it was not trained on:
     """)
     run = trained()
     first_loss = run.losses[0]  # @measure round(first_loss, 2) as nats
@@ -428,7 +430,7 @@ def most_alive(  # @stepover
 
 @aside
 def its_memory_is_measured() -> None:
-    """In a training step, gradients and activations are never all in memory at once."""
+    """A model of several layers never has all gradients and activations in memory at once."""
     note(r"""
         How much memory does a training step need at its peak? It stores four kinds of data: the
         parameters; two averages that the optimizer AdamW keeps for each parameter; the
@@ -446,33 +448,34 @@ def its_memory_is_measured() -> None:
         | first layer's gradient computed | $1$ | $2$ |
         | after the backward pass | $0$ | $2$ |
 
-        At the peak there are $3$ MB, never all $4$. Measure it for a small Transformer.
-        `activations` are all bytes that its forward pass saves, and `together` is the most that
-        activations and gradients need at any moment of a step:
+        At the peak there are $3$ MB, never all $4$. Measure it for a small Transformer, `model`.
+        `activations` are all bytes that its forward pass saves for a `batch`. `most_alive` runs a
+        step and returns `together`, the peak of activations and gradients, and the averages' bytes:
     """)
     model = fresh_model()  # @hide
     batch = draw_sequences(lexicon(), BATCH, torch.Generator().manual_seed(2))  # @hide
     parameters = [*model.parameters()]  # @hide
     weights = sum(p.nbytes for p in parameters)  # @hide
     activations = saved_bytes_of(lambda: loss_of(model, batch), parameters)  # @hide
-    together, averages = most_alive(model, batch)  # @hide
+    together, averages = most_alive(model, batch)  # @inspect round(together / 1e6, 1) as MB
     assert weights == 4 * parameter_count(RUN) == 4 * 376_192, \
         "Each parameter needs four bytes."  # @hide
     assert averages == 2 * weights, \
         "AdamW's averages need twice as many bytes as the parameters."  # @hide
-    gradients = 4 * 376_192  # 4 bytes for each parameter
-    their_sum = gradients + activations  # @inspect round(their_sum / 1e6, 1) as MB
+    gradients = 4 * 376_192  # @hide
+    their_sum = 4 * 376_192 + activations  # @inspect round(their_sum / 1e6, 1) as MB
     assert activations < together < their_sum, \
         "At the peak there is less in memory than all activations and all gradients."
     peak = weights + averages + together  # @hide
     bound = weights + averages + activations + gradients  # @hide
     below = 1 - peak / bound  # @hide
-    assert round(below, 1) == 0.1, \
-        "At its peak, the step needs about a tenth less than the sum of the four."  # @hide
+    assert round(1 / below) == 8, \
+        "At its peak, the step needs about an eighth less than the sum of the four."  # @hide
     note(rf"""
         Gradients and activations need at most {together / 1e6:.1f} MB together, less than their
         sum, {their_sum / 1e6:.1f} MB. Parameters and averages are in memory all the time. So the
-        sum of all four is an upper bound, and here the step stays about a tenth below it.
+        sum of all four, {bound / 1e6:.1f} MB, is an upper bound if the step starts without
+        gradients, and here the step stays about an eighth below it.
     """)
     always = {"parameters": weights / MiB, "averages": averages / MiB}  # @hide
     figure(stacks({
@@ -508,8 +511,8 @@ def it_generates_words_of_the_language() -> None:
         language?
 
         In each step it gives each of the `27` tokens a probability, and one token is sampled from
-        these, with the random generator `draws`. The sampled token is the input of the next step.
-        It is enough, because the cache stores the keys and values of all earlier tokens. Generate
+        these; `draws` is the random generator. The sampled token alone is the input of the next
+        step, because `model(token, cache)` adds its keys and values to those in the cache. Generate
         `64` sequences of `32` tokens at once, each beginning after a space, token `0`:
     """)
     run = trained()  # @hide
@@ -556,8 +559,9 @@ def it_generates_words_of_the_language() -> None:
 def the_formulas_of_a_transformer() -> None:
     """From the sizes of a model, seven formulas give its memory, its time and its speed."""
     note(r"""
-        How large is a model, how fast does it train, and how fast does it generate? All this can be
-        computed before anything runs, because memory, FLOPs and bytes depend only on a few sizes.
+        How large is a model, how fast does it train, and how fast does it generate? Memory, FLOPs
+        and bytes can be computed before anything runs, because they depend only on a few sizes.
+        Speed also needs an assumed MFU.
 
         Take Llama-3-8B. It has $L = 32$ layers. A token has $d = 4096$ elements, $h = 14336$ inside
         the feed-forward part, and $d_{kv} = 1024$ in all its keys. The vocabulary has $V = 128256$
@@ -576,9 +580,11 @@ def the_formulas_of_a_transformer() -> None:
         | decoding step of $B$ sequences | $\max(2N/\text{bandwidth}, 2BN/\text{peak}) + B \cdot \text{cache}/\text{bandwidth}$ | [@eq:step] |
         | time of a block | $\sum \max(\text{FLOPs}/\text{peak}, \text{bytes}/\text{bandwidth})$ over its operations | [@eq:block-time] |
 
-        Use all but the last, which needs a list of operations, for an H100, which does `989.5e12`
-        FLOPs and reads `3.35e12` bytes a second. Suppose training uses `0.4` of this peak, its MFU,
-        and the model generates `16` sequences at once. For so few, arithmetic takes less time than
+        A decoding step reads the weights once for all $B$ sequences, and meanwhile computes $2BN$
+        FLOPs: the longer counts. Then it reads the cache of each sequence.
+
+        Take an H100, which does `989.5e12` FLOPs and reads `3.35e12` bytes a second, an MFU of
+        `0.4` in training, and $B$ = `16`. For so few sequences, arithmetic takes less time than
         reading the weights, so the maximum is $2N/\text{bandwidth}$:
     """)
     L, d, kv, h, V, T = 32, 4096, 1024, 14336, 128256, 8192
@@ -587,8 +593,7 @@ def the_formulas_of_a_transformer() -> None:
         config.layers, config.width, config.kv_width, config.hidden, config.vocabulary, config.context), \
         "These are the numbers of Llama-3-8B."  # @hide
     N = L * (2 * d * d + 2 * d * kv + 3 * d * h) + V * d  # @inspect N
-    # N, the gains of the norms, and the embedding
-    parameters = N + (2 * L + 1) * d + V * d  # @inspect parameters
+    parameters = N + (2 * L + 1) * d + V * d  # @hide
     assert parameters == parameter_count(config), \
         "This is the number of parameters of Llama-3-8B."  # @hide
     training_flops = 6 * N + 12 * L * d * T  # @hide
@@ -599,7 +604,7 @@ def the_formulas_of_a_transformer() -> None:
     training = 0.4 * 989.5e12 / (6 * N + 12 * L * d * T)  # @inspect round(training) as tokens/s
     assert 6800 < training < 6900, \
         "At an MFU of 40 %, a GPU trains on 6,834 tokens a second."  # @hide
-    kept = 12 * d + 4 * kv + 8 * h  # @inspect kept as B
+    kept = 12 * d + 4 * kv + 8 * h  # @hide
     exact = activation_bytes(config, T)  # @hide
     assert round(kept / exact, 2) == 1, \
         "To a hundredth, a token keeps the same bytes in a layer when they are added up tensor by tensor."  # @hide
@@ -614,9 +619,9 @@ def the_formulas_of_a_transformer() -> None:
         "A decoding step of 16 sequences takes the same time as in an earlier part."  # @hide
     note(rf"""
         So before anything runs you know: the model has {parameters / 1e9:.2f} billion parameters,
-        and keeps {kept / 1e3:.0f} kB per token and layer in training. It trains on {training:,.0f}
-        tokens a second, and generates at most `16` tokens in {1e3 * step:.1f} ms, {16 / step:,.0f}
-        tokens a second.
+        and keeps {kept / 1e3:.0f} kB per token and layer in training. If training reaches an MFU of
+        `0.4`, it processes {training:,.0f} tokens a second. A decoding step takes {1e3 * step:.1f}
+        ms at best, which gives {16 / step:,.0f} tokens a second.
     """)
     question(r"""
         At an MFU of `0.4`, this GPU trains on `6834` tokens a second, all with `8192` tokens of

@@ -240,24 +240,25 @@ def the_kernel_counts_what_a_rank_sends() -> None:
     """)
     ranks = dist.get_world_size()
     shard = torch.randn(60_000)
-    whole = [torch.empty_like(shard) for _ in range(ranks)]  # memory
+    whole = [torch.empty_like(shard) for _ in range(ranks)]  # for all shards
     with Wire() as wire:
         dist.all_gather(whole, shard)
     shards = wire.sent / shard.nbytes  # @inspect shards as .3f
     assert round(shards, 2) == ranks - 1 == 3, \
-        "Each of the four ranks sends three shards."
+        "Each of the four ranks sends three shards, plus headers."
     by_gather = from_all_ranks(wire.to)  # @hide
     extra = wire.sent - 3 * shard.nbytes  # @hide
     assert extra == 18 * HEADER, "The rest is 18 headers."  # @hide
     note(rf"""
         Why slightly more than `3`? *gloo*, the library that carries data between CPUs, adds control
-        messages of {HEADER} bytes, called *headers*, which announce what is coming. So byte counts
-        on these pages are slightly above the formulas.
+        messages of {HEADER} bytes, called *headers*, which announce what is coming: here
+        {extra // HEADER} of them. So byte counts on these pages are slightly above the formulas.
     """)
     figure(plot_traffic({"an all-gather": by_gather}),
         caption=r"""
-            Bytes that each rank (row) sent to each other rank (column). A rank sends all of its
-            shards to one neighbor, and only headers to the other. The neighbor passes them on.
+            Bytes that each rank (row) sent to each other rank (column). A rank sends three shards
+            to one neighbor: its own, and then two that it has received. To the other neighbor it
+            sends only headers.
         """,
         alt="A table in which each rank sends nearly all of its bytes to one neighbor.")
     question(r"""
@@ -307,13 +308,14 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
         | `2` | rank 2 sends `[110]` | rank 3 has `110 + 1000 = 1110` |
         | `3` | rank 3 sends `[1110]` | rank 0 has `1110 + 1 = 1111` |
 
-        After three steps, rank 0 has the complete sum of all parts `0`. In the same steps, parts
-        `1` travel from rank 2 through ranks 3 and 0 to rank 1, and so on. So in each step every
+        After three steps, rank 0 has the sum of part `0` over all ranks. In the same steps, part
+        `1` travels from rank 2 through ranks 3 and 0 to rank 1, and so on. So in each step every
         rank sends a different part.
 
-        In the code, `sent` is the number of the part that a rank sends. In step `1`, rank 1 sends
-        its part `1 - 1 = 0`, as in the table. (`% ranks` turns part `-1` into part `3`.) `pass_on`
-        sends a part to the next rank and returns what the previous rank has sent:
+        In the code, rank $r$ sends part $r - s$ in step $s$: in step `1`, rank 1 sends its part
+        `1 - 1 = 0`, as in the table. The previous rank sends the part with a number one smaller,
+        `arriving`. (`% ranks` turns part `-1` into part `3`.) `pass_on` sends a part to the next
+        rank and returns what the previous rank has sent:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     mine = 10**rank * torch.arange(1, 5)
@@ -321,17 +323,17 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
     states = {}  # @hide
     for step in range(1, ranks):
         sent = (rank - step) % ranks
-        arriving = (sent - 1) % ranks  # the part the previous rank sends
+        arriving = (sent - 1) % ranks  # from the previous rank
         parts[arriving].add_(pass_on(parts[sent]))
         states[f"add {step}"] = from_all_ranks(mine.tolist())  # @hide
     finished = from_all_ranks(mine[rank].item())  # part r of rank r  # @inspect finished
     assert finished == [1111, 2222, 3333, 4444], \
-        "After three steps, rank r has the sum of all parts r."
+        "After three steps, rank r has the sum of part r over all ranks."
     note(r"""
         Each rank now has one complete part of the sum: this was a *reduce-scatter*. In three more
-        steps, the complete parts travel round the ring, and each rank *copies* what arrives instead
-        of adding it. This is an *all-gather*. Here `step` counts from `0`, so rank $r$ first sends
-        part $r$, which is complete:
+        steps, the complete parts travel around the ring, and each rank *copies* what arrives
+        instead of adding it. This is an *all-gather*. Here `step` counts from `0`, so rank $r$
+        first sends part $r$, which is complete:
     """)
     for step in range(ranks - 1):
         sent = (rank - step) % ranks
@@ -410,10 +412,10 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
         does it with less than two.
 
         Count for four ranks. In each step a rank sends one of four parts, a quarter of its tensor,
-        to the next rank. In the first half, a reduce-scatter, each part goes to three further
-        ranks, which add what they have: three steps. In the second half, an all-gather, each sum
-        goes to the three ranks that lack it: three more steps. So a rank sends `6 / 4 = 1.5` copies
-        of its tensor.
+        to the next rank. In the first half, a reduce-scatter, each part passes through the three
+        other ranks, one in each step, and each of them adds its own values: three steps. In the
+        second half, an all-gather, each sum goes to the three ranks that lack it: three more steps.
+        So a rank sends `6 / 4 = 1.5` copies of its tensor.
 
         On $G$ ranks there are $G-1$ steps in each half, and in each step a rank sends a $G$th of
         the tensor:
@@ -422,12 +424,12 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
         \underbrace{2}_{\text{halves}} \times \frac{G-1}{G} \times \text{bytes of the tensor}
         $$
 
-        With more ranks this approaches two copies, but never reaches them. The ring needs so little
-        because a rank adds what arrives to its own part, and then passes on one sum instead of
-        several parts.
+        With more ranks this approaches two copies, but never reaches them. In the first half the
+        ring needs so little because a rank adds what arrives to its own part, and then passes on
+        one sum instead of several parts.
 
         We count the bytes of two all-reduces on four ranks: of our own ring, in its two halves, and
-        of PyTorch's `all_reduce`. `Wire` counts what this rank sends, with
+        of PyTorch's `all_reduce` on CPUs. `Wire` counts what this rank sends, with
         [headers](#the_kernel_counts_what_a_rank_sends):
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
@@ -435,14 +437,13 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
     formula = 2 * (ranks - 1) * x.nbytes // ranks  # @hide
     assert formula == 1.5 * 960_000, \
         "By the formula, a rank sends one and a half times the 960000 bytes of its tensor."  # @hide
-    by_hand, by_pytorch = x.clone(), x.clone()
-    parts = by_hand.chunk(ranks)
+    parts = x.clone().chunk(ranks)
     with Wire() as ring_wire:
         ring_reduce_scatter(parts)
         ring_all_gather(parts)
     with Wire() as pytorch_wire:
-        dist.all_reduce(by_pytorch)
-    assert difference(by_hand, by_pytorch) < ROUNDING, \
+        dist.all_reduce(x)
+    assert difference(torch.cat(parts), x) < ROUNDING, \
         "Our ring and PyTorch give the same sums, up to rounding."  # @hide
     ring_copies = ring_wire.sent / x.nbytes  # @inspect ring_copies as .3f
     pytorch_copies = pytorch_wire.sent / x.nbytes  # @inspect pytorch_copies as .3f
@@ -454,13 +455,13 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
         caption=r"""
             Bytes that each rank (row) sent to each other rank (column). In both, a rank sends
             nearly all of its bytes to one neighbor: to the next rank in our ring, to the previous
-            rank in PyTorch's.
+            rank in PyTorch's. The small numbers are headers.
         """,
         alt=r"""
             Two tables. In both, every rank sends nearly all of its bytes to one neighbor, and the
             amounts are nearly the same.
         """)
-    note("So in data parallelism, where ranks all-reduce their gradients, more GPUs hardly add to what each one sends.")
+    note("So in data parallelism, where ranks all-reduce their gradients, each GPU sends less than two copies of them, however many GPUs there are.")
     question(r"""
         Instead of a ring, each of `8` ranks sends its whole tensor to each of the others. By what
         factor is the number of bytes that a rank sends larger than with the ring?
@@ -504,8 +505,8 @@ def an_all_to_all_transposes() -> None:
         "Element i of all ranks, a column of the table, is now the row of rank i."  # @hide
     figure(plot_held({"at first": start, "after an all-to-all": exchanged}),
         caption=r"""
-            What each rank holds before and after an all-to-all. The columns of the left table have
-            become the rows of the right one: an all-to-all transposes the table.
+            What each rank holds before and after an all-to-all. The columns of the upper table have
+            become the rows of the lower one: an all-to-all transposes the table.
         """,
         alt="Two panels. At first each row has one color; afterwards each column has one.")
     x = torch.randn(240_000)  # @unnoticed: 240_000: a tensor of any size  # @hide
@@ -554,7 +555,8 @@ def few_messages_or_few_bytes() -> None:
     note(r"""
         Each exchange takes a few microseconds, however little it sends. This time is its *latency*.
         In [a ring](#a_ring_passes_sums_to_the_next_rank) of $64$ ranks, an all-reduce needs
-        `2 * 63 = 126` exchanges in turn. Can it be done in fewer?
+        `63 + 63 = 126` exchanges in turn: first to add up, then to pass the sums on. Can it be done
+        in fewer?
 
         Yes, by *recursive doubling*. By hand, on four ranks:
 
@@ -565,8 +567,8 @@ def few_messages_or_few_bytes() -> None:
 
         Each exchange doubles the number of ranks in a sum. So $64$ ranks need only $6$ exchanges,
         because `2**6 = 64`. But each of them sends the whole tensor, and each exchange of the ring
-        only a $64$th. Suppose that an exchange takes its latency plus its bytes divided by the
-        bandwidth:
+        only a $64$th. To estimate the times, suppose a latency of $5$ microseconds and a bandwidth
+        of `100` GB a second. An exchange takes the latency plus its bytes divided by the bandwidth:
     """)
     ranks = dist.get_world_size()  # @hide
     x = torch.randn(ranks, 60_000)[dist.get_rank()]  # @unnoticed: 60_000: a tensor of any size  # @hide
@@ -589,14 +591,15 @@ def few_messages_or_few_bytes() -> None:
 
     small = ring_seconds(1e6) / doubling_seconds(1e6)  # @inspect small as times
     assert 7.2 < small < 7.25, \
-        "For a megabyte, a ring takes 7.2 times as long as recursive doubling."
+        "In this estimate, a ring takes 7.2 times as long as recursive doubling for a megabyte."
     large = ring_seconds(1e9) / doubling_seconds(1e9)  # @inspect large as times
     assert 0.33 < large < 0.34, \
-        "For a gigabyte, a ring takes a third of the time of recursive doubling."
-    note(r"""
-        For a small tensor most of the time is latency, so fewer exchanges win. For a large tensor
-        most of it goes into the bytes, and a rank of the ring sends less than two tensors instead
-        of six. So libraries have several algorithms, and choose one by the size of the tensor.
+        "For a gigabyte, it takes a third of the time of recursive doubling."
+    note(rf"""
+        For a megabyte, the ring spends `126 * 5` = {126 * latency * 1e6:.0f} of its
+        {ring_seconds(1e6) * 1e6:.0f} microseconds on latency, so fewer exchanges win. For a
+        gigabyte, nearly all of the time goes into the bytes, and a rank of the ring sends less than
+        two tensors instead of six.
     """)
     question(r"""
         A training step all-reduces `100` small tensors in turn, by a ring on `64` ranks. An
@@ -615,7 +618,7 @@ def few_messages_or_few_bytes() -> None:
 def a_collective_needs_every_rank() -> None:
     """If one rank does not call a collective, the others wait."""
     note(r"""
-        A program on several ranks may hang without any message. Why?
+        A program on several ranks may hang for minutes before any message appears. Why?
 
         Often one rank has not called a [collective](#an_all_reduce_leaves_the_sum_everywhere) that
         the others have called, for instance because it took a different branch of an `if`. The
@@ -637,11 +640,10 @@ def a_collective_needs_every_rank() -> None:
     assert failed == (rank != 2), \
         "The three ranks that called the all-reduce get an error, and rank 2 gets none."
     late = "Timed out" in str(from_all_ranks(message))  # @hide
-    assert late, "The error says that the call has timed out."  # @hide
+    assert late, "The error says that the call has timed out."
     note(r"""
         While you develop such a program, run it with `TORCH_DISTRIBUTED_DEBUG=DETAIL`. Then PyTorch
-        checks before each collective that all ranks call the same one. Here the error on rank 0
-        would name rank 2.
+        checks before each collective that all ranks call the same one.
     """)
     question(r"""
         In which of these programs on four ranks does a rank wait for a call that never comes? Give

@@ -77,8 +77,9 @@ def a_mean_can_be_corrected() -> None:
     assert mean == (1 * 8 + 3 * 4 + 4 * 9) / (1 + 3 + 4) == 7, \
         "The corrected mean is the mean of all three values."
     note(r"""
-        In attention, the weight of a value is the exponential of a score. So attention can take in
-        keys and values piece by piece, and does not need all of them at once.
+        In attention, each value comes with a *key*, which gives its weight: the exponential of a
+        score. So attention can take in keys and values piece by piece: a piece with several values
+        is added like the `9`, with its own mean and its own sum of weights.
     """)
     question(r"""
         Somebody forgets to keep the sum of weights, and takes the unweighted mean of the two means:
@@ -99,7 +100,7 @@ def keys_and_values_can_go_round() -> None:
     note(r"""
         A sequence of `256` tokens is shared by four ranks, `64` tokens each. In attention, a token
         needs its own key and value and those of all earlier tokens. Most of them are on other
-        ranks. Does every rank have to collect them all?
+        ranks. Does every rank have to hold them all at once?
 
         No, because the result is a weighted mean of values, and
         [a mean can be corrected](#a_mean_can_be_corrected) when more values come. So keys and
@@ -123,11 +124,13 @@ def keys_and_values_can_go_round() -> None:
         | third | of rank 2 | of rank 3 | of rank 0 | of rank 1 |
         | fourth | of rank 1 | of rank 2 | of rank 3 | of rank 0 |
 
+        The *score* of a query and a key is their dot product over the square root of the dimension.
         In `ring_attention`, the weight of a key is the exponential of its score, or `0` if the key
-        belongs to a later token:
+        belongs to a later token. The line `mean = …` is the step by hand,
+        `(10 * 3 + 2 * 1) / (3 + 1)`, for all queries of the rank at once:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    # Queries, keys and values of 4 heads, 256 tokens, dimension 32:
+    # Of 4 heads, 256 tokens, dimension 32; each rank makes all of them:
     q, k, v = torch.randn(3, 4, 256, 32).double()  # @unnoticed: 4, 32: any heads
     positions = list(torch.arange(256).chunk(ranks))
     own = positions[rank]  # @inspect own[0].item(), own[-1].item()
@@ -139,18 +142,18 @@ def keys_and_values_can_go_round() -> None:
     assert agrees, \
         "For its own tokens, a rank has the same result as one process, up to rounding."
     assert len(own) == 64, "A rank has 64 tokens."  # @hide
-    own_bytes = k[:, own].nbytes + v[:, own].nbytes
-    passes = wire.sent / own_bytes  # @inspect passes as .3f
+    own_bytes = 2 * k[:, own].nbytes  # of keys and values
+    passes = wire.sent / own_bytes  # the .003 are headers  # @inspect passes as .3f
     assert round(passes, 2) == ranks - 1 == 3, \
         "A rank sends the keys and values of 64 tokens three times."
     next_rank = (rank + 1) % ranks  # @hide
     assert wire.to[next_rank] > 0.99 * wire.sent, \
         "More than 99 % of what a rank sends goes to the next rank."  # @hide
     note(r"""
-        A fourth time is not needed, because after the last turn no rank uses them any more. A rank
-        never holds more than two such quarters: the one that it works on, and the one that is
-        arriving. So twice as many ranks have room for the keys and values of a sequence twice as
-        long.
+        A fourth time is not needed, because after the last turn no rank uses them any more. In
+        addition to its own keys and values, a rank holds at most two such quarters: the one that it
+        works on, and the one that is arriving. So twice as many ranks have room for the keys and
+        values of a sequence twice as long.
     """)
     question(r"""
         A sequence of `131072` tokens is split among `16` ranks. Now it is split among `32`. By what
@@ -184,30 +187,31 @@ def in_order_the_last_rank_works_most() -> None:
         Four ranks share a sequence, and each computes attention for its own tokens. Do all of them
         have the same work?
 
-        No. A token is scored against itself and all earlier tokens, so later tokens need more work.
-        Take `8` tokens, two for each rank. The first token has one score, and the last has `8`. If
-        the tokens are cut in order, the ranks compute `1 + 2 = 3`, `3 + 4 = 7`, `5 + 6 = 11` and
-        `7 + 8 = 15` scores. Three ranks wait for the last one.
+        No. A token has one attention score for itself and one for each earlier token, so later
+        tokens need more work. Take `8` tokens, two for each rank. The first token has one score,
+        and the last has `8`. If the tokens are cut in order, the ranks compute `1 + 2 = 3`,
+        `3 + 4 = 7`, `5 + 6 = 11` and `7 + 8 = 15` scores. Three ranks wait for the last one.
 
         The fix is to give each rank early tokens and late ones, in a *zigzag*. Rank 0 gets the
         first and the last, `1 + 8 = 9` scores. Rank 1 gets the second and the second to last,
-        `2 + 7 = 9`, and so on. All ranks have the same work, because from one rank to the next, the
-        early token has one score more and the late token has one score fewer.
+        `2 + 7 = 9`, and so on. All ranks have the same number of scores, because from one rank to
+        the next, the early token has one score more and the late token has one score fewer.
 
         Llama 3 was trained on long sequences in this way [@llama3]. Here are `256` tokens on four
-        ranks. `zigzag` cuts them into `8` pieces and gives each rank two:
+        ranks. `zigzag` cuts them into `8` pieces of `32` tokens. Rank 0 gets the first and the last
+        piece, rank 1 the second and the second to last, and so on:
     """)
     ways = {"in order": list(torch.arange(256).chunk(4)),
             "zigzag": zigzag(256, ranks=4)}
-    work = {}
+    work = {}  # @hide
     for name, positions in ways.items():
         # The token at position p, counted from 0, has p + 1 scores.
         work[name] = [int((own + 1).sum()) for own in positions]  # @inspect work[name]
     mean = sum(work["in order"]) / 4
     assert round(work["in order"][3] / mean, 2) == 1.75, \
-        "In order, the last rank has 1.75 times as much work as the mean of all four."
+        "In order, the last rank has about 1.75 times as many scores as the mean of all four."
     assert work["zigzag"] == 4 * [mean], \
-        "In a zigzag, all four ranks have the same work."
+        "In a zigzag, all four ranks have the same number of scores."
     eight = [own.tolist() for own in zigzag(8, 4)]  # @hide
     assert eight == [[0, 7], [1, 6], [2, 5], [3, 4]], \
         "Of 8 tokens, counted from 0, rank 0 gets the first and the last, and so on."  # @hide

@@ -127,8 +127,8 @@ def three_ways_to_the_same_gradient() -> None:
           During the backward pass it all-reduces the gradients and divides them by the number of
           ranks [@ddp].
 
-        `network` makes the same network each time. `gradients_of` runs a model forward and backward
-        on some rows, and returns all gradients in one vector:
+        `network` makes the same network each time. `gradients_of` computes the mean squared error
+        of a model over some rows, runs the backward pass, and returns all gradients in one vector:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     x = torch.randn(32, 64, dtype=torch.float64)  # the same on all ranks
@@ -157,10 +157,10 @@ def three_ways_to_the_same_gradient() -> None:
     assert 1 < min(ratios) <= max(ratios) < 1.04, \
         "By hand and with DDP, a rank sends the bytes of an all-reduce of all gradients, plus a few headers."  # @hide
     note(r"""
-        On four ranks, by hand or with DDP, each rank takes part in one
-        [all-reduce](#a_ring_sends_less_than_twice_the_tensor) of the gradients. Its size depends on
-        the number of weights, and not on the number of rows. So with more rows on each rank, a step
-        computes more and sends the same number of bytes.
+        By hand, each rank takes part in one [all-reduce](#a_ring_sends_less_than_twice_the_tensor)
+        of the gradients. DDP may split it into several, with the same number of bytes in all. This
+        number depends on the number of weights, and not on the number of rows. So with more rows on
+        each rank, a step computes more and sends the same number of bytes.
     """)
     question(r"""
         A script computes the *sum* of the losses of a rank's eight rows instead of their mean, and

@@ -6,7 +6,7 @@ from typing import Any
 from matplotlib import path
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch, Rectangle
-from plots import BLUE, GOLD, GREEN, GREY, RED, blank
+from plots import BLUE, COLUMN, GOLD, GREEN, GREY, RED, blank, name_rows
 
 COLORS = BLUE, RED, GREEN, GOLD  # of ranks
 
@@ -18,35 +18,28 @@ def boxes(corners: Sequence[tuple[float, float]], width: float, height: float, *
     return PathPatch(path.Path.make_compound_path(*paths), clip_on=False, **look)
 
 
-def plot_held(states: Mapping[str, Sequence[Sequence[int]]], columns: int = 3) -> Figure:
+def plot_held(states: Mapping[str, Sequence[Sequence[int]]]) -> Figure:
     """What each rank holds: a panel for each state, a row for each rank, in it a cell for each of its numbers.
 
     The digits of a sum of powers of ten say whose numbers are in it: each has the colour of its rank.
     """
-    columns = min(columns, len(states))
-    lines = -(-len(states) // columns)
     longest = max(len(row) for rows in states.values() for row in rows)
     ranks = max(len(rows) for rows in states.values())
-    width, height = longest + 1.2, ranks + 0.9  # of a panel, in cells
-    fig = Figure(figsize=(0.47 * width * columns, 0.36 * height * lines), facecolor="none")
+    width, height = longest + 1.4, ranks + 1.1  # of a panel, in cells
+    columns = min(len(states), int(COLUMN / (0.47 * width)))
+    lines = -(-len(states) // columns)
+    fig = Figure(figsize=(0.47 * width * columns, 0.32 * height * lines), facecolor="none")
     axes = fig.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     axes.set(xlim=(0, width * columns), ylim=(height * lines, 0))
     digits: dict[str, list[tuple[float, float, str]]] = {"white": [], GREY: []}
     for place, (title, rows) in enumerate(states.items()):
-        left, top = width * (place % columns) + 1.1, height * (place // columns) + 0.7
-        axes.text(left + longest / 2, top - 0.12, title, color=GREY, fontsize=10, ha="center", va="bottom")
+        left, top = width * (place % columns) + 1.3, height * (place // columns) + 0.8
+        axes.text(left + longest / 2, top - 0.12, title, color=GREY, ha="center", va="bottom")
         filled: list[list[tuple[float, float]]] = [[] for _ in COLORS]
         for rank, row in enumerate(rows):
-            axes.text(
-                left - 0.1,
-                top + rank + 0.5,
-                f"rank {rank}",
-                color=COLORS[rank],
-                fontsize=8.5,
-                ha="right",
-                va="center",
-            )
+            middle = left - 0.1, top + rank + 0.5
+            axes.text(*middle, f"rank {rank}", color=COLORS[rank], ha="right", va="center")
             for column, value in enumerate(row):
                 for sender, digit in enumerate(reversed(str(value))):
                     x = left + column + 0.96 - 0.92 * (sender + 1) / ranks
@@ -61,86 +54,49 @@ def plot_held(states: Mapping[str, Sequence[Sequence[int]]], columns: int = 3) -
                 axes.add_patch(boxes(places, 0.92 / ranks, 0.8, fc=color, lw=0))
     for color, written in digits.items():  # one color after the other, so that the page says each once
         for x, y, digit in written:
-            axes.text(x, y, digit, color=color, fontsize=9, weight="bold", ha="center", va="center")
+            axes.text(x, y, digit, color=color, weight="bold", ha="center", va="center")
     return fig
 
 
-def plot_traffic(tables: Mapping[str, Sequence[Sequence[int]]], columns: int = 3) -> Figure:
+def plot_traffic(tables: Mapping[str, Sequence[Sequence[int]]]) -> Figure:
     """Who sent how much to whom: a table for each title, a row for each sender, darker where it was more, empty at zero."""
-    columns = min(columns, len(tables))
-    lines = -(-len(tables) // columns)
-    fig = Figure(figsize=(2.35 * columns, 2.1 * lines), facecolor="none")
-    fig.subplots_adjust(left=0.08, right=1, bottom=0.02, top=0.98 - 0.16 / lines, wspace=0.25, hspace=0.45)
+    count = len(next(iter(tables.values())))
     most = max(max(max(row) for row in table) for table in tables.values())
+    width, height = count + 1.1, count + 2.2  # of a table, in cells
+    fig = Figure(figsize=(0.6 * width, 0.32 * height * len(tables)), facecolor="none")
+    axes = fig.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+    axes.set(xlim=(-1.1, count), ylim=(height * len(tables), 0))
     for place, (title, table) in enumerate(tables.items()):
-        axes = fig.add_subplot(lines, columns, place + 1)
-        axes.set_axis_off()
-        count = len(table)
-        axes.set(xlim=(-0.6, count), ylim=(count, -0.6))
-        axes.set_title(title, color=GREY, fontsize=10, pad=3)
-        for rank in range(count):
-            axes.text(-0.15, rank + 0.5, str(rank), color=COLORS[rank], fontsize=9, ha="right", va="center")
-            axes.text(rank + 0.5, -0.15, str(rank), color=COLORS[rank], fontsize=9, ha="center", va="bottom")
-        axes.text(-0.15, -0.15, "from\\to", color=GREY, fontsize=6.5, ha="right", va="bottom")
-        corners = [(r + 0.04, s + 0.04) for s, row in enumerate(table) for r, _ in enumerate(row)]
-        axes.add_patch(boxes(corners, 0.92, 0.92, lw=0.6, ec=GREY, fc="none"))
+        top = height * place + 1.8
+        axes.text(count / 2, top - 0.9, title, color=GREY, ha="center", va="bottom")
+        for rank, color in zip(range(count), COLORS):
+            axes.text(-0.1, top + rank + 0.5, f"from {rank}", color=color, ha="right", va="center")
+            axes.text(rank + 0.5, top - 0.1, f"to {rank}", color=color, ha="center", va="bottom")
+        corners = [(r + 0.04, top + s + 0.06) for s, row in enumerate(table) for r, _ in enumerate(row)]
+        axes.add_patch(boxes(corners, 0.92, 0.88, lw=0.6, ec=GREY, fc="none"))
         for sender, row in enumerate(table):
             for receiver, size in enumerate(row):
                 if size:
-                    axes.add_patch(
-                        Rectangle(
-                            (receiver + 0.04, sender + 0.04),
-                            0.92,
-                            0.92,
-                            lw=0,
-                            color=COLORS[sender],
-                            alpha=0.15 + 0.85 * size / most,
-                            clip_on=False,
-                        )
-                    )
+                    corner, shade = (receiver + 0.04, top + sender + 0.06), 0.15 + 0.85 * size / most
+                    axes.add_patch(Rectangle(corner, 0.92, 0.88, lw=0, color=COLORS[sender], alpha=shade))
                     text = f"{size / 1000:,.0f}k" if size >= 10_000 else f"{size:,}"
-                    axes.text(
-                        receiver + 0.5,
-                        sender + 0.5,
-                        text,
-                        fontsize=7.5,
-                        ha="center",
-                        va="center",
-                        color="white" if size > 0.4 * most else GREY,
-                    )
+                    color = "white" if size > 0.4 * most else GREY
+                    axes.text(receiver + 0.5, top + sender + 0.5, text, color=color, ha="center", va="center")
     return fig
 
 
 def plot_backward(events: Sequence[Sequence[int]]) -> Figure:
     """Layers that have their gradients (lists of one) and buckets that leave (longer ones), in their order."""
-    fig, axes = blank(6.5, 1.5)
-    fig.subplots_adjust(left=0.14)
+    fig, axes = blank(COLUMN, 1.7)
+    name_rows(axes, ["gradient ready", "bucket leaves"])
     for place, layers in enumerate(events):
-        leaves = len(layers) > 1
-        width = len(layers) if leaves else 1
-        axes.add_patch(
-            Rectangle(
-                (place + 0.04, 0.06 if leaves else 1.06),
-                width - 0.08,
-                0.88,
-                lw=0,
-                color=RED if leaves else BLUE,
-            )
-        )
-        axes.text(
-            place + width / 2,
-            0.5 if leaves else 1.5,
-            ", ".join(map(str, layers)),
-            color="white",
-            fontsize=9,
-            weight="bold",
-            ha="center",
-            va="center",
-        )
-    axes.set(xlim=(0, len(events) + 1), ylim=(0, 2), xticks=[], xlabel="order of events")
-    axes.set_yticks([0.5, 1.5], ["bucket leaves", "gradient ready"])
-    axes.tick_params(left=False)
-    axes.spines["left"].set_visible(False)
+        row, color = (-1, RED) if len(layers) > 1 else (0, BLUE)
+        axes.barh(row, len(layers) - 0.08, left=place + 0.04, height=0.5, color=color)
+        middle = place + len(layers) / 2, row
+        text = ", ".join(map(str, layers))
+        axes.text(*middle, text, color="white", weight="bold", ha="center", va="center")
+    axes.set(xlim=(0, len(events) + 1), xticks=[], xlabel="order of events")
     return fig
 
 
@@ -148,23 +104,16 @@ def plot_state(panels: Mapping[str, Sequence[Sequence[int]]], parameters: int) -
     """What each rank keeps of parameters, gradients and moments, by bytes: all blocks of a kind, or its own one."""
     widths = {"parameters": 4, "gradients": 4, "moments": 8}  # bytes for each parameter
     lines = sum(len(rows) for rows in panels.values())
-    fig = Figure(figsize=(6.2, 0.4 * lines + 0.35), facecolor="none")
-    fig.subplots_adjust(left=0, right=1, bottom=0, top=0.86)
+    fig = Figure(figsize=(COLUMN - 0.2, 0.36 * (lines + 1.2 * len(panels))), facecolor="none")
+    fig.subplots_adjust(left=0, right=1, bottom=0, top=1)
     for place, rows in enumerate(panels.values()):
         axes = fig.add_subplot(len(panels), 1, place + 1)
         axes.set_axis_off()
-        axes.set(xlim=(-1.5, 17.2), ylim=(len(rows), 0))
+        axes.set(xlim=(-2.6, 17), ylim=(len(rows), -1.2))
         left = 0.0
         for kind, (name, width) in enumerate(widths.items()):
-            axes.text(
-                left + width / 2,
-                -0.12,
-                f"{name}, {width} B each",
-                color=GREY,
-                fontsize=9,
-                ha="center",
-                va="bottom",
-            )
+            title = f"{name}\n{width} B each"
+            axes.text(left + width / 2, -0.05, title, color=GREY, ha="center", va="bottom")
             for rank, row in enumerate(rows):
                 filled = round(row[kind] / (width * parameters) * len(rows))
                 for block in range(len(rows)):
@@ -181,7 +130,5 @@ def plot_state(panels: Mapping[str, Sequence[Sequence[int]]], parameters: int) -
                     )
             left += width + 0.5
         for rank in range(len(rows)):
-            axes.text(
-                -0.15, rank + 0.5, f"rank {rank}", color=COLORS[rank], fontsize=9, ha="right", va="center"
-            )
+            axes.text(-0.15, rank + 0.5, f"rank {rank}", color=COLORS[rank], ha="right", va="center")
     return fig

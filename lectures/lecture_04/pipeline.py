@@ -173,11 +173,12 @@ def stages_hand_on_activations() -> None:
 
         If the whole batch went through at once, only one rank would work at a time. So the batch is
         cut into *microbatches*: when a rank has sent its outputs for one microbatch, it starts the
-        next. In the simplest schedule, all microbatches run forward first, and then all run
-        backward [@gpipe].
+        next. That does not change the number of bytes. In the simplest schedule, all microbatches
+        run forward first, and then all run backward [@gpipe].
 
         Here four stages of one layer each get a batch `x` in four microbatches. `wire.to` lists how
-        many bytes this rank sends to each of the four ranks:
+        many bytes this rank sends to each of the four ranks. `batches_sent` divides them by the
+        bytes of `x`, and rounds headers away:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
     x, target = torch.randn(2, 256, 32).double()  # 256 tokens each
@@ -191,9 +192,10 @@ def stages_hand_on_activations() -> None:
     assert is_gradient(stage.gradient, expected[rank]), \
         "Each stage has the gradient that one process with all stages computes, up to rounding."
     note(r"""
-        So in a training step, a rank sends the bytes of its batch no more than twice. Tensor
-        parallelism needs [four all-reduces in every block](#a_block_needs_four_all_reduces). That
-        is why a pipeline can run over slower links.
+        So in a training step, a rank sends at most two tensors of this size, one forward and one
+        backward. Tensor parallelism needs
+        [four all-reduces in every block](#a_block_needs_four_all_reduces), and each of them sends
+        at least one. That is why a pipeline can run over slower links.
     """)
     question(r"""
         Somebody moves layers from rank to rank, so that a stage in the middle has `10` layers
@@ -223,9 +225,9 @@ def ranks_wait_for_each_other() -> None:
         - It runs the four microbatches forward and then backward, which takes `4 + 4` steps.
         - The last of them still has to go back through ranks 2, 1 and 0, which takes `3` steps.
 
-        So the whole batch takes `3 + 4 + 4 + 3 = 14` steps. Each rank works in `8` of them and
-        waits in `6`. A single rank never waits, but has the work of all four: `4 * 8 = 32` steps.
-        So the pipeline is only `32 / 14`, about {32 / 14:.1f} times as fast.
+        So the whole batch takes `3 + 4 + 4 + 3 = 14` steps. Each rank works in `4 + 4 = 8` of them
+        and waits in `3 + 3 = 6`. A single rank never waits, but has the work of all four:
+        `4 * 8 = 32` steps. So the pipeline is only `32 / 14`, about {32 / 14:.1f} times as fast.
 
         Four ranks run it. `log` lists a rank's passes in the order in which they ran. `timetable`
         measures no time: it gives each pass one step, as early as its rank is free and its input is
@@ -253,7 +255,7 @@ def ranks_wait_for_each_other() -> None:
             in the middle.
         """)
     note(r"""
-        So GPUs are idle for nearly half of the time.
+        So in this step GPUs are idle for nearly half of the time.
         [More microbatches](#microbatches_fill_the_pipeline) change that.
     """)
     question(r"""
@@ -293,9 +295,9 @@ def bubble(stages: int, batches: int) -> Fraction:
 def microbatches_fill_the_pipeline() -> None:
     """The bubble shrinks as the number of microbatches grows."""
     note(r"""
-        In a [pipeline](#ranks_wait_for_each_other) a rank waits for its first input, and again for
-        its first gradient. The share of all steps in which ranks wait is called the *bubble*. Can
-        it be made small?
+        In a [pipeline](#ranks_wait_for_each_other) the last rank waits for its first input, and
+        rank 0 waits for its first gradient. The ranks between them wait for both. The share of all
+        steps in which ranks wait is called the *bubble*. Can it be made small?
 
         Take four stages, and suppose that a stage needs one step for a microbatch. Count the steps
         of the forward passes:
@@ -306,9 +308,10 @@ def microbatches_fill_the_pipeline() -> None:
 
         In the backward passes, the numbers are the same.
 
-        So the bubble shrinks, because only the work grows with the number of microbatches. The wait
-        stays three steps: rank 3 waits for the first microbatch, and rank 0 waits while the last
-        one passes the other ranks. With $G$ stages and $\mu$ microbatches, the bubble is
+        So the bubble shrinks, because only the number of working steps grows with the number of
+        microbatches. The wait stays three steps: rank 3 waits for the first microbatch, and rank 0
+        waits while the last one passes the other ranks. With $G$ stages and $\mu$ microbatches, the
+        bubble is
 
         [@eq:bubble]: $$
         \frac{\text{steps of waiting}}{\text{all steps}} = \frac{G - 1}{\mu + G - 1} .
@@ -342,7 +345,7 @@ def microbatches_fill_the_pipeline() -> None:
         "stages": [2, 4, 8], "microbatches": [1, 2, 4, 8, 16], "schedule": [ALL_FORWARD, ALTERNATING],
         "time": range(1, 47),
     }, at={"stages": 4, "microbatches": 8, "schedule": ALTERNATING, "time": 12}, module="pictures/schedule.js",
-        still=plot_schedules({ALL_FORWARD: steps}),
+        still=plot_schedules({ALTERNATING: timetable([schedule_passes(ALTERNATING, r, ranks, 8) for r in range(ranks)])}),
         do="With four stages, find a way to lose less than a fifth of the time. Then change the schedule: which number changes, and which does not?",
         see=rf"""
             With `16` microbatches, {float(100 * bubble(4, 16)):.1f} % of the time is lost, in both
@@ -351,8 +354,8 @@ def microbatches_fill_the_pipeline() -> None:
         """, caption=r"""
             What each rank does in each step, with the numbers of the microbatches. On the right is
             the number of microbatches whose activations the rank keeps at the red line: those that
-            it has run forward, but not yet backward. In the schedule "one forward, one backward" a
-            rank alternates as soon as it has a gradient.
+            it has run forward, but not yet backward. In the schedule "one forward, one backward", a
+            rank runs one pass of each kind in turn, from its first backward pass on.
         """, alt=r"""
             A row for each rank over the steps, with a box for each forward and each backward pass,
             and gaps where the rank waits.
@@ -405,10 +408,10 @@ def most_kept(steps: Sequence[Step]) -> int:
 def early_backward_passes_keep_less() -> None:
     """One forward, one backward: the same bubble, and fewer microbatches are kept."""
     note(r"""
-        A rank of a [pipeline](#stages_hand_on_activations) keeps the activations of a microbatch
-        until that microbatch comes back in the backward pass. In the `GPipe` schedule all
-        microbatches go forward first [@gpipe]. So with `8` microbatches, each rank keeps the
-        activations of `8`. Is that necessary?
+        In a [pipeline](#stages_hand_on_activations) each rank has a *stage*, a few consecutive
+        layers. It keeps the activations of a microbatch until that microbatch comes back in the
+        backward pass. In the `GPipe` schedule all microbatches go forward first [@gpipe]. So with
+        `8` microbatches, each rank keeps the activations of `8`. Is that necessary?
 
         No, because a microbatch can go back as soon as it has reached the last rank. In the `1F1B`
         schedule, a rank alternates between one forward and one backward pass as soon as
@@ -416,16 +419,19 @@ def early_backward_passes_keep_less() -> None:
 
         - Rank 3, the last, runs each microbatch backward at once. It keeps one.
         - Rank 2 sends a second microbatch while it waits for the first. It keeps two.
-        - Rank 0 sends four, one for each stage, and then waits until the first comes back. A fifth
-          would not help, because rank 3 has work in every step anyway. It keeps four.
+        - In the same way, rank 1 keeps three, and rank 0 keeps four: one for each rank from itself
+          to the last. Then rank 0 waits until the first comes back. A fifth would not help, because
+          from then on rank 3 always has work.
 
-        The time does not change, because in both schedules rank 3 gets its first microbatch after
-        `3` steps, and runs `8 + 8` passes without a pause. After its last pass, ranks 2, 1 and 0
-        need `3` more steps. So the *bubble*, the share of [steps](#ranks_wait_for_each_other) in
-        which ranks wait, stays the same: `6` of `22`.
+        Suppose that each pass takes one [step](#ranks_wait_for_each_other). The number of steps
+        does not change, because in both schedules rank 3 gets its first microbatch after `3` steps,
+        and runs `8 + 8` passes without a pause. After its last pass, ranks 2, 1 and 0 need `3` more
+        steps: `3 + 16 + 3 = 22`. So in both, each rank waits in `22 - 16 = 6` steps. This share,
+        `6/22`, is the *bubble*.
 
-        `run_schedule` runs PyTorch's version of a schedule with eight microbatches. `most_kept` is
-        the largest number of microbatches that a rank keeps at a time:
+        `run_schedule` runs PyTorch's version of a schedule with eight microbatches. `timetable`
+        gives each pass its step, and `most_kept` counts the microbatches that a rank keeps at a
+        time:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
     x, target = torch.randn(2, 256, 32).double()  # @unnoticed: 256 -> 512: what eight microbatches divide  # @hide
@@ -436,7 +442,7 @@ def early_backward_passes_keep_less() -> None:
         stage = run_schedule(schedule, x, target, batches=8)
         steps[name] = timetable(from_all_ranks(stage.log))
         kept[name] = [most_kept(row) for row in steps[name]]  # by rank  # @inspect kept[name]
-        waiting[name] = idle_share(steps[name])  # @inspect waiting[name]
+        waiting[name] = idle_share(steps[name])  # @hide
         assert stage.log == schedule_passes({"GPipe": ALL_FORWARD, "1F1B": ALTERNATING}[name], rank, ranks, 8), \
             "Each rank ran the passes that the picture of schedules shows, in that order."  # @hide
         assert is_gradient(stage.gradient, expected[rank]), \
@@ -446,7 +452,7 @@ def early_backward_passes_keep_less() -> None:
     assert kept["1F1B"] == [4, 3, 2, 1], \
         "With 1F1B, ranks 0 to 3 keep 4, 3, 2 and 1 microbatches."
     assert waiting["GPipe"] == waiting["1F1B"] == Fraction(6, 22), \
-        "With both schedules, ranks wait in 6 of 22 steps, a share of 3/11."
+        "With both schedules, ranks wait in 6 of 22 steps."
     assert [*waiting.values()] == [bubble(ranks, 8)] * 2, \
         "Both bubbles are that of the formula."  # @hide
     figure(plot_schedules(steps),

@@ -108,13 +108,11 @@ def bytes_by_kind(
 
 
 def trained_alone() -> tuple[list[Tensor], list[Tensor]]:  # @stepover
-    """Weights and moments after two steps of AdamW in one process, with all 32 rows."""
+    """Weights and moments after a step of AdamW in one process, with all 32 rows."""
     weights = initial_weights()
     optimizer = torch.optim.AdamW(weights)
-    for _ in range(2):
-        optimizer.zero_grad()
-        loss(weights, slice(None)).backward()
-        optimizer.step()
+    loss(weights, slice(None)).backward()
+    optimizer.step()
     return weights, moments_of(optimizer)
 
 
@@ -161,26 +159,24 @@ def every_rank_keeps_sixteen_bytes() -> None:
         pass, are extra.) A tiny model of `3` parameters needs `3 * 16 = 48` bytes on one GPU. On
         two GPUs it needs `48` bytes on each.
 
-        Data parallelism divides the rows and not the model, because every row has to pass through
-        all weights. So each rank keeps all weights, and also the gradients and moments that update
-        them.
+        Data parallelism divides the rows and not the model: each rank runs its rows through all
+        layers itself, with its own copy of the weights. So it also keeps the gradients and moments
+        that update this copy.
 
-        We check this on four ranks, with a model of `P` = {P:,} parameters. `loss` runs it on this
-        rank's rows. `bytes_by_kind` counts the bytes of parameters, gradients and moments:
+        We check this on four ranks, with a model of `P` = {P:,} parameters. `loss` runs the model
+        on this rank's rows. `bytes_by_kind` counts the bytes of parameters, gradients and moments:
     """)
     weights = initial_weights()  # a vector for each of four layers
     optimizer = torch.optim.AdamW(weights)
-    for _ in range(2):  # training steps
-        optimizer.zero_grad()
-        loss(weights, my_rows()).backward()
-        average_over_ranks(w.grad for w in weights)  # all-reduces
-        optimizer.step()
+    loss(weights, my_rows()).backward()
+    average_over_ranks(w.grad for w in weights)  # all-reduces
+    optimizer.step()
     held = bytes_by_kind(weights, optimizer)  # @inspect held as B
     assert held == [4 * P, 4 * P, 8 * P], \
         "Every rank keeps 4 bytes per parameter, 4 for its gradient, 8 for its moments."
     expected_weights, expected_moments = trained_alone()  # @hide
     assert agree(weights, expected_weights), \
-        "After two steps, every rank has the weights of one process with all rows, up to rounding."  # @hide
+        "After a step, every rank has the weights of one process with all rows, up to rounding."  # @hide
     assert agree(moments_of(optimizer), expected_moments), \
         "Every rank has the moments of one process with all rows, up to rounding."  # @hide
     figure(plot_fit([part / P for part in held]),
@@ -193,7 +189,7 @@ def every_rank_keeps_sixteen_bytes() -> None:
             Three bars and a limit. The model fills one GPU up to the limit, and each of two GPUs as
             well. A larger model would need more than the limit on each of two.
         """)
-    note("So the answer is no: a second GPU shares the work, but makes no room for a larger model.")
+    note("So the answer is no: with data parallelism alone, a second GPU shares the work, but makes no room for a larger model.")
     question(r"""
         `64` GPUs of `80` GB train a model with data parallelism and AdamW in `float32`. How many
         billion parameters can the model have, if activations needed no memory?
@@ -224,57 +220,57 @@ def gather_weights(weights: Iterable[Tensor]) -> None:  # @stepover
 @requires("linux, ranks=4")
 def each_rank_updates_a_shard() -> None:
     """ZeRO's first stage shards the moments, and needs no extra traffic."""
-    note(r"""
+    note(rf"""
         In data parallelism all ranks have the same gradients after the all-reduce. So all of them
-        compute the same update, and each
-        [keeps both moments of every parameter](#every_rank_keeps_sixteen_bytes) for it. Can the
-        ranks share this work?
+        compute the same update, and for this each
+        [keeps both moments of every parameter](#every_rank_keeps_sixteen_bytes). Can the ranks
+        share this work?
 
         Yes. Take two ranks and a tiny model with the parameters $a$ and $b$. Rank 0 updates only
         $a$, so it needs only the moments of $a$. Rank 1 updates only $b$. Then each sends the other
         its new value. The part that a rank updates is its *shard*.
 
         This is the first of three stages of *ZeRO*, a way to divide the state among ranks [@zero].
-        After the backward pass, which does not change, a step has three parts:
+        The backward pass does not change: it still leaves all gradients on each rank. After it, a
+        step has three parts:
 
-        1. A [reduce-scatter](#an_all_reduce_has_two_halves) leaves each rank with the summed
-           gradients of its shard.
+        1. A [reduce-scatter](#an_all_reduce_has_two_halves) leaves each rank with the sum over
+           ranks of its shard's gradients, which it divides by the number of ranks.
         2. Each rank updates its shard.
         3. An all-gather brings the updated shards to all ranks.
 
         This needs no extra traffic, because a reduce-scatter and an all-gather are the two halves
         of the all-reduce that they replace. The update now happens between them.
 
-        In the code, the model has `P` parameters. `my_part` returns this rank's quarter of a
-        vector, as a *view*: to update the shard is to update the vector. `scatter_gradients` and
-        `gather_weights` carry out the two exchanges, and `Wire` counts the bytes that this rank
-        sends:
+        In the code, the model has `P` = {P:,} parameters. `my_part` returns this rank's quarter of
+        a vector, as a *view*: to update the shard is to update the vector. `scatter_gradients`
+        stores the result of the first exchange in `grad` of each shard. `gather_weights` does the
+        second. `Wire` counts the bytes that this rank sends:
     """)
     weights = initial_weights()  # a vector for each of four layers
     shards = [nn.Parameter(my_part(w)) for w in weights]
     optimizer = torch.optim.AdamW(shards)  # has moments of shards only
-    for _ in range(2):  # training steps
-        gradients = torch.autograd.grad(loss(weights, my_rows()), weights)
-        with Wire() as wire:
-            scatter_gradients(gradients, shards)  # 1.
-            optimizer.step()  # 2.
-            gather_weights(weights)  # 3.
+    gradients = torch.autograd.grad(loss(weights, my_rows()), weights)
+    with Wire() as wire:
+        scatter_gradients(gradients, shards)  # 1.
+        optimizer.step()  # 2.
+        gather_weights(weights)  # 3.
     with Wire() as all_reduce_wire:  # what data parallelism would send
         average_over_ranks(gradients)
     ratio = wire.sent / all_reduce_wire.sent  # @inspect ratio as .2f
     assert 0.99 < ratio < 1.01, \
-        "A rank sends the same number of bytes as in an all-reduce of the gradients."
+        "A rank sends the same number of bytes as in an all-reduce of the gradients, up to headers."
     held = [bytes_of(weights), bytes_of(gradients),
             bytes_of(moments_of(optimizer))]  # @inspect held as B
     assert held == [4 * P, 4 * P, 8 * P // dist.get_world_size()], \
-        "A rank keeps all parameters, all gradients, and a quarter of the moments."
+        "A rank keeps all parameters, the gradients of all of them, and a quarter of the moments."
     assert round(traffic_units(wire.sent), 1) == 2.0, \
         "These are two units plus headers."  # @hide
     assert bytes_of([*weights, *shards]) == held[0], \
         "Shards are views of the weights, so they add no bytes."  # @hide
     expected_weights, expected_moments = trained_alone()  # @hide
     assert agree(weights, expected_weights), \
-        "After two steps, every rank has the weights of one process with all rows, up to rounding."  # @hide
+        "After a step, every rank has the weights of one process with all rows, up to rounding."  # @hide
     assert agree(moments_of(optimizer), map(my_part, expected_moments)), \
         "Its moments equal its shard of the moments of one process, up to rounding."  # @hide
     figure(plot_state({"stage one": from_all_ranks(held)}, P), caption=r"""
@@ -327,43 +323,42 @@ def run_and_drop(shard: Tensor, x: Tensor) -> Any:
 @requires("linux, ranks=4")
 def weights_come_when_they_are_needed() -> None:
     """The third stage keeps one shard of everything, and gathers each layer's weights twice."""
-    note(r"""
+    note(rf"""
         In the first stages of [ZeRO](#each_rank_updates_a_shard) every rank keeps all weights. If
         they do not fit on one GPU, is training impossible?
 
         No, because a layer needs its weights only while it runs. Take a model of four layers with
         `1` GB of weights each, on four ranks. In the *third stage* a rank keeps a quarter of every
         layer, `4 * 1/4 = 1` GB. When a layer runs, its other three quarters arrive, and then they
-        are dropped. So at any time a rank needs its own `1` GB, and another `3/4` GB for the layer
-        that runs.
+        are dropped. So in the forward pass a rank needs its own `1` GB, and another `3/4` GB for
+        the layer that runs.
 
         A step needs three exchanges for each layer:
 
         1. In the forward pass, an [all-gather](#an_all_reduce_has_two_halves) collects the layer's
            weights on all ranks.
         2. In the backward pass, a second all-gather collects them again, because they were dropped.
-        3. A reduce-scatter then leaves each rank with the summed gradients of its shard.
+        3. A reduce-scatter then leaves each rank with the mean over ranks of its shard's gradients.
+           Until then, a rank also has the gradients of the whole layer.
 
-        Each of the three sends the same number of bytes. Data parallelism needs one all-reduce,
-        which is only two of them, a reduce-scatter and an all-gather. So the third stage sends
-        `3 / 2 = 1.5` times as much as data parallelism.
+        Each of the three sends the same number of bytes, because a gradient has the dtype of its
+        weight here. Data parallelism needs one all-reduce, that is, two such exchanges. So the
+        third stage sends `3 / 2 = 1.5` times as much as data parallelism.
 
-        We train a model of `P` parameters in four layers. `run_and_drop` runs one layer on `x`: it
-        gathers the weights, and drops them afterwards. In the backward pass it carries out the
+        We train a model of `P` = {P:,} parameters in four layers. `run_and_drop` runs one layer on
+        `x`: it gathers the weights, and drops them afterwards. In the backward pass it does the
         second and the third exchange:
     """)
     ranks = dist.get_world_size()
     # This rank's quarter of each of four layers:
     shards = [nn.Parameter(my_part(w).clone()) for w in initial_weights()]
     optimizer = torch.optim.AdamW(shards)
-    for _ in range(2):  # training steps
-        optimizer.zero_grad()
-        with Wire() as wire:
-            x = batch()[my_rows()]
-            for shard in shards:
-                x = run_and_drop(shard, x)
-            x.square().mean().backward()
-        optimizer.step()
+    with Wire() as wire:
+        x = batch()[my_rows()]
+        for shard in shards:
+            x = run_and_drop(shard, x)
+        x.square().mean().backward()
+    optimizer.step()
     # Bytes of parameters, gradients and moments:
     held = bytes_by_kind(shards, optimizer)  # @inspect held as B
     assert sum(held) == 16 * P // ranks, \
@@ -377,7 +372,7 @@ def weights_come_when_they_are_needed() -> None:
         "A rank sends three units plus headers, for two all-gathers and a reduce-scatter."  # @hide
     expected_weights, expected_moments = trained_alone()  # @hide
     assert agree(shards, map(my_part, expected_weights)), \
-        "After two steps, each shard equals that of one process, up to rounding."  # @hide
+        "After a step, each shard equals that of one process, up to rounding."  # @hide
     assert agree(moments_of(optimizer), map(my_part, expected_moments)), \
         "The moments of each shard also equal those of one process, up to rounding."  # @hide
     gathered = Gather.apply(shards[0])  # @hide
@@ -392,7 +387,7 @@ def weights_come_when_they_are_needed() -> None:
     figure(plot_state({"stage three": from_all_ranks(held)}, P), caption="What each rank keeps in the third stage: one shard of parameters, gradients and moments.",
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
     note(r"""
-        In return for this traffic, the whole state, `16` bytes per parameter, is divided by the
+        In exchange for this traffic, the whole state, `16` bytes per parameter, is divided by the
         number of ranks. So with enough ranks, a model fits if a GPU has room for the weights and
         gradients of one layer, and for the activations.
     """)
@@ -452,10 +447,11 @@ class Collectives(Watching):
 def fsdp_does_the_same() -> None:
     """PyTorch's FSDP keeps and computes the same as the third stage by hand."""
     note(r"""
-        You do not have to shard a model by hand. PyTorch does it for any model, and calls the
-        method *FSDP*, fully sharded data parallelism [@fsdp]. FSDP is the
+        You do not have to shard a model by hand. PyTorch does it for models made of modules, and
+        calls the method *FSDP*, fully sharded data parallelism [@fsdp]. FSDP is the
         [third stage of ZeRO](#weights_come_when_they_are_needed): each rank keeps one shard of all
-        parameters, gradients and moments.
+        parameters, of their gradients, and of the moments, the two running means that AdamW keeps
+        for each parameter.
 
         You call `fully_shard` for each layer. From then on, PyTorch makes the layer's exchanges by
         itself:
@@ -463,10 +459,10 @@ def fsdp_does_the_same() -> None:
         - An all-gather collects its weights before it runs in the forward pass, and a second one
           before the backward pass. In between the weights are dropped, because of
           `reshard_after_forward=True`.
-        - A reduce-scatter leaves each rank with the summed gradients of its shard.
+        - A reduce-scatter leaves each rank with the mean over ranks of its shard's gradients.
 
         So a model of two layers needs `2 * 2 = 4` all-gathers and `2` reduce-scatters in a step. We
-        count them for a model of four layers, on four ranks. The loop is that of ordinary training:
+        count them for a model of four layers, on four ranks, in one step of ordinary training:
     """)
     ranks = dist.get_world_size()  # @hide
     layers = [Layer(w) for w in initial_weights()]  # four modules
@@ -474,14 +470,12 @@ def fsdp_does_the_same() -> None:
         fully_shard(module, reshard_after_forward=True)
     weights = [module.weights for module in layers]
     optimizer = torch.optim.AdamW(weights)
-    for _ in range(2):  # training steps
-        optimizer.zero_grad()
-        with Collectives() as calls:  # counts exchanges
-            x = batch()[my_rows()]
-            for module in layers:
-                x = module(x)
-            x.square().mean().backward()
-        optimizer.step()
+    with Collectives() as calls:  # counts exchanges
+        x = batch()[my_rows()]  # this rank's rows
+        for module in layers:
+            x = module(x)
+        x.square().mean().backward()
+    optimizer.step()
     counts = calls.counts  # @inspect counts["all-gather"], counts["reduce-scatter"]
     assert counts["all-gather"] == 2 * 4, \
         "FSDP calls two all-gathers for each of the four layers."
@@ -491,17 +485,15 @@ def fsdp_does_the_same() -> None:
     held = bytes_by_kind(weights, optimizer)  # @hide
     assert sum(held) == 16 * P // ranks, \
         "With FSDP, a rank keeps a fourth of the state: the 4 + 4 + 8 = 16 bytes of a fourth of the parameters."  # @hide
-    # One process trains the same model with all rows:
-    expected_weights, expected_moments = trained_alone()
-    expected = [my_part(w) for w in expected_weights]
-    same = agree(weights, expected)
+    expected_weights, expected_moments = trained_alone()  # @hide
+    same = agree(weights, [my_part(w) for w in expected_weights])  # @hide
     assert same, \
-        "After two steps, each rank has its shard of the same weights, up to rounding."
+        "After a step, each rank's shard is its part of the weights that one process gets with all rows, up to rounding."
     assert agree(moments_of(optimizer), map(my_part, expected_moments)), \
         "Each rank also has its shard of the moments of one process."  # @hide
     figure(plot_state({"FSDP": from_all_ranks(held)}, P), caption="What each rank keeps with FSDP: the same shards as in the third stage.",
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
-    note("So FSDP needs three exchanges per layer and step, the same as the third stage by hand.")
+    note("So FSDP makes three exchanges per layer and step, and comes to the weights of one process. The third stage by hand did the same.")
     question(r"""
         Somebody sets `reshard_after_forward` to `False`: gathered weights are kept until the
         backward pass. What share of the traffic of a step is saved, if all three exchanges send the
@@ -540,31 +532,33 @@ def more_ranks_keep_less_each() -> None:
 
         With more ranks only the terms with $G$ shrink, because every rank keeps a full copy of the
         rest. So stage one never gets below `2 + 2 = 4` GB, and stage two never below `2` GB. Stage
-        three shrinks without a limit.
+        three has no such limit, apart from the layer that is in use.
 
         Now take $13$ billion parameters on H100 GPUs, with {CARDS["H100 SXM"].memory / 1e9:.0f} GB
-        each. A tenth is [kept free](#lecture_03.checkpointing_lets_a_large_model_fit), so
-        {room(CARDS["H100 SXM"].memory, RESERVE, 0) / 1e9:.0f} GB are available:
+        each. A tenth is [kept free](#lecture_03.checkpointing_lets_a_large_model_fit) for temporary
+        results, so {room(CARDS["H100 SXM"].memory, RESERVE, 0) / 1e9:.0f} GB are available. Does
+        stage two on `8` ranks fit?
     """)
-    # Bytes per parameter:
-    recipe = {"weights": 2, "gradients": 2, "optimizer": 12}
+    recipe = {"weights": 2, "gradients": 2, "optimizer": 12}  # @hide
     assert sum(recipe.values()) == 16, "The state of a parameter is 16 bytes."  # @hide
     sharded = {"data parallelism": [],
                "stage one": ["optimizer"],
                "stage two": ["optimizer", "gradients"],
-               "stage three": ["optimizer", "gradients", "weights"]}
+               "stage three": ["optimizer", "gradients", "weights"]}  # @hide
 
-    def keep(stage: str, ranks: int) -> dict[str, float]:
+    def keep(stage: str, ranks: int) -> dict[str, float]:  # @hide
         kept = {kind: 13e9 * size for kind, size in recipe.items()}
         for kind in sharded[stage]:
             kept[kind] /= ranks
         return kept
 
-    memory = 72e9  # available on each GPU
+    memory = 72e9  # available on each GPU  # @hide
     assert memory == room(CARDS["H100 SXM"].memory, RESERVE, 0), "The memory that is available is 72 GB."  # @hide
-    stage_two = sum(keep("stage two", 8).values())  # @inspect stage_two as B
-    assert stage_two == (2 + 14 / 8) * 13e9 == 48.75e9, \
-        "In stage two on 8 ranks, each rank keeps 2 + 14 / 8 = 3.75 bytes per parameter, 48.75 GB in all."
+    # Weights in full, an eighth of gradients and optimizer:
+    per_parameter = 2 + 2 / 8 + 12 / 8  # @inspect per_parameter as B
+    stage_two = 13e9 * per_parameter  # on each rank  # @inspect stage_two as B
+    assert stage_two == sum(keep("stage two", 8).values()) == 48.75e9, \
+        "In stage two on 8 ranks, a rank keeps 3.75 bytes per parameter: 48.75 GB for 13 billion parameters."
     assert stage_two < memory, \
         "That is less than the memory that is available on a GPU."
     per_billion = [sum(keep(stage, 4).values()) / 13e9 for stage in sharded]  # @hide
@@ -604,6 +598,6 @@ def plot_fit(kept: Sequence[float]) -> Figure:  # @hide
     kinds = "parameters", "gradients", "AdamW's moments"
     bars = {name: {kind: n * size for kind, size in zip(kinds, kept, strict=True)} for name, n in rows.items()}
     fig = stacks(bars, "GB (dashed: what a GPU has)")
-    fig.axes[0].axvline(48, color=RED, ls="--")
+    fig.axes[0].vlines([48] * 3, [-0.4, -1.4, -2.4], [0.28, -0.72, -1.72], color=RED, ls="--")
     fig.axes[0].set_xticks([0, 24, 48, 72, 96])
     return fig

@@ -111,7 +111,7 @@ def a_matmul_can_be_cut_in_two_ways() -> None:
 
 @requires("ranks=4")
 def columns_then_rows_need_one_sum() -> None:
-    """Cut the first matrices by columns and the last by rows, and one all-reduce is enough."""
+    """Cut the first matrices by columns and the last by rows, and the forward pass needs only one all-reduce."""
     note(r"""
         The feed-forward part of a Transformer block has three matrices. `gate` and `up` each map a
         token `x` to a longer vector. `down` maps the product of the two vectors back:
@@ -130,24 +130,24 @@ def columns_then_rows_need_one_sum() -> None:
         - Rank 1 has computed the $4$ and keeps the $5$. It computes `4 * 5 = 20`.
         - An all-reduce adds up the two terms: `6 + 20 = 26`.
 
-        So one all-reduce is enough, because the rows of `down` on a rank need exactly those
-        elements of `hidden` that this rank has computed.
+        So one all-reduce is enough in the forward pass, because the rows of `down` on a rank need
+        exactly those elements of `hidden` that this rank has computed.
 
         Four ranks share matrices with $16$ elements in `hidden`. Each rank uses four columns and
-        four rows, `own`. `whole` is the result of one process with all of the matrices:
+        four rows, `own`. The claims compare `result` with that of one process that has all of the
+        matrices:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
     gate, up, down = draw((8, 16), (8, 16), (16, 8))  # random matrices
-    x: Float[Tensor, "token 8"] = torch.randn(3, 8).double()
+    x = torch.randn(3, 8).double()  # 3 tokens of 8 elements
     own = slice(4 * rank, 4 * rank + 4)  # 4 of 16, from 4 * rank on
     hidden = F.silu(x @ gate[:, own]) * (x @ up[:, own])
-    terms = hidden @ down[own]
-    total = terms.clone()
-    dist.all_reduce(total)
-    whole = (F.silu(x @ gate) * (x @ up)) @ down
-    assert not torch.allclose(terms, whole), \
-        "Before the all-reduce, a rank has only its own term of each sum."
-    assert torch.allclose(total, whole), \
+    result = hidden @ down[own]  # of each sum, this rank's part
+    whole = (F.silu(x @ gate) * (x @ up)) @ down  # @hide
+    assert not torch.allclose(result, whole), \
+        "Before the all-reduce, a rank does not have the result."
+    dist.all_reduce(result)
+    assert torch.allclose(result, whole), \
         "After the all-reduce, every rank has the result of one process, up to rounding."
     bands = torch.tensor([r for r in range(ranks) for _ in range(4)])  # @hide
     figure(plot_owners({"gate": bands.expand(8, 16), "up": bands.expand(8, 16), "down": bands.expand(8, 16).T}),
@@ -160,7 +160,7 @@ def columns_then_rows_need_one_sum() -> None:
             some columns, in down the rows with the same numbers.
         """)
     misbelief("It does not matter which matrix is cut by columns and which by rows.", r"""
-        It does. If `gate` is cut by rows, each rank has only its own term of each sum when SiLU
+        It does. If `gate` is cut by rows, each rank has only its own part of each sum when SiLU
         needs the whole sum. So the ranks need another all-reduce before SiLU.
     """)
     rows = slice(2 * rank, 2 * rank + 2)  # of 8 inputs  # @hide
@@ -231,7 +231,7 @@ def heads_are_columns() -> None:
     dist.all_reduce(total)
     whole = layer(x, x, x)[0]  # PyTorch's own result, all heads
     assert not torch.allclose(terms, whole), \
-        "Before the all-reduce, a rank has only the terms of its own head."
+        "Before the all-reduce, a rank does not have the layer's output."
     assert torch.allclose(total, whole), \
         "After the all-reduce, every rank has the whole layer's output, up to rounding."
     starts = from_all_ranks(own.start)  # @hide
@@ -377,9 +377,9 @@ def a_block_needs_four_all_reduces() -> None:
         of every matrix. How often do the ranks have to communicate?
 
         They need four all-reduces in each block. In the forward pass, the last matrix of
-        [attention](#heads_are_columns) is cut by rows, so each rank computes only some terms of
-        each output element, and an all-reduce adds them up. The feed-forward part of the block ends
-        in the same way. That makes two all-reduces.
+        [attention](#heads_are_columns) is cut by rows. Each element of the output is a sum, and
+        each rank has computed only some of its terms. So an all-reduce adds them up. The
+        feed-forward part of the block ends in the same way. That makes two all-reduces.
 
         For the backward pass, take one value by hand. Two ranks have the same input $x$.
 
@@ -387,17 +387,17 @@ def a_block_needs_four_all_reduces() -> None:
         - Rank 1 computes the term $5x$. It finds the gradient $5$.
         - The output is $3x + 5x$, so the gradient of $x$ is $8$. Neither rank knows it.
 
-        The gradients also have to be added up, because each rank has used $x$ for a different term
-        and knows only the gradient of its own term. The input of attention is such an $x$: all
-        ranks have it, and each uses it with its own slices. So is the input of the feed-forward
-        part. That makes two more all-reduces, four in all [@shoeybi2019].
+        So an all-reduce adds up the ranks' gradients of $x$. The normalized input of attention is
+        such an $x$: all ranks have it, and each uses it with its own slices. So is the normalized
+        input of the feed-forward part. That makes two more all-reduces, four in all, if no
+        activation is recomputed [@shoeybi2019].
 
         `sum_forward` all-reduces its values in the forward pass, and passes the gradient on
         unchanged. `sum_backward` passes its values on unchanged, and all-reduces their gradient in
         the backward pass.
 
         In `block`, the functions `norm`, `attention` and `feed_forward` are the parts of a block,
-        with this rank's slices of the matrices:
+        with this rank's slices of the matrices. `Wire` counts the bytes that this rank sends:
     """)
     matrices = block_matrices()  # @hide
     slices = own_slices(matrices)  # @hide
@@ -405,23 +405,23 @@ def a_block_needs_four_all_reduces() -> None:
     feed_forward = partial(feed, matrices=slices[1])  # @hide
 
     def block(x: Tensor) -> Tensor:
-        terms = attention(sum_backward(norm(x)))
-        x = x + sum_forward(terms)
-        terms = feed_forward(sum_backward(norm(x)))
-        return x + sum_forward(terms)
+        for part in (attention, feed_forward):
+            terms = part(sum_backward(norm(x)))
+            x = x + sum_forward(terms)
+        return x
 
     x = torch.randn(2, 128, 64).double().requires_grad_()
-    # Wire counts the bytes that this rank sends, headers included.
     with Wire() as one_all_reduce:
         dist.all_reduce(torch.ones_like(x))
     with Wire() as forward:
         y = block(x)
     with Wire() as backward:
-        y.square().sum().backward()  # any loss
+        y.square().sum().backward()
     assert forward.sent == backward.sent == 2 * one_all_reduce.sent, \
-        "Each direction sends exactly the bytes of two all-reduces."
+        "The forward pass sends exactly the bytes of two all-reduces, and so does the backward pass."
     note(r"""
-        So the ranks exchange activations, and never weights. An all-reduce on $G$ ranks sends
+        So the ranks exchange activations and gradients of activations, but no weights and no
+        gradients of weights. An all-reduce on $G$ ranks sends
         [$2\,(G-1)/G$ times its tensor](#a_ring_sends_less_than_twice_the_tensor). The tensor has a
         vector of $d$ elements of $w$ bytes for each of $T$ tokens. So in a training step each rank
         sends for one block
@@ -516,22 +516,25 @@ def a_sum_can_be_left_scattered() -> None:
         ranks compute the same norms of the same tokens, and store the same activations for the
         backward pass. Can this memory be split as well?
 
-        Let each of four ranks have one token of its own. A norm works on each token by itself, so
-        each rank can normalize its own token. Split the all-reduce into its
-        [two halves](#an_all_reduce_has_two_halves), and put the norm between them:
+        Yes, because a norm works on each token by itself, so each rank can normalize tokens of its
+        own. Split the all-reduce into its [two halves](#an_all_reduce_has_two_halves), and put the
+        norm between them. By hand, take two ranks with one token each, and one element in a token.
+        Rank 0 has computed the terms `[1, 2]`, and rank 1 the terms `[3, 4]`:
 
-        - A *reduce-scatter* leaves each rank with the sum for its own token only.
+        - A *reduce-scatter* leaves rank 0 with `1 + 3 = 4`, the first token, and rank 1 with
+          `2 + 4 = 6`, the second token.
         - Each rank normalizes its token.
-        - Before the next matrices, an *all-gather* gives every rank all tokens.
+        - Before the next matrices, an *all-gather* gives both tokens to both ranks.
 
         This is *sequence parallelism* [@korthikanti2022]. It sends the same number of bytes,
-        because the two halves of an all-reduce together send what the all-reduce sends. It needs
-        less memory, because between the halves a rank stores activations of only its own tokens.
-        Inside attention and the feed-forward part it still stores those of all.
+        because the two halves of an all-reduce together send what the all-reduce sends. (In the
+        backward pass, each half becomes the other.) It needs less memory, because between the
+        halves a rank stores activations of only its own tokens. Inside attention and the
+        feed-forward part it still stores those of all.
 
-        In `block`, each norm is between the `reduce_scatter` before it and the `all_gather` after
-        it. The first `reduce_scatter` is in the block before. `attention` and `feed_forward`
-        compute with this rank's slices of the matrices:
+        In `block`, `x_own` are this rank's tokens. The `reduce_scatter` at the end of one part
+        leaves them for the norm of the next. `attention` and `feed_forward` compute with this
+        rank's slices of the matrices:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
     slices = own_slices(block_matrices())  # @hide
@@ -543,10 +546,11 @@ def a_sum_can_be_left_scattered() -> None:
     x.requires_grad_()  # @hide
 
     def block(x_own: Tensor) -> Tensor:
-        terms = attention(all_gather(norm(x_own)))
-        x_own = x_own + reduce_scatter(terms)
-        terms = feed_forward(all_gather(norm(x_own)))
-        return x_own + reduce_scatter(terms)
+        for part in (attention, feed_forward):
+            tokens = all_gather(norm(x_own))  # of all ranks
+            x_own = x_own + reduce_scatter(part(tokens))
+        return x_own
+
 
     tensor_block = partial(run_block, matrices=slices, before=sum_backward, after=sum_forward)  # @hide
     with Wire() as all_reduces:  # @hide
@@ -560,17 +564,16 @@ def a_sum_can_be_left_scattered() -> None:
     assert torch.allclose(gradient_own, gradient.chunk(ranks, dim=1)[rank]), \
         "A rank has the gradient for its own tokens, up to rounding."  # @hide
     assert math.isclose(halves.sent, all_reduces.sent, rel_tol=0.01), \
-        "In a training step, a rank sends the same number of bytes as with tensor parallelism, within 1 %."
+        "In a training step, a rank sends the same number of bytes as with tensor parallelism, up to headers."
     note(r"""
         `saved_bytes_of` counts the bytes that a rank stores for the backward pass, without the
         weights. `tensor_block` is the same block with tensor parallelism, for all tokens `x`:
     """)
-    tensor_stored = saved_bytes_of(partial(tensor_block, x), weights)  # @inspect tensor_stored as B
-    sequence_stored = saved_bytes_of(partial(block, x_own), weights)  # @inspect sequence_stored as B
-    assert sequence_stored < 0.7 * tensor_stored, \
-        "With sequence parallelism, a rank stores less than 70 % of the bytes that it stores with tensor parallelism."
-    assert tensor_stored - sequence_stored == 2 * (64 + 1) * 8 * 2 * 128 * 3 / 4, \
-        "Each of two norms kept 64 + 1 values of 8 bytes for each of 2 * 128 tokens; three quarters of these are gone."  # @hide
+    tensor_stored = saved_bytes_of(lambda: tensor_block(x), weights)  # @inspect tensor_stored as B
+    sequence_stored = saved_bytes_of(lambda: block(x_own), weights)  # @inspect sequence_stored as B
+    saved = tensor_stored - sequence_stored
+    assert saved == 2 * (64 + 1) * 8 * 2 * 128 * 3 / 4, \
+        "Each of the two norms stored 64 + 1 values of 8 bytes for each of 2 * 128 tokens; three quarters of these bytes are saved."
     question(r"""
         A layer is split in the same way as the norms here: each rank computes it for its own
         tokens. Which of these layers need no exchange for that? Give `1` or `0` for each: a norm

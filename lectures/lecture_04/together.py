@@ -25,9 +25,9 @@ def all_together() -> None:
     """All together."""
     note(r"""
         Large runs share their work in several ways at once. The ranks form a *mesh*, a grid with an
-        axis for each way. Two GPUs then exchange weights along one axis, and tokens along another.
-        How long should each axis be? That follows from the bandwidth of each link, and from the
-        memory of a GPU.
+        axis for each way. GPUs then exchange weights along one axis, and results for tokens along
+        another. How long should each axis be? That follows from the bandwidth of each link, and
+        from the memory of a GPU.
     """)
     one_axis_carries_weights_the_other_tokens()
     the_axes_multiply()
@@ -81,7 +81,7 @@ def gradients_at(model: nn.Module, row: int, column: int) -> list[Tensor]:
 
 @requires("linux, ranks=4")
 def one_axis_carries_weights_the_other_tokens() -> None:
-    """On a mesh, one axis carries weights, and the other one tokens."""
+    """On a mesh, ranks exchange weights along one axis, and results for tokens along the other."""
     note(r"""
         Can four ranks share a model in two ways at once? Arrange them in a table of two rows and
         two columns, a *mesh*:
@@ -98,15 +98,15 @@ def one_axis_carries_weights_the_other_tokens() -> None:
           keeps a part of this half and gathers the rest when it is needed. That is
           [FSDP](#fsdp_does_the_same).
 
-        So rank 0 exchanges tokens with rank 1, and weights with rank 2. With rank 3 it exchanges
-        nothing, because they have neither tokens nor weights in common.
+        So rank 0 exchanges results for tokens with rank 1, and weights with rank 2. With rank 3 it
+        exchanges nothing, because they have neither tokens nor weights in common.
 
         Now make the batch $16$ times as large. The traffic with rank 1 should grow by a factor of
         $16$, because there are $16$ times as many tokens. The traffic with rank 2 should stay the
         same, because the weights do not change.
 
         `shard` cuts a model of two layers in both ways. The axis `"tensor"` runs along a row of the
-        mesh, and the axis `"data"` along a column:
+        mesh, and the axis `"data"` along a column. `row` is the row of this rank:
     """)
     rank = dist.get_rank()  # @hide
     row, column = divmod(rank, 2)  # @hide
@@ -114,7 +114,7 @@ def one_axis_carries_weights_the_other_tokens() -> None:
     model = feed_forward_layers(2, 128, 320)
     shard(model, mesh)
     alone = feed_forward_layers(2, 128, 320)  # @hide
-    tables, from_rank_0 = {}, {}  # @hide
+    tables = {}  # @hide
     for batch in (256, 4096):
         x = torch.randn(batch, 128)
         own = x.chunk(2)[row]  # the tokens of this row of the mesh
@@ -122,9 +122,7 @@ def one_axis_carries_weights_the_other_tokens() -> None:
         model.zero_grad()  # @hide
         with Wire() as wire:
             model(own).square().mean().backward()
-        # From each rank, the bytes that it sent to each rank.
-        tables[batch] = from_all_ranks(wire.to)
-        from_rank_0[batch] = tables[batch][0]  # @inspect from_rank_0[batch] as B
+        tables[batch] = from_all_ranks(wire.to)  # from rank 0 first  # @inspect tables[batch][0] as B
         alone.zero_grad()  # @hide
         alone(x).square().mean().backward()  # @hide
         expected = gradients_at(alone, row, column)  # @hide
@@ -132,13 +130,18 @@ def one_axis_carries_weights_the_other_tokens() -> None:
         for part, wanted in zip(ours, expected, strict=True):  # @hide
             assert torch.allclose(part, wanted, atol=1e-7), \
                 "Each rank has its part of the gradient of one process, up to rounding."
-    small, large = from_rank_0[256], from_rank_0[4096]
+    small, large = tables[256][0], tables[4096][0]
     assert math.isclose(large[1], 16 * small[1], rel_tol=0.01), \
         "With the large batch, rank 0 sends 16 times as many bytes to rank 1, in its row, within 1 %."
     assert large[2] == small[2] > 0, \
         "With both batches, rank 0 sends the same number of bytes to rank 2, in its column."
     assert large[3] == small[3] == 0, \
         "To rank 3, rank 0 sends nothing."  # @zero: no axis joins them
+    tokens_bytes, shard_bytes = 4 * 128 * 128, 4 * 3 * 128 * 320 // 4  # @hide
+    assert 0 < small[1] - 2 * 2 * tokens_bytes < 0.01 * small[1], \
+        "To rank 1, rank 0 sends two all-reduces of 128 tokens for each of two layers, plus headers."  # @hide
+    assert 0 < small[2] - 2 * 4 * shard_bytes < 0.01 * small[2], \
+        "To rank 2, it sends four shards of each of two layers, plus headers."  # @hide
     figure(plot_traffic({f"a batch of {batch}": table for batch, table in tables.items()}),
         caption=r"""
             Bytes from each rank (row) to each other rank (column) in one step. Ranks 0 and 1 are
@@ -149,20 +152,23 @@ def one_axis_carries_weights_the_other_tokens() -> None:
             bytes. Ranks next to each other exchange few with the small batch, and most with the
             large one.
         """)
-    note(r"""
-        So if tokens cause more traffic than weights, each row of the mesh belongs inside a node,
-        where links are fast.
+    note(rf"""
+        With the small batch, rank 0 sends rank 1 the results for `128` tokens of `128 * 4` bytes in
+        four all-reduces, two for each layer: `4 * 128 * 128 * 4` = {2 * 2 * tokens_bytes:,} bytes,
+        plus headers. (To rank 2 it sends more than FSDP needs: on CPUs, PyTorch does a
+        reduce-scatter as a whole all-reduce.) So if tokens cause more traffic than weights, each
+        row of the mesh belongs inside a node, where links are fast.
     """)
     question(r"""
         The two ranks of a row are on one node with a fast link, and the rows are on different nodes
-        with a slow link between them. In a step, tokens cause `1000` MB of traffic and weights `50`
-        MB. Somebody swaps the axes, so that ranks of a row are on different nodes. By what factor
-        does the traffic over the slow link change?
+        with a slow link between them. In a step, tensor parallelism causes `1000` MB of traffic and
+        FSDP `50` MB. Somebody swaps the axes, so that ranks of a row are on different nodes. By
+        what factor does the traffic over the slow link change?
     """, answer=1000 / 50, check=(1000 + 50 - 50) / 50, unit="times",
-        hint="What does each axis carry, and which of them crosses the slow link before and after?",
+        hint="Which traffic crosses the slow link before, and which afterwards?",
         why=r"""
-            Before the swap, weights cross the slow link, `50` MB. Afterwards tokens cross it,
-            `1000` MB. So the axis with more traffic belongs on the fast link.
+            Before the swap, weights cross the slow link, `50` MB. Afterwards results for tokens
+            cross it, `1000` MB. So the axis with more traffic belongs on the fast link.
         """)
 
 
@@ -174,8 +180,8 @@ class Layout:
     context: int
     stages: int
     data: int
-    sequence: int   # tokens
-    sequences: int  # of each rank along the axis data, in a step
+    sequence_tokens: int
+    group_sequences: int  # of each rank along the axis data, in a step
 
     @property
     def gpus(self) -> int:
@@ -185,7 +191,7 @@ class Layout:
     @property
     def tokens(self) -> int:
         """Tokens of a step."""
-        return self.data * self.sequences * self.sequence
+        return self.data * self.group_sequences * self.sequence_tokens
 
 
 LLAMA_3 = (  # 405B, table 4 of its report [llama3]
@@ -212,26 +218,27 @@ def the_axes_multiply() -> None:
         The lengths of the axes are the *layout*. Start small: two GPUs share each matrix, and there
         are three stages. So `2 * 3 = 6` GPUs run one copy of the model. Two such groups, each with
         its own sequences, have `6 * 2 = 12` GPUs. The lengths multiply, because each combination of
-        a slice, a stage and a group is one GPU.
+        one position on every axis is one GPU.
 
-        How many tokens are in a step? Count only the axis *data*, because all GPUs of a group work
-        on the same sequences (along the axis *context*, on different parts of them). If each of the
-        two groups gets $5$ sequences of $10$ tokens, a step has `2 * 5 * 10 = 100` tokens.
+        How many tokens are in a training step? Count only the axis *data*, because all GPUs of a
+        group work on the same sequences (along the axis *context*, on different parts of them). If
+        each of the two groups gets $5$ sequences of $10$ tokens, a step has `2 * 5 * 10 = 100`
+        tokens.
 
-        `LLAMA_3` lists the three layouts of the report, which the table below shows:
+        `LLAMA_3` lists the three layouts of the report, the last one for long sequences. The table
+        below shows them:
     """)
     gpus = [run.tensor * run.context * run.stages * run.data
             for run in LLAMA_3]  # @inspect gpus
     assert gpus == [8192, 16384, 16384], \
         "The lengths of the axes of each layout multiply to the number of GPUs that the report gives."
-    # Groups times sequences of a group times tokens of a sequence:
-    tokens = [run.data * run.sequences * run.sequence
+    tokens = [run.data * run.group_sequences * run.sequence_tokens
               for run in LLAMA_3]  # @inspect tokens
-    assert tokens == [64 * 32 * 8192, 128 * 16 * 8192, 8 * 16 * 131072], \
-        "With each of the three layouts, a step has nearly 17 million tokens."
+    assert tokens == 3 * [2**24], \
+        "With each of the three layouts, a step has 2**24 tokens, nearly 17 million."
     rows = [
         f"| {a.gpus:,} | {a.tensor} | {a.context} | {a.stages} | {a.data} "
-        f"| {a.sequences} | {a.sequence:,} |"
+        f"| {a.group_sequences} | {a.sequence_tokens:,} |"
         for a in LLAMA_3
     ]  # @hide
     note("| GPUs | tensor | context | stages | data | sequences of a group | tokens of a sequence |\n|--:|--:|--:|--:|--:|--:|--:|\n" + "\n".join(rows))
@@ -268,12 +275,13 @@ def flops_per_byte_follow_the_tokens() -> None:
           FLOPs for $4$ bytes, $10$ FLOPs per byte.
         - With $20$ tokens: $2 \text{ weights} \cdot 2 \text{ FLOPs} \cdot 20 \text{ tokens} = 80$
           FLOPs for $4$ bytes, $20$ FLOPs per byte.
-        - With $20$ tokens as two *microbatches* of $10$: again $80$ FLOPs. But FSDP frees the
-          weights after each microbatch, so they arrive twice: $8$ bytes, $10$ FLOPs per byte.
+        - With $20$ tokens as two *microbatches* of $10$: again $80$ FLOPs. But by default FSDP
+          frees a layer's weights as soon as the layer has run, so they arrive twice: $8$ bytes,
+          $10$ FLOPs per byte.
 
-        So the tokens of one microbatch count, because all of them use a weight each time it
-        arrives. On $G$ ranks, $G - 1$ of every $G$ weights arrive. With $T$ tokens in a microbatch
-        and $w$ bytes per weight:
+        So what counts is the number of tokens in one microbatch, because all of them use a weight
+        each time it arrives. On $G$ ranks, $G - 1$ of every $G$ weights arrive. With $T$ tokens in
+        a microbatch and $w$ bytes per weight:
 
         [@eq:hide]: $$
         \frac{\text{FLOPs}}{\text{byte}}
@@ -281,7 +289,9 @@ def flops_per_byte_follow_the_tokens() -> None:
         $$
 
         Four ranks check it in the forward pass of `model`, each with `256` tokens in `1`, `2` or
-        `8` microbatches. A rank receives the same number of bytes as it sends:
+        `8` microbatches. With weights of $4$ bytes and one microbatch, the formula gives
+        `4 * 2 * 256 / (3 * 4)` FLOPs per byte. A rank receives the same number of bytes as it
+        sends:
     """)
     ranks = dist.get_world_size()  # @hide
     model = feed_forward_layers(4, 128, 320)  # @hide
@@ -301,8 +311,8 @@ def flops_per_byte_follow_the_tokens() -> None:
     assert ratios[1] / ratios[8] == 8.0, \
         "In eight microbatches, the same tokens give an eighth of the FLOPs per byte."
     note(r"""
-        Large microbatches help FSDP: if the FLOPs for one layer take at least as long as the next
-        layer's weights take to arrive, [the GPU never waits](#enough_tokens_hide_the_weights).
+        Large microbatches help FSDP: if computing one layer takes at least as long as receiving the
+        next layer's weights, [the GPU never waits](#enough_tokens_hide_the_weights).
     """)
     with torch.no_grad(), Wire() as wire_4:  # @hide
         work_4 = sum(flops(partial(model, torch.randn(256, 128))) for _ in range(4))  # @hide
@@ -315,7 +325,7 @@ def flops_per_byte_follow_the_tokens() -> None:
         hint="How often does a weight arrive in a step, before and after?",
         why=r"""
             The rank computes `4` times as many FLOPs, and every weight arrives `4` times instead of
-            once. Only larger microbatches give more FLOPs for each byte.
+            once. Larger microbatches would give more FLOPs for each byte.
         """)
 
 
@@ -334,14 +344,14 @@ def enough_tokens_hide_the_weights() -> None:
         - With $10$ tokens, a weight costs `2 * 10 = 20` FLOPs. The GPU never waits.
 
         So $10$ tokens are enough for $10$ FLOPs per byte, because each token costs one FLOP for
-        each byte of a weight. The tokens of one *microbatch* count, because the weights
-        [arrive again for each microbatch](#flops_per_byte_follow_the_tokens).
+        each byte of a weight. What counts is the number of tokens in one *microbatch*, because the
+        weights [arrive again for each microbatch](#flops_per_byte_follow_the_tokens).
 
         Now take an H100. It computes at most {PEAK / 1e12:.1f}e12 FLOPs a second, its `PEAK`. From
         GPUs in the same node it receives {NVLINK / 1e9:.0f}e9 bytes a second over `NVLINK`
         [@nvidia-hopper]. From other nodes it receives {NETWORK / 1e9:.0f}e9 bytes a second over the
-        `NETWORK`, if this is the one of Llama 3 [@llama3]. The FLOPs that it can compute while one
-        byte arrives are again the number of tokens that it needs:
+        `NETWORK`, in a cluster like that of Llama 3 [@llama3]. The number of tokens that it needs
+        is again the number of FLOPs that it can compute while one byte arrives:
     """)
     nvlink_tokens = PEAK / NVLINK  # @inspect nvlink_tokens as tokens
     assert round(nvlink_tokens) == 2199, \
@@ -352,7 +362,10 @@ def enough_tokens_hide_the_weights() -> None:
     assert nvlink_tokens < 8192 < network_tokens, \
         "A sequence of 8192 tokens is enough over NVLink, and too short over the network."  # @hide
     note(r"""
-        So one sequence of `8192` tokens is enough inside a node. Between nodes it is too short.
+        So at these rates, one sequence of `8192` tokens is enough inside a node, and too short
+        between nodes. A GPU that computes below its peak needs fewer tokens. In the backward pass,
+        both the FLOPs and the traffic double, if gradients also have $2$ bytes. So the number stays
+        the same.
     """)
     question(r"""
         A GPU has `40000` tokens in a step. That is about twice the number that hides the traffic of
@@ -369,34 +382,33 @@ def enough_tokens_hide_the_weights() -> None:
 
 
 def weights_can_be_gathered_once() -> None:
-    """A published run has microbatches too small to hide FSDP's traffic, and keeps gathered weights."""
+    """At the GPU's peak, the microbatches of a published run are too small to hide FSDP's traffic."""
     note(rf"""
         [FSDP's traffic is hidden](#enough_tokens_hide_the_weights) if enough tokens use a weight
         each time it has arrived. Did a published run have enough?
 
-        Take the first layout in the report on Llama 3 [@llama3], with `8192` H100s. Its GPUs form
-        $64$ groups. All GPUs of a group work on the same tokens. In a step, a group gets $32$
-        sequences of $8192$ tokens, and each sequence is one microbatch.
+        Take the first layout in the report on Llama 3 [@llama3]. Its H100s form $64$ groups. All
+        GPUs of a group work on the same tokens, and FSDP shards the weights among the groups. In a
+        step, a group gets $32$ sequences of $8192$ tokens, and each sequence is one microbatch.
 
         Over the network of this run, {NETWORK / 1e9:.0f}e9 bytes arrive in a second (`NETWORK`). An
-        H100 computes at most {PEAK / 1e12:.1f}e12 FLOPs a second (`PEAK`). In `bfloat16` a weight
-        has $2$ bytes, and costs $2$ FLOPs per token: one FLOP for each byte. So while a byte
-        arrives, the GPU stays busy only if as many tokens use the weight as it can do FLOPs in that
-        time:
+        H100 computes at most {PEAK / 1e12:.1f}e12 FLOPs a second (`PEAK`), so it can do
+        `PEAK / NETWORK` FLOPs while one byte arrives. A weight in `bfloat16` has $2$ bytes and
+        costs $2$ FLOPs per token. So each byte gives the GPU one FLOP per token, and the GPU needs
+        one token for each of these FLOPs, or else it waits:
     """)
     run = LLAMA_3[0]  # @hide
-    assert (run.gpus, run.data, run.sequences, run.sequence) == (8192, 64, 32, 8192), \
+    assert (run.gpus, run.data, run.group_sequences, run.sequence_tokens) == (8192, 64, 32, 8192), \
         "The layout has 8192 GPUs, 64 groups, and 32 sequences of 8192 tokens for each group."  # @hide
     needed = PEAK / NETWORK  # @inspect needed as tokens
-    microbatch = 8192  # tokens
-    assert microbatch < needed, \
-        "One microbatch has too few tokens to hide the traffic."
-    step = 32 * microbatch  # the tokens of a group  # @inspect step as tokens
+    assert 8192 < needed, \
+        "One microbatch has too few tokens to hide the traffic of a GPU at its peak."
+    step = 32 * 8192  # the tokens of a group  # @inspect step as tokens
     assert step > needed, \
-        "All microbatches of a step together have more than enough tokens."
+        "All microbatches of a step have more than enough tokens in total."
     assert step == run.tokens / run.data, \
         "A group has these tokens in a step."  # @hide
-    figure(plot_arrivals({"a microbatch": microbatch, "a group's step": step}, needed),
+    figure(plot_arrivals({"a microbatch": 8192, "a group's step": step}, needed),
         caption=r"""
             The number of tokens that use a weight each time it has arrived, if it is gathered for
             each microbatch, and if it is gathered once in a step.
@@ -404,10 +416,10 @@ def weights_can_be_gathered_once() -> None:
         alt="Two bars on a logarithmic scale. That of a microbatch ends before the dashed line, that of a group's step far beyond it.")
     note(r"""
         So if FSDP gathered the weights for each microbatch, GPUs at their peak would wait for the
-        network. The run did not free gathered weights after the forward pass [@llama3]. If they
-        stay until the end of the step, the traffic can be hidden, because each weight arrives once,
-        and the tokens of all microbatches use it. The price is memory: a GPU keeps all the weights
-        that it computes with, and not only a shard of them.
+        network. The report says only that the run did not free gathered weights after the forward
+        pass [@llama3]. If they stay until the end of the step, the traffic can be hidden, because
+        each weight arrives once, and the tokens of all microbatches use it. The price is memory: a
+        GPU keeps all the weights that it computes with, and not only a shard of them.
     """)
     question(r"""
         A run waits for the network, because FSDP gathers weights for each of many small
@@ -461,20 +473,22 @@ def a_large_dimension_hides_the_tokens() -> None:
         "The published block is one of the lines of the picture."  # @hide
     nvlink, network = PEAK / NVLINK, PEAK / NETWORK  # @hide
     note(rf"""
-        While one byte is sent over NVLink, inside a node, an H100 can compute
-        [at most](#enough_tokens_hide_the_weights) {nvlink:.0f} FLOPs, `PEAK / NVLINK`. While one
-        byte is sent over the network, it can compute at most {network:.0f}, `PEAK / NETWORK`:
+        Inside a node, an H100 sends at most {NVLINK / 1e9:.0f}e9 bytes a second over NVLink, and it
+        computes at most {PEAK / 1e12:.1f}e12 FLOPs a second. So
+        [at these peaks](#enough_tokens_hide_the_weights), it computes `PEAK / NVLINK` =
+        {nvlink:.0f} FLOPs while it sends one byte. Over the network it sends at most
+        {NETWORK / 1e9:.0f}e9 bytes a second: {network:.0f} FLOPs for each byte, `PEAK / NETWORK`:
     """)
     assert intensity > PEAK / NVLINK, \
-        "Inside a node, computing takes longer than sending, even at the GPU's peak."
+        "Inside a node, computing takes longer than sending, if both run at their peaks."
     assert intensity < PEAK / NETWORK, \
-        "Over the network, sending takes longer than computing at the GPU's peak."
-    note("That is why GPUs that share matrices are in one node.")
+        "Over the network, sending takes longer than computing, if both run at their peaks."
+    note("So GPUs that share matrices belong in one node. (The backward pass also has two all-reduces, and twice as many FLOPs.)")
     assert flops_per_byte(WIDTH, BLOCK, 4) > 2 * intensity, \
         "On 4 GPUs instead of 8, a GPU does more than twice as many FLOPs per byte."  # @hide
     widths = [2**n for n in range(10, 16)]  # @hide
     figure(plot_widths({gpus: {d: flops_per_byte(d, 12 * d * d, gpus) for d in widths} for gpus in (2, 4, 8)},
-                       (WIDTH, intensity), {"needed over the network": network, "needed over NVLink": nvlink}),
+                       (WIDTH, intensity), {"needed over\nthe network": network, "needed over\nNVLink": nvlink}),
         caption=r"""
             FLOPs for each byte that a GPU sends, for a block of $12 d^2$ weights. Above a dashed
             line, computing takes longer than sending. The point is the block of `Llama-3` on `8`
@@ -509,23 +523,18 @@ def a_thousand_ranks_can_be_simulated() -> None:
 
         Yes, because the shape of a shard depends only on sizes, and not on any values. PyTorch's
         `fake` backend makes use of that: one process plays one rank of a group that claims to have
-        `1024` ranks. This line starts such a group, with `FakeStore` from
+        `1024` ranks. This line starts such a group, with `FakeStore` from PyTorch's internal
         `torch.testing._internal.distributed.fake_pg`:
 
         `dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=1024)`
 
         Its [collectives](#an_all_reduce_leaves_the_sum_everywhere) send nothing, and return tensors
         of the correct shape with made-up values. A real all-reduce of ones over `1024` ranks would
-        give `1024` everywhere. Here the ones stay ones:
-    """)
-    ranks = dist.get_world_size()  # @hide
-    ones = torch.ones(4)
-    dist.all_reduce(ones)  # @unnoticed: left out: what is simulated adds nothing
-    assert ones.sum() == 4, "The simulated all-reduce has added nothing."
-    note(r"""
+        give `1024` everywhere. A simulated one leaves the ones as they are.
+
         But the counts of weights are correct. Take four feed-forward layers, each of three matrices
-        of `1024 * 4096` weights, on a mesh of `128` rows and `8` columns of ranks. The `8` ranks of
-        a row cut each matrix into `8` slices, by
+        of `1024 * 4096` weights, on `1024` ranks in a mesh of `128` rows and `8` columns. The `8`
+        ranks of a row cut each matrix into `8` slices, by
         [tensor parallelism](#columns_then_rows_need_one_sum). The `128` ranks of a column have the
         same slice, and cut it into `128` shards, by [FSDP](#fsdp_does_the_same). `shard` does both,
         and `local_part` is what this rank keeps of a parameter:
@@ -535,7 +544,11 @@ def a_thousand_ranks_can_be_simulated() -> None:
     total = sum(p.numel() for p in model.parameters())  # @inspect total
     shard(model, mesh)
     kept = sum(local_part(p).numel() for p in model.parameters())  # @inspect kept
-    assert kept == total / (128 * 8), "Each rank keeps a 1024th of the weights."
+    assert kept == total / (128 * 8), "This rank keeps a 1024th of the weights."
+    ranks = dist.get_world_size()  # @hide
+    ones = torch.ones(4)  # @hide
+    dist.all_reduce(ones)  # @unnoticed: left out: what is simulated adds nothing  # @hide
+    assert ones.sum() == 4, "A simulated all-reduce of ones does not add anything."  # @hide
     note("So you can check a layout for many GPUs before you pay for them.")
     question(r"""
         A model runs on simulated ranks. Which of these are the same as on real GPUs? Give `1` or

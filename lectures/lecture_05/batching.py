@@ -36,15 +36,16 @@ def a_fixed_batch_waits_for_its_longest() -> None:
         - The batch runs for $4$ steps, so the two slots have room for $2 \cdot 4 = 8$ tokens.
         - They generate $1 + 4 = 5$ tokens. The first slot is empty in three of the four steps.
 
-        The *utilization* of the slots is $5/8$. A fixed batch leaves slots empty, because it admits
-        new sequences only when all of its own are finished, which is when its longest one ends.
+        The *utilization* of the slots is $5/8$. A fixed batch admits new sequences only when its
+        longest one has ended. Until then, free slots stay empty.
 
         So the utilization is the mean length divided by the longest: here $2.5 / 4$, the same as
         $5/8$. The more slots a batch has, the more likely one of them gets a very long answer, for
         which all others wait.
 
         Draw random lengths for `2000` batches. Most answers are short, and a few are several times
-        as long as the mean. (The lengths are exponentially distributed.)
+        as long as the mean. (The lengths are exponentially distributed. Their mean is $1$, because
+        only the ratio to the longest matters.)
     """)
 
     def utilization(slots: int) -> float:  # @stepover
@@ -60,7 +61,7 @@ def a_fixed_batch_waits_for_its_longest() -> None:
     assert 0.64 < two_slots < 0.70, \
         "With 2 slots, the utilization is about two thirds."
     assert 0.24 < many_slots < 0.26, \
-        "With 32 slots, the utilization is only a quarter."
+        "With 32 slots, the utilization is only about a quarter."
     harmonic = [sum(1 / k for k in range(1, slots + 1)) for slots in (2, 32)]  # @hide
     assert all(math.isclose(u * h, 1, rel_tol=0.05) for u, h in zip((two_slots, many_slots), harmonic)), \
         "The longest of n such lengths is 1 + 1/2 + ... + 1/n times the mean, on average."  # @hide
@@ -68,8 +69,9 @@ def a_fixed_batch_waits_for_its_longest() -> None:
     assert even.sum() == 32 * even.max(dim=1).values.sum(), \
         "If all lengths are equal, no slot is ever empty."  # @hide
     note(r"""
-        So a service that decodes in fixed batches of `32` reads the weights in every step, but on
-        average only for a quarter of the sequences that the batch could hold.
+        With such lengths, a service that decodes in fixed batches of `32` reads the weights in
+        every step, but on average only for about a quarter of the sequences that the batch could
+        hold.
     """)
     question(r"""
         Four answers of `2`, `2`, `2` and `10` tokens are decoded in one fixed batch of four slots.
@@ -114,7 +116,8 @@ def a_slot_is_refilled_at_once() -> None:
         waiting, steps = deque(lengths), 0
         running: list[int] = []
         while waiting or running:
-            if refill or not running:  # can requests join?
+            # Fixed batches (no refill) wait until all slots are empty.
+            if refill or not running:
                 while waiting and len(running) < slots:
                     running.append(waiting.popleft())
             steps += 1  # a pass: each gets a token
@@ -126,18 +129,18 @@ def a_slot_is_refilled_at_once() -> None:
     assert by_hand == [5, 3], \
         "The three answers take 5 steps in fixed batches, and 3 steps with refilling."
     note(r"""
-        Now `8000` answers of exponentially distributed length, `20` tokens on average, in `32`
-        slots:
+        Now `8000` answers of exponentially distributed length, about `20` tokens on average, in
+        `32` slots. How many steps are needed, and how `busy` are the slots?
     """)
     drawn = (20 * torch.empty(8000).exponential_()).ceil()  # @unnoticed: 20: any length on average does
-    lengths = [int(length) for length in drawn]
+    lengths = drawn.int().tolist()
     fixed = serve(lengths, 32, refill=False)  # @inspect fixed as steps
     refilled = serve(lengths, 32, refill=True)  # @inspect refilled as steps
     gain = fixed / refilled  # @inspect round(gain, 1) as times
+    busy = sum(lengths) / (32 * refilled)  # @inspect busy as %
     # Drawn with ten seeds, it was between 3.8 and 4.1.
     assert 3.7 < gain < 4.2, \
         "With refilling, 32 slots need about a quarter of the steps of fixed batches."
-    busy = sum(lengths) / (32 * refilled)  # @inspect busy as %
     assert 0.97 < busy < 1, \
         "On average, a slot generates a token in over 97 % of the steps."
     free = [0] * 32  # when each slot is free again  # @hide
@@ -200,7 +203,7 @@ def a_slot_is_refilled_at_once() -> None:
                 for name, refill in each.items()}
 
     grid = explore(busy_share, over={"slots": [1, 2, 4, 8, 16, 32, 64, 128]}, at={"slots": 8}, kind="bars", unit="%",
-        do="Start with one slot and add more. In which of the two do the slots become less busy?",
+        do="Start with one slot and add more. With which of the two schedules do the slots become less busy?",
         see=r"""
             In fixed batches the utilization falls with each added slot. Refilled slots stay busy
             while answers wait. There are only `2048` answers here, so with many slots, slots are
@@ -212,13 +215,14 @@ def a_slot_is_refilled_at_once() -> None:
         "A single slot is always busy."  # @hide
     assert [round(share, 2) for share in grid[128].values()] == [0.19, 0.81], \
         "With 128 slots, fixed batches keep them busy 19 % of the time, and refilling 81 %."  # @hide
-    more = 128 * grid[128]["fixed batches"] / (8 * grid[8]["fixed batches"])  # @hide
+    few, many = (grid[slots]["fixed batches"] for slots in (8, 128))  # @hide
+    more = 128 * many / (8 * few)  # @hide
     assert 8 < more < 9, \
         "From 8 to 128 slots, fixed batches give 8 times as many tokens per step, not 16 times."  # @hide
     misbelief("Twice as many slots give twice as many tokens per step.", rf"""
         Not in fixed batches: the more slots, the longer the longest answer, and all others wait for
-        it. With the `2048` answers of the bars above, `128` slots gave only {more:.1f} times as
-        many tokens per step as `8`, not `16` times.
+        it. Of the bars above, `8` slots give {8 * few:.1f} tokens per step, and `128` give
+        {128 * many:.1f}: only {more:.1f} times as many, not `16` times.
     """)
     question(r"""
         There are two slots, and a free slot is refilled in the next step. Answers of `4`, `1`, `1`
@@ -257,21 +261,21 @@ def requests_in_flight_are_rate_times_time() -> None:
           $3 \cdot 2 = 6$.
 
         The two sums are equal, because they count the same squares. Dividing both by the $4$
-        seconds gives $1.5 = 3/4 \cdot 2$. This is *Little's law*:
+        seconds gives $1.5 = 3/4 \cdot 2$. This is *Little's law*, for averages:
 
         [@eq:little]: $$
         \text{requests in flight} = \text{requests per second} \cdot \text{seconds that each one stays}.
         $$
 
-        In decode, the requests in flight are the batch. Let $10$ requests arrive per second, each
-        for an answer of $600$ tokens. If a step takes $10$ ms, a request stays for $600$ steps or
-        $6$ s, and the batch has $10 \cdot 6 = 60$ sequences.
+        If no request waits for a slot, the requests in flight are the sequences in the batch. Let
+        $10$ requests arrive per second, each for an answer of $600$ tokens. If a step takes $10$
+        ms, a request stays for $600$ steps or $6$ s, and the batch has $10 \cdot 6 = 60$ sequences.
 
         But the time of a step depends on the batch, too, because every step
         [reads the KV cache of each sequence](#a_step_is_a_sum). Each depends on the other, so
-        repeat: compute the step from the batch, then the batch from the step, until neither
-        changes. For Llama-3-8B on an H100, with about `2048` tokens in each cache, beginning with
-        an empty batch:
+        iterate: compute the step from the batch, then the batch from the step, until neither
+        changes. (If too many requests arrive per second, neither stops growing.) For Llama-3-8B on
+        an H100, with about `2048` tokens in each cache, starting from an empty batch:
     """)
     squares = torch.tensor([[1, 1, 0, 0], [0, 1, 1, 1], [0, 0, 0, 1]]).double()  # @hide
     assert squares.sum(dim=0).mean() == 3 / 4 * squares.sum(dim=1).mean() == 1.5, \
@@ -312,7 +316,7 @@ def requests_in_flight_are_rate_times_time() -> None:
 
 
 def waiting_grows_with_the_load() -> None:
-    """The closer the load is to 100 %, the longer requests wait."""
+    """If prompts arrive at random, they wait longer the closer the load is to 100 %."""
     note(r"""
         A GPU is idle for a tenth of the time. Is this time wasted, or does it serve a purpose?
 
@@ -345,8 +349,9 @@ def waiting_grows_with_the_load() -> None:
         $$
 
         At load $0.9$, that is $1 / 0.1 = 10$ prefill times. To check the formula, simulate
-        `200_000` prompts, with a mean prefill time of `1`. A prefill begins when its prompt has
-        arrived and the GPU is free:
+        `200_000` prompts, with a mean prefill time of `1`. Then the load is the number of prompts
+        that arrive per unit of time, and the mean gap between two is `1 / load`. A prefill begins
+        when its prompt has arrived and the GPU is free:
     """)
 
     def mean_ttft(load: float) -> float:  # @stepover
@@ -359,9 +364,8 @@ def waiting_grows_with_the_load() -> None:
             total += free_at - clock
         return total / 200_000
 
-    loads = [0.5, 0.8]
-    simulated = [mean_ttft(load) for load in loads]  # @inspect [round(s, 2) for s in simulated] as prefills
-    formula = [1 / (1 - load) for load in loads]  # @inspect [round(f, 2) for f in formula] as prefills
+    simulated = [mean_ttft(load) for load in (0.5, 0.8)]  # @inspect [round(s, 2) for s in simulated] as prefills
+    formula = [1 / (1 - load) for load in (0.5, 0.8)]  # @inspect [round(f, 2) for f in formula] as prefills
     # Drawn with ten seeds, the simulation was off by at most 4 %.
     drawn, expected = torch.tensor([simulated, formula])  # @hide
     assert torch.allclose(drawn, expected, rtol=0.08), \
@@ -383,8 +387,8 @@ def waiting_grows_with_the_load() -> None:
     assert all(math.isclose(w, f, rel_tol=0.05) for w, f in zip(walks, (2, 5, 10))), \
         "The backlog of a million prompts, as a random walk above its lowest point, gives 2, 5 and 10 prefill times, to within 5 %."  # @hide
     note(r"""
-        So the idle tenth is not wasted. With half as much idle time, at load $0.95$, the first
-        token takes $1 / 0.05 = 20$ prefill times instead of $10$.
+        So the idle tenth is not wasted. With half as much idle time, at load $0.95$, the formula
+        gives $1 / 0.05 = 20$ prefill times instead of $10$.
     """)
 
     def ttft(load: int) -> dict[str, float]:  # @hide
@@ -402,9 +406,9 @@ def waiting_grows_with_the_load() -> None:
     assert round(grid[85]["formula"]) == 200, \
         "At 85 % the formula gives 200 ms."  # @hide
     misbelief("At half load nobody waits.", rf"""
-        That is true only if requests arrive at perfectly regular intervals and all prefills take
-        equally long. With random arrivals, the first token comes after {simulated[0]:.1f} prefill
-        times at half load: half of that time is waiting.
+        That is true only if no prompt arrives before the prefill of the previous one has ended.
+        With random arrivals, the first token comes after {simulated[0]:.1f} prefill times at half
+        load: half of that time is waiting.
     """)
     question(r"""
         Two services have one GPU each, with a load of `80` percent. They merge: one queue for all

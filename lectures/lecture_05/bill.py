@@ -36,22 +36,24 @@ def a_generated_token_costs_more() -> None:
         - At $1000$ tokens per second, $10^6$ tokens take $1000$ s and cost $1$ dollar.
         - At $2000$ tokens per second, they cost half a dollar.
 
-        So the price depends on how many tokens a GPU processes per second. An output token costs
-        more, because few tokens share the reading of the weights. In prefill, all tokens of a
-        prompt share a pass. In decode, each sequence has only one token in a step, and the
-        [latency target](#a_latency_target_sets_the_batch) limits the number of sequences. The
-        longer they are, the fewer share a step.
+        So the price depends on how many tokens a GPU processes per second. In prefill, all tokens
+        of a prompt share one pass. An output token costs more for two reasons:
+
+        - Each decode step reads the whole KV cache of a sequence, and gives only one token for it.
+        - Each step reads all weights, and only its sequences share that. If they are few, this is
+          the larger part. Their number is limited by the
+          [latency target](#a_latency_target_sets_the_batch).
 
         Now Llama-3-8B on an H100. Assume that the GPU costs `2` dollars, or `200` cents, per hour,
-        and that prefill reaches half of the GPU's peak FLOP/s. Within a target of $20$ ms, `193`
-        sequences of `2048` tokens share a step, or `48` sequences of `8192` tokens. How many
-        seconds do $10^6$ tokens of each kind take? `step_seconds(193, 2048)` is the time of a
-        decode step for `193` sequences of `2048` tokens, and `prefill_flops(2048)` the FLOPs of a
-        prefill of `2048`:
+        and that prefill reaches half of the peak FLOP/s, and decode the full bandwidth. Within a
+        target of $20$ ms, `193` sequences of `2048` tokens share a step, or `48` sequences of
+        `8192` tokens. `step_seconds(193, 2048)` is the time of a decode step for `193` sequences of
+        `2048` tokens, and `prefill_flops(2048)` the FLOPs of a prefill of `2048`. How many seconds
+        do $10^6$ tokens of each kind take?
     """)
     prefill = prefill_flops(2048) / (0.5 * PEAK)  # s, for 2048 tokens
     input_seconds = 1e6 / 2048 * prefill  # @inspect input_seconds as s
-    # Number of steps, times the seconds of a step:
+    # Number of steps times seconds per step:
     short_seconds = 1e6 / 193 * step_seconds(193, 2048)  # @inspect short_seconds as s
     long_seconds = 1e6 / 48 * step_seconds(48, 8192)  # @inspect long_seconds as s
     cents_per_second = 200 / 3600  # @inspect cents_per_second as cents/s
@@ -72,11 +74,15 @@ def a_generated_token_costs_more() -> None:
         made += 193
     assert math.isclose(seconds, short_seconds, rel_tol=0.001), \
         "Adding up the steps until a million tokens are generated gives the same time."  # @hide
+    own_cache = short_seconds - 1e6 / 193 * step_seconds(193, 0)  # @hide
+    assert (round(own_cache), round(short_seconds)) == (80, 103), \
+        "After 2048 tokens, 80 of the 103 µs of an output token go to its own cache."  # @hide
     note(rf"""
-        Both steps take nearly $20$ ms. With `48` long sequences in a step instead of `193` short
-        ones, the same number of tokens needs {193 / 48:.0f} times as many steps, so each token
-        costs {prices[2] / prices[1]:.0f} times as much. If a single user had the GPU alone, $10^6$
-        tokens would cost {alone:.0f} cents.
+        After `2048` tokens, an output token takes {short_seconds:.0f} µs: {own_cache:.0f} µs for
+        its own cache and {short_seconds - own_cache:.0f} µs for its share of the weights. After
+        `8192`, the cache takes {8192 / 2048:.0f} times as long, and only `48` sequences share the
+        weights, so a token costs {prices[2] / prices[1]:.0f} times as much. If a single user with
+        `2048` tokens had the GPU alone, $10^6$ tokens would cost {alone:.0f} cents.
     """)
 
     def price(batch: int, context: int) -> dict[str, float]:  # @hide
@@ -93,16 +99,16 @@ def a_generated_token_costs_more() -> None:
             shorter the sequences, the closer the price of output tokens in a large batch comes to
             that of input tokens.
         """,
-        caption="Cents for `1e6` tokens of Llama-3-8B on an H100 at `2` dollars per hour, by the lower bounds.",
+        caption="Cents for `1e6` tokens of Llama-3-8B on an H100 at `2` dollars per hour: decode at its lower bound, prefill at half of the peak.",
         alt="A falling curve for output tokens that levels off above a flat line, that of input tokens.")  # @hide
     turn = {c: next(b for b, k in grid if k == c and (2 * b, c) in grid and grid[2 * b, c]["output"] > 0.75 * grid[b, c]["output"])
             for c in (512, 2048, 8192)}  # @hide
     assert turn == {512: 256, 2048: 64, 8192: 16}, \
         "From these batches on, twice the batch saves less than a quarter."  # @hide
     misbelief("A token costs the same, whether it is part of the prompt or generated.", rf"""
-        Both need about the same arithmetic. But here an output token after `2048` others costs
-        {prices[1] / prices[0]:.1f} times as much as an input token, and after `8192` it costs
-        {prices[2] / prices[0]:.0f} times as much.
+        Both need about the same arithmetic. But under these assumptions an output token after
+        `2048` others costs {prices[1] / prices[0]:.1f} times as much as an input token, and after
+        `8192` it costs {prices[2] / prices[0]:.0f} times as much.
     """)
     question(r"""
         A provider lowers its latency target from `20` ms to `10` ms per token. Reading the weights

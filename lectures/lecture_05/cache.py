@@ -174,12 +174,13 @@ def a_shared_prefix_is_computed_once() -> None:
         The service also stores them only once, because the [page tables](#pages_waste_half_a_page)
         of all users can point to the same pages. By hand, with pages of $4$ tokens: instructions of
         $8$ tokens need $2$ pages, and a question of $4$ tokens needs $1$. Two users need
-        $2 + 1 + 1 = 4$ pages instead of $3 + 3 = 6$.
+        $2 + 1 + 1 = 4$ pages instead of $3 + 3 = 6$. (Only full pages can be shared: of $9$ tokens
+        of instructions, the ninth would be computed again for each user.)
 
         Try it with a small model and such pages, `instructions` of `8` tokens and two `questions`
-        of `4`. `first` is an empty cache in pages, and `free` lists the $16$ free pages.
-        `share(first)` makes a cache whose page table begins with the pages of `first`, and copies
-        no keys or values:
+        of `4`. `first` is an empty paged cache, and `free` lists the $16$ free pages.
+        `share(first)` copies no keys or values: it makes a cache whose page table begins with the
+        pages of `first`, so that the tokens of a question get the positions after the instructions.
     """)
     model = Transformer(SMALL).double().requires_grad_(False)  # @hide
     instructions = torch.randint(100, (1, 8))  # @hide
@@ -194,7 +195,7 @@ def a_shared_prefix_is_computed_once() -> None:
         whole = model(torch.cat([instructions, tokens], dim=1))
         end = whole[:, -4:]  # the tokens of the question
         assert torch.allclose(logits, end), \
-            "For each question, the logits are the same with the shared cache, up to rounding."
+            "For each question, the logits with the shared cache are those of a run without a cache, up to rounding."
     used = 16 - len(free)  # @inspect used as pages
     assert used == 2 + 1 + 1, \
         "Two pages hold the instructions, and each question adds one."
@@ -204,13 +205,13 @@ def a_shared_prefix_is_computed_once() -> None:
         "With the prefix in the cache, a third of the tokens cost about a third of the FLOPs."  # @hide
     note(r"""
         For Llama-3-8B on an H100, take instructions of `1000` tokens and a question of `500`.
-        `prefill_seconds` is a lower bound of the time of a prefill; `earlier` is the number of
-        tokens that are already in the cache:
+        `prefill_seconds` is a lower bound on the time of a prefill, its FLOPs divided by the GPU's
+        peak; `earlier` is the number of tokens that are already in the cache:
     """)
     without = prefill_seconds(1500)  # @inspect without as s
     with_prefix = prefill_seconds(500, earlier=1000)  # @inspect with_prefix as s
     assert 0.33 < with_prefix / without < 0.35, \
-        "With the instructions in the cache, the first token comes after about a third of the time without."
+        "With the instructions in the cache, the first token comes in about a third of the time that it takes without."
     saved = 1000 * KV_BYTES  # @hide
     assert saved == 131_072_000, \
         "Each further user saves 131 MB of cache."  # @hide
@@ -218,7 +219,7 @@ def a_shared_prefix_is_computed_once() -> None:
         "What is saved is the prefill of the instructions alone, to within 0.1 %."  # @hide
     ratio = prefill_flops(1250) / prefill_flops(250, earlier=1000)  # @hide
     assert 4.8 < ratio < 5, "Attention included, 1250 tokens cost nearly 5 times the FLOPs of 250 after 1000."  # @hide
-    note("In vLLM, `enable_prefix_caching` switches prefix caching on [@vllm-args].")
+    note("In vLLM, `enable_prefix_caching` enables prefix caching [@vllm-args].")
     question(r"""
         A service puts the user's name *before* the instructions, to be friendly: name,
         instructions, question. The instructions have `1000` tokens, the names `2`, and all names
@@ -327,44 +328,43 @@ def a_state_can_replace_the_cache() -> None:
         softmax the query is a common factor of all terms. Each further token adds its own $k v$ to
         this sum. This is *linear attention* [@katharopoulos2020].
 
-        With vectors, each token adds the matrix $k v^\top$. The sum of these matrices is the
-        *state* $S$, and the output for $q$ is $q^\top S$. One head with `40` tokens of `8`
-        elements:
+        With vectors, the query comes out of each term in the same way:
+        $(q \cdot k)\, v^\top = q^\top (k v^\top)$. So each token adds the matrix $k v^\top$ to a
+        *state* $S$, and the output for $q$ is $q^\top S$. Take one head and `40` tokens, with
+        vectors of `8` elements:
     """)
     queries, keys, values = torch.randn(3, 40, 8).double()
     state = torch.zeros(8, 8).double()
+    outputs = []
     for token in range(40):  # @stepover
         state += torch.outer(keys[token], values[token])
-        output = queries[token] @ state
-        so_far = slice(token + 1)  # this token and all before it
-        products = keys[so_far] @ queries[token]  # each q · k
-        term_by_term = products @ values[so_far]
-        assert torch.allclose(output, term_by_term), \
-            "For each token, the state gives the sum over all tokens so far."
+        outputs.append(queries[token] @ state)
+    products = (queries @ keys.T).tril()  # each q · k, of all tokens so far
+    assert torch.allclose(torch.stack(outputs), products @ values), \
+        "For each token, the state gives the sum over all tokens so far."
     note(r"""
-        How large is the state in a layer with the dimensions of Llama-3-8B? It has a matrix of
-        `128` by `128` elements for each of `8` KV heads. An element has `4` bytes instead of `2`,
-        because with `2` the rounding errors of thousands of additions would grow too large. The KV
-        cache has a key and a value of `128` elements for each of these heads, in `2` bytes each,
-        for every token:
+        How large is the state in a layer of Llama-3-8B, which has `8` KV heads of dimension `128`?
+        For each KV head, the state is a matrix of `128` by `128` elements. An element has `4` bytes
+        instead of `2`, because with `2` the rounding errors of thousands of additions would grow
+        too large. The KV cache has, for every token, a key and a value of `128` elements for each
+        of these heads, in `2` bytes each:
     """)
     state_bytes = 8 * 128 * 128 * 4  # @inspect state_bytes as B
     cache_per_token = 2 * 8 * 128 * 2  # @inspect cache_per_token as B
-    equal = state_bytes / cache_per_token  # @inspect equal as tokens
-    assert equal == 128, \
+    assert state_bytes / cache_per_token == 128, \
         "At 128 tokens both have the same size. Beyond that, the state is smaller than the cache."
     assert 32 * cache_per_token == KV_BYTES, \
         "In 32 layers, these are the bytes of a token in the KV cache."  # @hide
     assert torch.zeros(8, 128, 128).nbytes == state_bytes, \
         "These are the bytes of such tensors."  # @hide
     note(r"""
-        The price is that the state mixes the values of all tokens, and a query cannot always get
-        one of them back alone. So recent models combine both kinds of layers. In MiniMax-01, one
+        The price is that the state mixes the values of all tokens, and a query cannot always
+        retrieve a single one. So recent models combine both kinds of layers. In MiniMax-01, one
         layer in eight uses softmax attention [@minimax-01].
     """)
     question(r"""
-        A service decodes chats of `64` tokens with the dimensions above. How many times as many
-        bytes per layer does a step read with a state as with a KV cache?
+        A service decodes chats of `64` tokens with the dimensions above. By what factor does a step
+        with a state read more bytes per layer than a step with a KV cache?
     """, answer=8 * 128 * 128 * 4 / (64 * 2 * 8 * 128 * 2), check=128 / 64, unit="times",
         hint="At how many tokens do both have the same size?",
         why="Both have the same size at `128` tokens. For shorter sequences the fixed state is the larger of the two.")

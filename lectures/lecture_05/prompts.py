@@ -42,29 +42,30 @@ def chunks_of_a_prompt_share_steps() -> None:
         The prompt can be cut, because the keys and values of earlier chunks stay in the KV cache,
         where later chunks read them. This is *chunked prefill* [@sarathi].
 
-        In the example a chunk adds $10$ ms to a step. If it goes through the model in the same pass
-        as the users' tokens, a small chunk adds almost nothing, because a
-        [decode step](#a_step_is_a_sum) reads all weights anyway, and while it does, there is time
-        for the arithmetic of more tokens.
+        In the example, each chunk runs in a pass of its own. A chunk can also run in the same pass
+        as the users' tokens. Then a small chunk adds almost nothing: a
+        [decode step](#a_step_is_a_sum) reads all weights anyway, and meanwhile the GPU has time for
+        the arithmetic of more tokens.
 
         Now Llama-3-8B on an H100 decodes for `64` users with `2048` tokens each, and a prompt of
-        `4096` tokens arrives. (The attention of the prompt is left out here; with it, the times
-        differ by less than $6$ percent.)
+        `4096` tokens arrives. (The prompt's attention is left out, and the output matrix is counted
+        for every token, although only the last one needs it. A full count differs by less than $6$
+        percent.)
     """)
     reading = 2 * WEIGHTS / BANDWIDTH  # 2 bytes each  # @inspect reading as s
     per_token = 2 * WEIGHTS / PEAK  # 2 FLOPs each  # @inspect per_token as s
-    caches = 64 * 2048 * KV_BYTES / BANDWIDTH  # of the users  # @inspect caches as s
+    caches = 64 * 2048 * KV_BYTES / BANDWIDTH  # @inspect caches as s
 
     def step(chunk: int) -> float:  # @stepover
-        tokens = 64 + chunk  # one of each user, and the chunk
+        tokens = 64 + chunk  # one per user, plus the chunk
         return max(reading, tokens * per_token) + caches
 
     normal = step(0)  # without a prompt  # @inspect normal as s
-    at_once = step(4096)  # @inspect at_once as s
+    at_once = step(4096)  # the whole prompt  # @inspect at_once as s
     chunk_of_512 = step(512)  # @inspect chunk_of_512 as s
     chunk_of_192 = step(192)  # @inspect chunk_of_192 as s
     assert at_once > 7 * normal, \
-        "If the prompt runs at once, all users wait more than 7 times as long as for a normal step."
+        "If the whole prompt runs in one step, every user waits more than 7 times as long as in a normal step."
     assert chunk_of_512 < 1.5 * normal, \
         "With a chunk of 512 tokens, a step takes less than 1.5 times as long as a normal one."
     assert chunk_of_192 == normal, \
@@ -123,7 +124,7 @@ def chunks_of_a_prompt_share_steps() -> None:
         return {"longest wait of users": 1e3 * step(chunk), "first token of the prompt": 1e3 * first_token(chunk)}
 
     grid = explore(waits, over={"chunk": sizes}, at={"chunk": 512}, kind="bars", unit="ms", limit=("target", target),
-        do="What is the largest chunk with which all users get their token within `20` ms? What does it cost the prompt?",
+        do="What is the largest chunk with which all users get their token within `20` ms? When does the prompt's first token come then?",
         see="Chunks of `512` tokens meet the target. The prompt's first token then comes after `111` ms.",
         caption="Both waits while a prompt of `4096` tokens is processed in chunks.",
         alt="Two bars. With larger chunks the users' wait grows and the prompt's wait shrinks.")  # @hide
@@ -132,7 +133,7 @@ def chunks_of_a_prompt_share_steps() -> None:
     misbelief("The smaller the chunks, the better for everyone.", rf"""
         With chunks of `128` tokens instead of `192`, the users wait equally long. But the first
         token of the prompt comes after {rows[0][3]:.0f} ms instead of {rows[1][3]:.0f} ms, because
-        there are more steps, and each of them reads all weights.
+        there are {rows[0][1]} steps instead of {rows[1][1]}, and each of them reads all weights.
     """)
     note(r"""
         In vLLM, `max_num_batched_tokens` is the largest number of tokens in a step, chunk and users
@@ -148,7 +149,7 @@ def chunks_of_a_prompt_share_steps() -> None:
         wrong={"The users' tokens go through the same pass.": 295},
         why="All tokens of the step share the time in which the weights are read. Of the `295`, the users' tokens need `200`.")
     question(r"""
-        Take the example by hand: a step takes `10` ms, and with a chunk `20` ms. Now five long
+        In the example by hand, a step takes `10` ms, and with a chunk `20` ms. Now five long
         prompts arrive at once. They are processed one after another, one chunk per step. How long
         does a user wait for a token at most, in ms?
     """, answer=10 + 10, check=max(10 + chunk for chunk in [10] * 50), unit="ms",
@@ -161,7 +162,7 @@ def chunks_of_a_prompt_share_steps() -> None:
 def tensor_parallelism_has_a_floor() -> None:
     """Tensor parallelism shortens a decode step only down to a floor."""
     note(r"""
-        For one user, a decode step takes about as long as reading the weights. With eight GPUs,
+        For one user, a decode step spends most of its time reading the weights. With eight GPUs,
         each reads an eighth. Does a step take an eighth of the time?
 
         In *tensor parallelism* each GPU holds a slice of every matrix, and in each layer all GPUs
@@ -174,8 +175,9 @@ def tensor_parallelism_has_a_floor() -> None:
         - $1 + 2 = 3$ ms on $8$ GPUs, and never less than $2$ ms.
 
         There is a floor, because more GPUs share the reading, but not the other work: each GPU
-        still launches every operation and joins every all-reduce, and each of these takes a minimum
-        time, however small the tensors are. On $G$ GPUs
+        still launches every operation, and each launch and each all-reduce takes a minimum time,
+        however small the tensors are. (On one GPU there are no all-reduces, so the same floor for
+        all is an approximation.) On $G$ GPUs
 
         [@eq:floor]: $$
         \text{step} = \frac{\text{reading}}{G} + \text{floor}.
@@ -191,7 +193,7 @@ def tensor_parallelism_has_a_floor() -> None:
     reading = (one - eight) / (7 / 8)  # @inspect reading as s
     floor = one - reading  # @inspect floor as s
     predicted = {g: 1 / (reading / g + floor) for g in (2, 4)}  # @inspect predicted as tokens/s
-    errors = [predicted[g] / speed[g] - 1 for g in (2, 4)]  # @inspect errors as %
+    errors = [predicted[g] / speed[g] - 1 for g in (2, 4)]
     assert [round(error, 3) for error in errors] == [0.017, -0.009], \
         "The predicted speed is 1.7 % too high for 2 GPUs, and 0.9 % too low for 4 GPUs."
     speedup = speed[8] / speed[1]  # @hide
@@ -211,11 +213,11 @@ def tensor_parallelism_has_a_floor() -> None:
         """,
         alt="A line that rises steeply and then bends below a dashed line. Four dots lie on it.")
     note(rf"""
-        However many of these GPUs you use, one user gets no more than
-        ${1e3:.0f} / {1e3 * floor:.3f} = {1 / floor:.0f}$ tokens per second, because a step takes at
-        least {1e3 * floor:.3f} ms. To estimate the floor of another model, scale it with the number
-        of layers: with `32`, as in Llama-2-7B, it is {1e6 * per_layer:.0f} µs per layer, launches
-        and all-reduces together. With {deep} it would be {1e3 * deep * per_layer:.1f} ms.
+        By this formula, one user gets no more than
+        ${1e3:.0f} / {1e3 * floor:.3f} = {1 / floor:.0f}$ tokens per second from any number of these
+        GPUs, because a step takes at least {1e3 * floor:.3f} ms. Llama-2-7B has `32` layers, so the
+        floor is {1e6 * per_layer:.0f} µs per layer. If that is the same in another model, its floor
+        with {deep} layers is about {1e3 * deep * per_layer:.1f} ms.
     """)
     misbelief("A user's tokens per second grow in proportion to the number of GPUs.", rf"""
         Only at first. In this measurement, eight GPUs were {speedup:.1f} times as fast as one.

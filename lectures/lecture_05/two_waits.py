@@ -41,15 +41,15 @@ def two_waits() -> None:
 
 
 def prefill_is_compute_bound() -> None:
-    """Prefill is compute-bound, and decode is memory-bound."""
+    """Prefill of a long prompt is compute-bound, and decode for one user is memory-bound."""
     note(r"""
         You send a prompt to a language model. For a moment nothing happens. Then the answer
         appears, token by token. Why are there two different waits?
 
-        The model first processes all tokens of the prompt in one pass, called *prefill*. The time
-        until prefill ends is the *time to first token* (TTFT). Then each pass processes a single
-        token and generates the next one. This is *decode*, and the time of one such pass is the
-        *time per output token* (TPOT).
+        The model first processes all tokens of the prompt in one pass, called *prefill*. This pass
+        also gives the first token of the answer, so the time until it ends is the *time to first
+        token* (TTFT). Then each pass processes a single token and generates the next one. This is
+        *decode*, and the time of one such pass is the *time per output token* (TPOT).
 
         In any pass the GPU reads the model's weights from its memory, and multiplies each token's
         vector by them. It does both at the same time, so a pass takes as long as the slower of the
@@ -68,7 +68,8 @@ def prefill_is_compute_bound() -> None:
     note(rf"""
         Now Llama-3-8B on an H100, with a prompt of `2048` tokens. The model has `WEIGHTS` =
         {WEIGHTS:,} weights of $2$ bytes in its matrices. Each of them costs $2$ FLOPs per token, a
-        multiplication and an addition. (`prefill_flops` also counts attention.) The GPU reads
+        multiplication and an addition. (`prefill_flops` also counts attention, but the output
+        matrix only for the last token, because prefill needs no other prediction.) The GPU reads
         `BANDWIDTH` = `3.35e12` bytes per second, and does `PEAK` = `989.5e12` FLOPs per second
         [@{GPU.source}].
     """)
@@ -76,11 +77,11 @@ def prefill_is_compute_bound() -> None:
     prompt_arithmetic = prefill_flops(2048) / PEAK  # @inspect prompt_arithmetic as s
     token_arithmetic = 2 * WEIGHTS / PEAK  # 2 FLOPs each  # @inspect token_arithmetic as s
     assert prompt_arithmetic > reading > token_arithmetic, \
-        "Prefill is compute-bound, and decode is memory-bound."
-    first = max(reading, prompt_arithmetic)  # TTFT  # @inspect first as s
-    following = max(reading, token_arithmetic)  # TPOT  # @inspect following as s
-    assert 6.6 < first / following < 6.8, \
-        "The first token takes 6.7 times as long as the next one."
+        "This prefill is compute-bound, and decode for one user is memory-bound."
+    assert 6.6 < prompt_arithmetic / reading < 6.8, \
+        "So the first token takes 6.7 times as long as the next one."
+    first = max(reading, prompt_arithmetic)  # TTFT  # @hide
+    following = max(reading, token_arithmetic)  # TPOT  # @hide
     assert (PEAK, BANDWIDTH, MEMORY) == (GPU.bfloat16, GPU.bandwidth, 0.9 * GPU.memory), \
         "Both rates are those of the datasheet, and so is the memory, of which a tenth is kept free."  # @hide
     blocks = LLAMA_3_8B.layers * block_weights(LLAMA_3_8B)  # @hide
@@ -231,7 +232,8 @@ def a_latency_target_sets_the_batch() -> None:
         A service sets a *latency target* (service-level objective, SLO): the time per output token
         (TPOT) must be at most $20$ ms. How many sequences should one GPU decode at once?
 
-        By hand, let reading the weights take $10$ ms, and reading one cache $1$ ms.
+        Each step gives every sequence one token, so the TPOT is the time of a step. By hand, let
+        reading the weights take $10$ ms, and reading one cache $1$ ms.
 
         - With $5$ sequences a step takes $10 + 5 = 15$ ms, so the GPU generates $5 / 0.015 = 333$
           tokens per second.
@@ -242,12 +244,13 @@ def a_latency_target_sets_the_batch() -> None:
 
         A service decodes as many sequences at once as the target allows, because the weights are
         read in every step anyway: each further sequence adds a token to the step, and only the time
-        to read its own cache. So the target sets the batch size, which is the time left for caches
-        divided by the time for one cache, rounded down.
+        to read its own cache. So if memory has room, the target sets the batch size: the time left
+        for caches divided by the time for one cache, rounded down.
 
         Now Llama-3-8B on an H100. (The arithmetic runs while the weights are read, and for these
         batches takes less time than that, so it adds nothing.) `sequences_that_fit` is the number
-        of caches that fit in memory together with the model:
+        of caches that fit in memory: of $80$ GB a tenth is kept free and the model uses $16$ GB,
+        which leaves $72 - 16 = 56$ GB for caches.
     """)
     target = 0.020  # s
     weights = 2 * WEIGHTS / BANDWIDTH  # 2 bytes each  # @inspect weights as s
@@ -333,9 +336,10 @@ def low_precision_weights_help_small_batches() -> None:
         caches.) By hand: weights of $2$ bytes are read in $10$ ms, and weights of $1$ byte in $5$
         ms. The arithmetic takes $0.05$ ms per sequence.
 
-        - With $1$ sequence, a step takes $10$ or $5$ ms. Weights of $1$ byte halve it.
-        - With $100$ sequences the arithmetic takes $5$ ms. A step still takes $10$ or $5$ ms.
-        - With $200$ sequences the arithmetic takes $10$ ms. A step takes $10$ ms in both cases.
+        - With $1$ sequence, a step takes $10$ ms with $2$ bytes, and $5$ ms with $1$ byte.
+        - With $100$ sequences the arithmetic takes $100 \cdot 0.05 = 5$ ms. A step still takes $10$
+          ms with $2$ bytes, and $5$ ms with $1$ byte.
+        - With $200$ sequences the arithmetic takes $10$ ms. A step takes $10$ ms with both.
 
         The *critical batch* is the batch size at which decode becomes *compute-bound*: the
         arithmetic takes as long as reading the weights. It is $200$ with $2$ bytes, and $100$ with
@@ -365,9 +369,9 @@ def low_precision_weights_help_small_batches() -> None:
     misbelief("If the weights have a quarter of the bytes, decode takes a quarter of the time.", rf"""
         That is true for a small batch with small caches. With `128` sequences the arithmetic takes
         $128 \cdot {1e3 * arithmetic:.5f} = {128e3 * arithmetic:.2f}$ ms, longer than reading
-        weights of half a byte. Reading weights of $2$ bytes takes {1e3 * reading[0]:.2f} ms. So the
-        step becomes only ${1e3 * reading[0]:.2f} / {128e3 * arithmetic:.2f} = {gains[2]}$ times as
-        fast.
+        weights of half a byte. Reading weights of $2$ bytes takes {1e3 * reading[0]:.2f} ms. So
+        without caches the step becomes only
+        ${1e3 * reading[0]:.2f} / {128e3 * arithmetic:.2f} = {gains[2]}$ times as fast.
     """)
     question(r"""
         A GPU reads weights of `2` bytes in `8` ms, and weights of `1` byte in `4` ms. The
