@@ -1215,14 +1215,14 @@ def test_ranks_stand_side_by_side_on_one_clock_with_what_a_line_changed(
         return [[cell.inner_text().strip() for cell in row.locator("th, td").all()] for row in rows]
 
     reader.open(small_address + "lectures/lecture_95/").until("double = 2 * rank")
-    assert table() == [["", "rank 0", "rank 1"], ["rank", "0", "1"], ["double", "0", "2"]]
+    assert table() == [["", "rank 0", "rank 1"], ["double", "0", "2"], ["rank", "0", "1"]]
     reader.until("alone = 7")
     assert table() == []  # one rank alone was there
     reader.until("dist.all_reduce(shares)")
-    assert table()[1:] == [
+    assert table()[1:] == [  # what the line has changed comes first
+        ["shares\nint64 [1] · 8 B", "1 → 3", "2 → 3"],
         ["rank", "0", "1"],
         ["double", "0", "2"],
         ["alone", "7", "–"],
-        ["shares", "1 → int64 [1] · 8 B · 3", "2 → int64 [1] · 8 B · 3"],
     ]
     assert not reader.wrong

@@ -12,10 +12,16 @@ window.litbookRanks = (tracks, mine, words, h) => {
     return { steps, nth, line };
   });
   const brief = (text) => (text.length > 60 ? `${text.slice(0, 59)}…` : text);
-  const before = (was, text) => { // a tensor's elements alone, where its dtype and shape are as they were
-    const [head] = /^(?:.* · )?/.exec(was);
-    return head && text.startsWith(head) ? was.slice(head.length) : was;
-  };
+  const common = (texts) => (new Set(texts).size === 1 ? texts[0] : ""); // what all say is said once, beside the name
+  const typed = (text) => /^(?:.* · )?/.exec(text)[0]; // of a tensor its dtype, shape and bytes
+  function row([name, cells]) {
+    const here = cells.filter(Boolean), type = common(here.map(({ text }) => typed(text))), seen = common(here.map((one) => one.seen));
+    const cell = (one) => h("td", one.changed ? "lbp-new" : one.old ? "lbp-old" : null,
+      one.was !== null && h("small", {}, `${brief(typed(one.was) === type ? one.was.slice(type.length) : one.was)} → `),
+      brief(one.text.slice(type.length)), one.seen && !seen && h("small", {}, ` ${one.seen}`));
+    return h("tr", {}, h("th", { scope: "row" }, name, (type || seen) && h("small", {}, ` ${[type.replace(/ · $/, ""), seen].filter(Boolean).join(", ")}`)),
+      ...tracks.map((_, rank) => (cells[rank] ? cell(cells[rank]) : h("td", {}, "–"))));
+  }
   return (k) => { // a row for each name that differs between ranks, or that this line has changed on one of them
     if (tracks.length < 2) return [];
     const { line, nth } = clocks[mine], there = clocks.map(({ steps }) => (steps.get(line[k]) || [])[nth[k]]), rows = new Map();
@@ -27,16 +33,15 @@ window.litbookRanks = (tracks, mine, words, h) => {
         if (!now) continue;
         if (!rows.has(its)) rows.set(its, []);
         const text = it.data.texts[now.text], was = now.changed && before ? it.data.texts[before.text] : null;
-        rows.get(its)[rank] = { text, was: was === text ? null : was, changed: now.changed, old: now.old, seen: now.old && it.seen(now.step) };
+        rows.get(its)[rank] = { text, was: was === text ? null : was, changed: now.changed, old: now.old, seen: now.old ? it.seen(now.step) : "" };
       }
     });
-    const told = [...rows].filter(([, cells]) => cells.some((cell) => cell.changed) || new Set(tracks.map((_, rank) => cells[rank]?.text)).size > 1);
+    const changed = ([, cells]) => cells.some((one) => one && one.changed), differs = ([, cells]) => new Set(tracks.map((_, rank) => cells[rank]?.text)).size > 1;
+    const told = [...rows].filter((one) => changed(one) || differs(one)).sort((a, b) => changed(b) - changed(a));
     if (!told.length) return [];
-    const cell = (one) => h("td", one && (one.changed ? "lbp-new" : one.old ? "lbp-old" : null),
-      ...(one ? [one.was !== null && h("small", {}, `${brief(before(one.was, one.text))} → `), brief(one.text), one.seen && h("small", {}, ` ${one.seen}`)] : ["–"]));
     return [h("div", { class: "lbp-ranks", tabindex: 0, role: "group", "aria-label": words.onRanks }, h("table", {}, h("caption", {}, words.onRanks),
       h("tr", {}, h("td"), ...tracks.map((_, rank) => h("th", { scope: "col", class: rank === mine && "lbp-mine" }, words.rank.replace("{n}", rank),
         there[rank] === undefined && h("small", {}, ` ${words.absent}`)))),
-      ...told.slice(0, 12).map(([name, cells]) => h("tr", {}, h("th", { scope: "row" }, name), ...tracks.map((_, rank) => cell(cells[rank]))))))];
+      ...told.slice(0, 12).map(row)))];
   };
 };
