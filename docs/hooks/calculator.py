@@ -160,7 +160,7 @@ def form(found: Row, models: Sequence[str], cards: Sequence[str]) -> Html:
         "div",
         _group(
             "The question",
-            _select("job", "Job", jobs, ""),
+            _select("job", "Job", jobs, "or fine-tune, or serve"),
             _select(
                 "model",
                 "Model",

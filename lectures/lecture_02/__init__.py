@@ -28,27 +28,13 @@ def main() -> None:
     note(r"""
         Will a training run fit into memory, and how long will it take? For a language model, both
         questions can be answered before anything is switched on, by counting two things: bytes of
-        memory, and arithmetic operations. This lecture counts them. Its numbers are computed by the
-        lines next to them, or cite their source. A line with a tick is a claim that was checked: if
-        it had failed, the build would have stopped.
-    """)
-    note(r"""
-        The chapter follows, and checks, lecture 2 of Stanford's CS336, *Language Modeling from
-        Scratch*, in its edition of 2025 [@cs336]. Its number, its order and many of its examples
-        come from that lecture. The course publishes its code together with what the code printed,
-        and only for that reason can a reader check it line by line.
+        memory, and arithmetic operations. This lecture counts them. Begin with the estimate, and
+        read the *core* in order; *asides* are folded, and the argument does not depend on them.
     """)
     note(r"""
         You need Python, a little linear algebra, and an idea of what a neural network is; PyTorch
-        is explained where it is used. A section states a thesis, tests it in a few lines, and ends
-        with a question. A name with a line of dots below it is a helper of the book; it leads to
-        the code.
-    """)
-    note(r"""
-        Read the *core* in order; it carries the argument, and fits into two evenings. Between its
-        sections are *asides*, folded to their headings: a special case, another format, an edge
-        case of a library. The argument does not depend on them. This page counts both, and says
-        above how long the core takes to read.
+        is explained where it is used. The lecture follows, and checks, lecture 2 of Stanford's
+        CS336 in its edition of 2025 [@cs336].
     """)
     note("**The estimate.** How long will it take, and will it fit? First on a napkin.")
     napkin_math()

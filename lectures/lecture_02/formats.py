@@ -608,9 +608,10 @@ def one_byte_comes_in_two_formats() -> None:
         - `E4M3`, in $2^3 = 8$ steps: $1, 1.125, 1.25, 1.375$ and so on;
         - `E5M2`, in $2^2 = 4$ steps: $1, 1.25, 1.5, 1.75$.
 
-        In turn, `E5M2` has twice as many powers of two, so it reaches farther: from $2^{-16}$ to
-        $1.75 \cdot 2^{15} = 57344$, and `E4M3` only from $2^{-9}$ to $1.75 \cdot 2^8 = 448$.
-        `torch.finfo` lists the limits of a format:
+        In turn, `E5M2` has more powers of two, so it reaches farther: from $2^{-16}$ to
+        $1.75 \cdot 2^{15} = 57344$. `E4M3` reaches only from $2^{-9}$ to $1.75 \cdot 2^8 = 448$,
+        because its code for $1.875 \cdot 2^8$ means *not a number*. `torch.finfo` lists the limits
+        of a format:
     """)
     fields = layout(E4M3), layout(E5M2)  # @hide
     assert fields == ((1, 4, 3), (1, 5, 2)), "E4M3 has 4 bits of exponent and 3 of fraction, E5M2 5 and 2."  # @hide

@@ -157,11 +157,12 @@ def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
         activations. Is their sum all the memory that the step needs? Often not, because the step
         also creates *temporary* tensors, which live only for a moment.
 
-        AdamW's update is an example. It divides by the root of a moment, and the root is a new
-        tensor. PyTorch can do the update in three ways:
+        AdamW's update is an example. For each matrix, it keeps an average of the squared gradients
+        and divides by its root. The root is a new tensor. PyTorch can do the update in three ways:
 
         - one matrix after another, in a loop. At most three temporary tensors are in memory: the
-          root, the root divided by a number, and the divisor of the matrix before;
+          root; the divisor that is computed from it; and the divisor of the previous matrix, until
+          its variable gets the new one;
         - `foreach`, the default on a GPU: all matrices together. Each has one root, which is then
           changed in place;
         - `fused`: all in one *kernel*, a program on the device, without temporary tensors.

@@ -689,8 +689,10 @@ def checkpointing_is_measured_here() -> None:
         each segment of layers, and computes the other activations a second time. What does that
         change on a GPU, for `16` layers in segments of `4`?
 
-        - *Memory.* At the peak, `16 / 4 + 4 = 8` activations are in memory instead of
-          `16 + 1 = 17`. The weights and their gradients are added to both.
+        - *Memory.* Without segments, the input and the outputs of all layers are in memory,
+          `16 + 1 = 17` activations. With segments there are, at the peak, the inputs of the `4`
+          segments and the outputs of one segment's `4` layers, `16 / 4 + 4 = 8`. The weights and
+          their gradients are added to both.
         - *Time.* With a second forward pass, a step costs `2 + 2 + 4 = 8` FLOPs per weight and row
           instead of `6`, and takes about a third longer.
 

@@ -313,7 +313,7 @@ CONVENTIONS = {
 
 @aside
 def codebases_count_differently() -> None:
-    """The same training run has a different MFU in each codebase."""
+    """The same training run can have a different MFU in different codebases."""
     note(r"""
         Does a training run have the same MFU in every codebase? *MFU* is the tokens per second
         times the FLOPs per token, divided by the GPU's peak. The FLOPs per token come from a

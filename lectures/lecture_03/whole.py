@@ -216,7 +216,7 @@ def fresh_model() -> Transformer:  # @stepover
 
 
 def the_run_is_predicted() -> None:
-    """Loss, FLOPs and memory can be predicted before the first step."""
+    """The FLOPs of a run, and bounds on its loss and memory, can be computed before the first step."""
     note(rf"""
         How much about a training run can be predicted before its first step? Take a small
         Transformer that is to be trained on a [made-up language](#a_language_with_a_known_entropy)
@@ -258,9 +258,10 @@ def the_run_is_predicted() -> None:
         "The untrained model's loss is within 5 % of log 27."  # @hide
     note(r"""
         **FLOPs.** A weight costs `2` FLOPs per token in the forward pass and `4` in the backward
-        pass, $6N$ in total. Attention
-        [costs $12\,L\,d\,T$](#training_costs_six_per_weight_and_twelve_per_pair) more. There are
-        `240` steps of `128` tokens; that $d$ is also `128` is a coincidence:
+        pass, $6N$ in total. The two matmuls of attention, with keys and with values, cost
+        $12\,L\,d\,T$ more for each token, with $L$ layers of width $d$ and $T$ tokens
+        ([why](#training_costs_six_per_weight_and_twelve_per_pair)). There are `240` steps of `128`
+        tokens; that $d$ is also `128` is a coincidence:
     """)
     weights = forward_flops(RUN, 1, 0) // 2  # @hide
     assert weights == 372_096, \
@@ -450,7 +451,8 @@ def its_memory_is_measured() -> None:
 
         At the peak there are $3$ MB, never all $4$. Measure it for a small Transformer, `model`.
         `activations` are all bytes that its forward pass saves for a `batch`. `most_alive` runs a
-        step and returns `together`, the peak of activations and gradients, and the averages' bytes:
+        step and returns two numbers: `together`, the most bytes that activations and gradients need
+        at one moment, and `averages`, the bytes of the optimizer's averages:
     """)
     model = fresh_model()  # @hide
     batch = draw_sequences(lexicon(), BATCH, torch.Generator().manual_seed(2))  # @hide
@@ -475,7 +477,7 @@ def its_memory_is_measured() -> None:
         Gradients and activations need at most {together / 1e6:.1f} MB together, less than their
         sum, {their_sum / 1e6:.1f} MB. Parameters and averages are in memory all the time. So the
         sum of all four, {bound / 1e6:.1f} MB, is an upper bound if the step starts without
-        gradients, and here the step stays about an eighth below it.
+        gradients, and here the peak is about an eighth lower.
     """)
     always = {"parameters": weights / MiB, "averages": averages / MiB}  # @hide
     figure(stacks({

@@ -23,10 +23,10 @@ from .tensor_parallel import ROUNDING
 def pipelines() -> None:
     """Pipelines."""
     note(r"""
-        A model can also be cut between its layers. Each rank has a *stage*, a few consecutive
-        layers, and sends their outputs to the next rank. This causes little traffic, so the GPUs of
-        a pipeline may be far from each other. But a stage has nothing to do until its input has
-        arrived. This part counts how long the stages wait.
+        A model can also be cut between its layers. Each GPU, or *rank*, has a *stage*, a few
+        consecutive layers, and sends their outputs to the next rank. This causes little traffic, so
+        the GPUs of a pipeline may be far from each other. But a stage has nothing to do until its
+        input has arrived. This part counts what they send, and how long they wait.
     """)
     stages_hand_on_activations()
     ranks_wait_for_each_other()

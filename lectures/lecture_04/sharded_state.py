@@ -27,9 +27,10 @@ from .figures import plot_state
 def sharded_state() -> None:
     """Sharded state."""
     note(r"""
-        In data parallelism every rank keeps all parameters, gradients and moments of the optimizer.
-        With many ranks, the same state is stored many times. This part cuts it into shards, first
-        by hand and then with PyTorch. For each stage we count what a rank keeps and what it sends.
+        In data parallelism every GPU, or *rank*, keeps all parameters, all gradients and the
+        optimizer's two averages. With many ranks, the same state is stored many times. This part
+        cuts it into shards, first by hand and then with PyTorch, and counts what a rank keeps and
+        what it sends.
     """)
     every_rank_keeps_sixteen_bytes()
     each_rank_updates_a_shard()

@@ -222,6 +222,7 @@ def heads_are_columns() -> None:
     query, key, value = layer.in_proj_weight.T.chunk(3, dim=1)  # @hide
     projection = layer.out_proj.weight.T  # @hide
     rank = dist.get_rank()
+    # The same seed on every rank, so the same x:
     x: Float[Tensor, "token 64"] = torch.randn(10, 64).double()
     own = slice(16 * rank, 16 * rank + 16)  # this rank's head
     q, k, v = x @ query[:, own], x @ key[:, own], x @ value[:, own]
@@ -250,12 +251,12 @@ def heads_are_columns() -> None:
         A head stays whole on its rank. So if ranks share the heads evenly, the number of heads has
         to be a multiple of the number of ranks.
     """)
-    parts = [10.0, -4.0, 1.0, 3.0]  # @hide
+    parts = [10.0, -4.0, 1.0, 5.0]  # @hide
     question(r"""
         Four ranks have one head each. For one element of the output, they compute `10`, `-4`, `1`
-        and `3`, in the order of ranks. Somebody removes the all-reduce. With what value does rank 2
+        and `5`, in the order of ranks. Somebody removes the all-reduce. With what value does rank 2
         continue, and what would be correct? Give two numbers.
-    """, answer=[parts[2], sum(parts)], check=[1.0, 10.0],
+    """, answer=[parts[2], sum(parts)], check=[1.0, 12.0],
         hint="What does rank 2 know without the all-reduce?",
         why=r"""
             Without the all-reduce each rank knows only the contribution of its own head, `1` on

@@ -533,11 +533,11 @@ def a_thousand_ranks_can_be_simulated() -> None:
         give `1024` everywhere. A simulated one leaves the ones as they are.
 
         But the counts of weights are correct. Take four feed-forward layers, each of three matrices
-        of `1024 * 4096` weights, on `1024` ranks in a mesh of `128` rows and `8` columns. The `8`
-        ranks of a row cut each matrix into `8` slices, by
-        [tensor parallelism](#columns_then_rows_need_one_sum). The `128` ranks of a column have the
-        same slice, and cut it into `128` shards, by [FSDP](#fsdp_does_the_same). `shard` does both,
-        and `local_part` is what this rank keeps of a parameter:
+        of `1024 * 4096` weights, on `1024` ranks in a mesh of `128` rows and `8` columns. Each
+        matrix is first cut into `8` slices, one for each rank of a row, by
+        [tensor parallelism](#columns_then_rows_need_one_sum). Then each slice is cut into `128`
+        pieces, one for each rank of a column, by [FSDP](#fsdp_does_the_same). The function `shard`
+        makes both cuts, and `local_part` returns the piece of this rank:
     """)
     mesh = init_device_mesh("cpu", (128, 8), mesh_dim_names=("data", "tensor"))
     model = feed_forward_layers(4, 1024, 4096)
@@ -549,7 +549,7 @@ def a_thousand_ranks_can_be_simulated() -> None:
     ones = torch.ones(4)  # @hide
     dist.all_reduce(ones)  # @unnoticed: left out: what is simulated adds nothing  # @hide
     assert ones.sum() == 4, "A simulated all-reduce of ones does not add anything."  # @hide
-    note("So you can check a layout for many GPUs before you pay for them.")
+    note("So you can check the shapes and the bytes of a layout for many GPUs before you pay for them.")
     question(r"""
         A model runs on simulated ranks. Which of these are the same as on real GPUs? Give `1` or
         `0` for each: the number of bytes of weights on a rank; the loss; the shape of a gradient.

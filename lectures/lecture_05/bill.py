@@ -40,9 +40,9 @@ def a_generated_token_costs_more() -> None:
         of a prompt share one pass. An output token costs more for two reasons:
 
         - Each decode step reads the whole KV cache of a sequence, and gives only one token for it.
-        - Each step reads all weights, and only its sequences share that. If they are few, this is
-          the larger part. Their number is limited by the
-          [latency target](#a_latency_target_sets_the_batch).
+        - Each step also reads all weights once, and this cost is divided among the sequences of the
+          batch. In a small batch it is the larger of the two, and a
+          [latency target](#a_latency_target_sets_the_batch) limits the batch.
 
         Now Llama-3-8B on an H100. Assume that the GPU costs `2` dollars, or `200` cents, per hour,
         and that prefill reaches half of the peak FLOP/s, and decode the full bandwidth. Within a

@@ -304,7 +304,7 @@ def bounds_of(model: Config, bandwidth: float, peak: float) -> list[float]:
 @aside
 @requires("cuda")
 def decode_steps_are_timed() -> None:
-    """If real steps exceed their bounds by a factor, the batch that meets a latency target shrinks by a larger one."""
+    """If real steps take longer than their bounds by a factor, the batch that meets a latency target shrinks by more."""
     note(r"""
         All times in this lecture are lower bounds, and a real GPU takes longer: about $1.5$ times
         as long in a [published measurement](#prefill_is_compute_bound) of decode for one user. What
@@ -319,9 +319,9 @@ def decode_steps_are_timed() -> None:
         case: all of the lost time comes out of the time for the caches.
 
         So a service has to measure its *factor*: the time of a real [step](#a_step_is_a_sum)
-        divided by its bound. The code below measures the factors of three passes through `8` layers
-        of Llama-3-8B and its head, with random weights. (The time does not depend on the weights'
-        values.) By the datasheet of an H100, their bounds are
+        divided by its bound. The code below times three passes through `8` layers of Llama-3-8B and
+        its head, with random weights. (The time hardly depends on the weights' values.) By the
+        datasheet of an H100, their bounds are
 
         | pass | lower bound, ms |
         |---|---|
