@@ -59,7 +59,7 @@ KINDS = {  # what is made, what changes it, what reads it
 }
 
 OWN = """
-import collections, heapq, itertools, math, operator, random
+import collections, copy, fractions, functools, heapq, itertools, json, math, operator, random
 import numpy as np, torch
 from pathlib import Path
 
@@ -158,6 +158,21 @@ MORE_KINDS = {  # with classes and functions of `OWN`
     "a name of a module": ("", "math.tau = 3", "assert math.tau == 3"),
     "a walrus in global": ("X = 0", "global X\n    (X := 3)", "assert X == 3"),
     "for target global": ("X = 0", "global X\n    for X in [3]:\n        pass", "assert X == 3"),
+    "dict() of a dict": ("X = {'a': {'n': 1}}", "y = dict(X)\n    y['a']['n'] = 7", "assert X['a']['n'] == 7"),
+    "copy() of a list": ("X = [[1], [2]]", "y = X.copy()\n    y[0].append(3)", "assert X[0] == [1, 3]"),
+    "copy.copy": ("X = Counter()", "y = copy.copy(X)\n    y.inner.append(3)", "assert X.inner == [3]"),
+    "a slice": ("X = [[1], [2]]", "for row in X[:1]:\n        row.append(3)", "assert X[0] == [1, 3]"),
+    "sorted": ("X = [[2], [1]]", "y = sorted(X)\n    first = y[0]\n    first.append(3)", "assert X[1] == [1, 3]"),
+    "stars": ("X = {'a': [1]}", "y = {**X, 'b': []}\n    y['a'].append(3)", "assert X['a'] == [1, 3]"),
+    "two dicts as one": ("X = {'a': [1]}", "y = X | {'b': []}\n    y['a'].append(3)", "assert X['a'] == [1, 3]"),
+    "a comprehension": ("X = [[1], [2]]", "y = [row for row in X]\n    y[0].append(3)", "assert X[0] == [1, 3]"),
+    "a list of it": ("X = [1]", "both = [X, []]\n    both[0].append(3)", "assert X == [1, 3]"),
+    "vars": ("X = Counter()", "vars(X)['n'] = 7", "assert X.n == 7"),
+    "vars by a name": ("X = Counter()", "inside = vars(X)\n    inside.update(n=7)", "assert X.n == 7"),
+    "__dict__": ("X = Counter()", "X.__dict__['n'] = 7", "assert X.n == 7"),
+    "object.__setattr__": ("X = Counter()", "object.__setattr__(X, 'n', 7)", "assert X.n == 7"),
+    "list.append": ("X = [1]", "list.append(X, 3)", "assert X == [1, 3]"),
+    "globals().update": ("X = 1", "globals().update(X=4)", "assert X == 4"),
     "a match": ("X = [[1]]", "match X:\n        case [y]:\n            y.append(2)", "assert X == [[1, 2]]"),
 }  # fmt: skip
 
@@ -203,6 +218,11 @@ def test_whatever_changes_what_another_section_reads_is_told(kind: str, tmp_path
         ("X = 'a'", "note('see a.txt')", "note('see a.txt')\n    assert X == 'a'"),
         ("X = [1]", "assert helper([2]) == 2", "assert helper([3]) == 2"),
         ("X = [1]", "np.testing.assert_allclose(X, [1])", "assert X == [1]"),
+        ("X = {'a': [1]}", "y = copy.deepcopy(X)\n    y['a'].append(3)", "assert X['a'] == [1]"),
+        ("X = {'a': [1]}", "y = dict(X)\n    y['a'] = [3]\n    y.pop('b', 0)", "assert X['a'] == [1]"),
+        ("X = np.zeros((2, 2))", "y = X.copy()\n    y[0][1] = 5", "assert X.sum() == 0"),
+        ("X = np.zeros((2, 2))", "y = (X + 1) + X\n    y[0][1] = 5", "assert X.sum() == 0"),
+        ("X = [[1], [2]]", "y = [list(row) for row in X]\n    y.append([3])\n    y[0].append(4)", "assert X == [[1], [2]]"),
         ("X = {'a': 1}", "y = X['a'] + X.get('b', 0)", "assert X['a'] == 1"),
     ],
 )  # fmt: skip

@@ -33,8 +33,8 @@ CHANGES = frozenset(  # methods that change what they are called on; torch's end
 )
 # Functions that change their first argument. So do those whose names end in `_`.
 GIVEN = frozenset(
-    "copyto delattr delitem fill_diagonal heapify heappop heappush heappushpop heapreplace insort insort_left"
-    " insort_right next place put putmask setattr setitem shuffle".split()
+    "__delattr__ __setattr__ copyto delattr delitem fill_diagonal heapify heappop heappush heappushpop"
+    " heapreplace insort insort_left insort_right next place put putmask setattr setitem shuffle".split()
 )
 # What makes an object that is another one after each use.
 SPENT = frozenset(
@@ -50,6 +50,8 @@ WRITES = frozenset(
 _SPEAKS = frozenset("close flush plot print scatter show bar hist info warning debug summary".split())
 _RESTORED = ("os.", "sys.", "torch.backends.", "warnings.", "threading.", "logging.")
 _MAKERS = ("__init__", "__post_init__")
+_LOOKS = frozenset("dict enumerate iter list reversed set sorted tuple vars zip".split())  # have its parts
+_PLAIN = ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp
 _FILES = -1  # stands for the number of a file where a name is that of a file on disk
 GlobalName = tuple[int, str]
 """A file's number and a name at its top."""
@@ -116,6 +118,9 @@ class Leanings:
             {name for name, value in _made(file.tree) if _callee(value) == "defaultdict"}
             for file in lecture.files
         ]
+        self._plain = [  # whose copies share what is in them
+            {name for name, value in _made(file.tree) if isinstance(value, _PLAIN)} for file in lecture.files
+        ]
         every = {name: block for blocks in self._blocks for name, block in blocks.items()}
         self._learns = [
             {name for name, value in _made(file.tree) if _learns(value, every)} for file in lecture.files
@@ -168,7 +173,7 @@ class Leanings:
         if node not in self._summaries:
             summary = self._summaries[node] = _Summary()  # before it is filled: it may call itself
             given, inside = [name for _, name in parameters(node)], [*ast.walk(node)]
-            origins = _Origins(node, inside, self._values[file])
+            origins = _Origins(node, inside, self._values[file], self._plain[file])
             for base, at in (*_changes(inside, self._is_word), *_writes_through(inside, origins)):
                 for name in origins.of(base):
                     self._note(summary, name, given, file, at)
@@ -282,13 +287,19 @@ class Leanings:
 class _Origins:
     """Of which names the objects in a function are part: parameters, and names of the module."""
 
-    def __init__(self, node: FunctionNode, inside: Sequence[ast.AST], values: set[str]) -> None:
+    def __init__(
+        self, node: FunctionNode, inside: Sequence[ast.AST], values: set[str], plain: set[str]
+    ) -> None:
         self.local = scopes.local_names(node)
         bindings = [*_bindings(inside)]
         self._names: dict[str, set[str]] = {name: {name} for _, name in parameters(node)}
         self._made: dict[str, set[str]] = {}  # all names that stand in what a name was computed from
+        self._parts: dict[str, set[str]] = {}  # what is not the name's own below its top: of shallow copies
         for _ in range(2):  # what is got of what was got
             for target, value in bindings:
+                shared = set[str]().union(*map(self.of, _shares(value, plain)))
+                for name in _stored(target):
+                    self._parts.setdefault(name, set()).update(shared)
                 if _copies(value):
                     continue
                 got = self.of(value)
@@ -307,7 +318,10 @@ class _Origins:
     def of(self, base: ast.expr) -> set[str]:
         """The names of whose objects an expression is part."""
         name = _root(base)
-        return self._names.get(name, set[str]()) if name in self.local else {name} - {""}
+        if name not in self.local:
+            return {name} - {""}
+        below = set[str]() if isinstance(base, ast.Name) else self._parts.get(name, set[str]())
+        return self._names.get(name, set[str]()) | below
 
     def made_of(self, base: ast.expr) -> set[str]:
         """The names from which an expression was computed, through others."""
@@ -327,9 +341,7 @@ def _root(node: ast.expr) -> str:
                 node = inner
             case ast.Call(func=ast.Attribute(value=inner)):
                 node = inner
-            case ast.Call(
-                func=ast.Name("enumerate" | "zip" | "list" | "iter" | "reversed"), args=[inner, *_]
-            ):
+            case ast.Call(func=ast.Name(called), args=[inner, *_]) if called in _LOOKS:
                 node = inner
             case ast.Name(name):
                 return name
@@ -349,6 +361,42 @@ def _copies(node: ast.expr) -> bool:
     return False
 
 
+def _item(node: ast.expr) -> ast.expr:
+    return ast.copy_location(ast.Subscript(node, ast.Constant(0), ast.Load()), node)
+
+
+def _shares(value: ast.expr, plain: set[str]) -> list[ast.expr]:
+    """What a new container has in it, and others too: items of `dict(TREE)`, of `[*ROWS]`, `A` of `[A, 1]`.
+
+    `X.copy()` of an array is new all through; so only where `X` is one of the lecture's plain containers.
+    """
+    match value:
+        case (
+            ast.Call(ast.Name("list" | "tuple" | "dict" | "set" | "sorted" | "copy"), [inner, *_])
+            | ast.Call(ast.Attribute(ast.Name("copy"), "copy"), [inner])
+            | ast.Subscript(inner, ast.Slice())
+            | ast.Starred(inner)
+        ):
+            return [_item(inner)]
+        case ast.Call(ast.Attribute(inner, "copy")) if _root(inner) in plain:
+            return [_item(inner)]
+        case ast.List(items) | ast.Tuple(items) | ast.Set(items):
+            return [one for item in items for one in (_shares(item, plain) or [item])]
+        case ast.Dict(keys, values):
+            return [value if key else _item(value) for key, value in zip(keys, values, strict=True)]
+        case (
+            ast.ListComp(ast.Name(name), [*loops])
+            | ast.SetComp(ast.Name(name), [*loops])
+            | ast.DictComp(value=ast.Name(name), generators=[*loops])
+        ):
+            return [_item(loop.iter) for loop in loops if name in _stored(loop.target)]
+        case ast.BinOp(left, ast.Add() | ast.BitOr(), right):
+            both = left, right
+            if any(isinstance(one, ast.List | ast.Dict) or _root(one) in plain for one in both):
+                return [*map(_item, both)]
+    return []
+
+
 def _bindings(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.expr, ast.expr]]:
     """Targets with what they get."""
     for node in nodes:
@@ -362,7 +410,7 @@ def _bindings(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.expr, ast.expr]]:
                     if isinstance(inner, ast.MatchAs | ast.MatchStar) and inner.name:
                         yield ast.Name(inner.name, ast.Store()), subject
             case ast.For(target, value) | ast.comprehension(target, value):
-                yield target, value
+                yield target, _item(value) if _copies(value) else value
             case ast.withitem(value, ast.expr() as target):
                 yield target, value
 
@@ -392,6 +440,8 @@ def _changes(
                 ctx=ast.Store() | ast.Del(),
             ):
                 yield ast.Name(name), node
+            case ast.Call(ast.Attribute(ast.Call(ast.Name("globals")), "update"), keywords=keywords):
+                yield from ((ast.Name(keyword.arg), node) for keyword in keywords if keyword.arg)
             case ast.Attribute(value=value) | ast.Subscript(value=value) if not isinstance(
                 node.ctx, ast.Load
             ):
@@ -402,6 +452,8 @@ def _changes(
                 name = dotted(func).rpartition(".")[2]
                 if isinstance(func, ast.Attribute) and _is_change(func.attr):
                     yield func.value, node
+                    if args and dotted(func.value) in ("list", "dict", "set"):  # `list.append(X, 1)`
+                        yield args[0], node
                 if args and (name in GIVEN or (_is_change(name) and name.endswith("_"))):
                     yield args[0], node
                 yield from ((keyword.value, node) for keyword in keywords if keyword.arg == "out")
