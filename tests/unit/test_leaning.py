@@ -59,7 +59,7 @@ KINDS = {  # what is made, what changes it, what reads it
 }
 
 OWN = """
-import collections, copy, fractions, functools, heapq, itertools, json, math, operator, random
+import collections, copy, dataclasses, fractions, functools, heapq, itertools, json, math, operator, random, unittest.mock
 import numpy as np, torch
 from pathlib import Path
 
@@ -87,6 +87,68 @@ class Counter:
         return self
     def __exit__(self, *a):
         pass
+
+
+class Shelf:
+    books, log, made = [], {}, 0
+    numbers = itertools.count()
+    dice = random.Random(0)
+    sizes = [1]
+    notes: list = []
+
+    def __init__(self, name="", seen=[]):
+        self.name = name
+        self.seen = seen
+        self.sizes = []
+
+    def keep(self, x):
+        self.books.append(x)
+
+    def keep_by_name(self, x):
+        books = self.books
+        books.append(x)
+
+    def enter(self):
+        self.log[self.name] = 1
+
+    def lengthen(self):
+        self.books += [1]
+
+    def throw(self):
+        return self.dice.random()
+
+    def number(self):
+        return next(self.numbers)
+
+    def see(self, x):
+        self.seen.append(x)
+
+    @classmethod
+    def make(cls):
+        cls.made += 1
+
+    def make_too(self):
+        type(self).made += 1
+
+    def size(self, x):
+        self.sizes.append(x)
+
+    def count_own(self):
+        self.made += 1
+        self.notes = []
+        self.notes.append(1)
+
+
+class Longer(Shelf):
+    pass
+
+
+@dataclasses.dataclass
+class Row:
+    cells: list = dataclasses.field(default_factory=list)
+
+    def put_cell(self, x):
+        self.cells.append(x)
 
 
 def helper(x=[]):
@@ -173,6 +235,17 @@ MORE_KINDS = {  # with classes and functions of `OWN`
     "object.__setattr__": ("X = Counter()", "object.__setattr__(X, 'n', 7)", "assert X.n == 7"),
     "list.append": ("X = [1]", "list.append(X, 3)", "assert X == [1, 3]"),
     "globals().update": ("X = 1", "globals().update(X=4)", "assert X == 4"),
+    "a class's list": ("", "Shelf().keep(1)", "assert Shelf().books == [1]"),
+    "a class's list by a name": ("", "s = Shelf()\n    s.keep_by_name(1)", "assert Shelf().books == [1]"),
+    "a class's list from outside": ("", "s = Shelf()\n    s.books.append(1)", "assert Shelf().books == [1]"),
+    "a class's list made longer": ("", "Shelf().lengthen()", "assert Shelf().books == [1]"),
+    "a class's dict": ("", "Shelf('a').enter()", "assert Shelf().log == {'a': 1}"),
+    "a class's list in a subclass": ("", "Shelf().keep(1)", "assert Longer().books == [1]"),
+    "a class's iterator": ("", "x = Shelf().number()", "assert Shelf().number() == 1"),
+    "a class's random numbers": ("", "x = Shelf().throw()", "assert Shelf().throw() < 1"),
+    "a class by cls": ("", "Shelf.make()", "assert Shelf().made == 1"),
+    "a class by type(self)": ("", "Shelf().make_too()", "assert Shelf.made == 1"),
+    "a default kept by __init__": ("", "Shelf().see(1)", "assert Shelf().seen == [1]"),
     "a match": ("X = [[1]]", "match X:\n        case [y]:\n            y.append(2)", "assert X == [[1, 2]]"),
 }  # fmt: skip
 
@@ -223,6 +296,9 @@ def test_whatever_changes_what_another_section_reads_is_told(kind: str, tmp_path
         ("X = np.zeros((2, 2))", "y = X.copy()\n    y[0][1] = 5", "assert X.sum() == 0"),
         ("X = np.zeros((2, 2))", "y = (X + 1) + X\n    y[0][1] = 5", "assert X.sum() == 0"),
         ("X = [[1], [2]]", "y = [list(row) for row in X]\n    y.append([3])\n    y[0].append(4)", "assert X == [[1], [2]]"),
+        ("", "s = Shelf()\n    s.size(1)\n    s.sizes.append(2)", "assert Shelf().sizes == []"),
+        ("", "s = Shelf()\n    s.count_own()", "assert Shelf().made == 0 and Shelf().notes == []"),
+        ("", "r = Row()\n    r.put_cell(1)", "assert Row().cells == []"),
         ("X = {'a': 1}", "y = X['a'] + X.get('b', 0)", "assert X['a'] == 1"),
     ],
 )  # fmt: skip

@@ -52,6 +52,7 @@ _RESTORED = ("os.", "sys.", "torch.backends.", "warnings.", "threading.", "loggi
 _MAKERS = ("__init__", "__post_init__")
 _LOOKS = frozenset("dict enumerate iter list reversed set sorted tuple vars zip".split())  # have its parts
 _PLAIN = ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp
+_LASTING = _PLAIN | ast.Call  # made once and kept: a default's, a class's
 _FILES = -1  # stands for the number of a file where a name is that of a file on disk
 GlobalName = tuple[int, str]
 """A file's number and a name at its top."""
@@ -105,11 +106,13 @@ class Leanings:
             }
             for file in lecture.files
         ]
+        self._class_of: dict[ast.AST, tuple[ast.ClassDef, int]] = {}  # of a method
         self._methods: dict[str, list[tuple[FunctionNode, int]]] = {}  # of the lecture's classes, by name
         for file, named in enumerate(self._blocks):
             for block in named.values():
                 for method in block.body if isinstance(block, ast.ClassDef) else ():
-                    if isinstance(method, FunctionNode):
+                    if isinstance(method, FunctionNode) and isinstance(block, ast.ClassDef):
+                        self._class_of[method] = block, file
                         self._methods.setdefault(method.name, []).append((method, file))
         self._spent = [
             {name for name, value in _made(file.tree) if _is_spent(value)} for file in lecture.files
@@ -126,6 +129,10 @@ class Leanings:
             {name for name, value in _made(file.tree) if _learns(value, every)} for file in lecture.files
         ]
         self._parts: dict[GlobalName, set[GlobalName]] = {}  # names whose objects are parts of each other
+        for file, named in enumerate(self._blocks):
+            for block in named.values():  # what a class has, those that are made from it have
+                for base, home in self._line(block, file)[1:] if isinstance(block, ast.ClassDef) else ():
+                    self._parts.setdefault((home, base.name), set()).add((file, block.name))
         for text in lecture.files:
             for name, value in _made(text.tree):
                 for part in _parts_of(value) & self._values[text.number]:
@@ -177,6 +184,8 @@ class Leanings:
             for base, at in (*_changes(inside, self._is_word), *_writes_through(inside, origins)):
                 for name in origins.of(base):
                     self._note(summary, name, given, file, at)
+            for key, at in self._of_classes(node, inside, file):
+                summary.changed.setdefault(key, (file, at))
             for call in (one for one in inside if isinstance(one, ast.Call)):
                 for helper, home in self._called(call, file, origins.local):
                     self._take(summary, self._summary(helper, home))
@@ -194,6 +203,74 @@ class Leanings:
             for inner in inside:
                 self._read(summary, inner, file, origins)
         return self._summaries[node]
+
+    def _line(self, block: ast.ClassDef, file: int) -> list[tuple[ast.ClassDef, int]]:
+        """A class and those of the lecture's that it is made from, each with its file."""
+        line = [(block, file)]
+        for one, home in line:  # which grows
+            for base in one.bases:
+                made = self.calls.program.binding(home, base.id) if isinstance(base, ast.Name) else None
+                if made and isinstance(made.node, ast.ClassDef) and (made.node, made.file) not in line:
+                    line.append((made.node, made.file))
+        return line
+
+    def _shared(self, block: ast.ClassDef, file: int) -> dict[str, tuple[GlobalName, ast.expr]]:
+        """The attributes that only the class has, and no object of its own; whose they are, and their value.
+
+        So has an attribute that is a parameter's default: `def __init__(self, items=[]): self.items = items`.
+        """
+        found, own = dict[str, tuple[GlobalName, ast.expr]](), set[str]()
+        for one, home in self._line(block, file):
+            for name, value in _made(one):
+                if isinstance(value, _LASTING) and _callee(value) != "field":
+                    found.setdefault(name, ((home, one.name), value))
+            for maker in one.body:
+                if isinstance(maker, FunctionNode) and maker.name in _MAKERS:
+                    defaults = _defaults(maker)
+                    for target, value in _bindings(ast.walk(maker)):
+                        if not isinstance(target, ast.Attribute) or _root(target) != _first(maker):
+                            continue
+                        default = defaults.get(value.id) if isinstance(value, ast.Name) else None
+                        if isinstance(default, _LASTING):
+                            found[target.attr] = (home, one.name), default
+                        else:
+                            own.add(target.attr)
+        return {name: what for name, what in found.items() if name not in own}
+
+    def _of_classes(
+        self, node: FunctionNode, inside: Sequence[ast.AST], file: int
+    ) -> Iterator[tuple[GlobalName, ast.AST]]:
+        """The classes that a function changes through an object: `self.items.append(x)`, `cls.n += 1`."""
+        bound = {target.id: value for target, value in _bindings(inside) if isinstance(target, ast.Name)}
+        mine = {
+            t.attr for t, _ in _bindings(inside) if isinstance(t, ast.Attribute) and _root(t) == _first(node)
+        }
+        marks = {dotted(mark) for mark in node.decorator_list}
+
+        def owned(base: ast.expr) -> tuple[GlobalName, ast.expr | None] | None:
+            root, attribute = _head(base)
+            if root in bound and not isinstance(bound[root], ast.Call):  # `items = self.items`
+                root, attribute = _head(bound[root])
+            maker, of = bound.get(root), self._class_of.get(node)
+            if of and root == _first(node):
+                if attribute == "__class__" or "classmethod" in marks:
+                    return (of[1], of[0].name), None
+                return None if attribute in mine else self._shared(*of).get(attribute)
+            name = maker.func.id if isinstance(maker, ast.Call) and isinstance(maker.func, ast.Name) else root
+            made = self.calls.program.binding(file, name)
+            if made and isinstance(made.node, ast.ClassDef):
+                return self._shared(made.node, made.file).get(attribute)
+            return None
+
+        whole = ((target, one) for one in inside for target in _longer(one))
+        for base, at in (*_changes(inside, self._is_word), *whole):
+            if owner := owned(base):
+                yield owner[0], at
+        for one in inside:
+            if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Load):
+                owner = owned(one)
+                if owner and owner[1] and _is_spent(owner[1]):
+                    yield owner[0], one
 
     def _is_word(self, call: ast.Call) -> bool:
         """Whether a call says something, and changes nothing: a word of an author's, `print`, a plot."""
@@ -349,6 +426,39 @@ def _root(node: ast.expr) -> str:
                 return ""
 
 
+def _head(node: ast.expr) -> tuple[str, str]:
+    """The name that an expression takes a part of, and the first attribute that it takes."""
+    attribute = ""
+    while True:
+        match node:
+            case ast.Attribute(inner, name):
+                node, attribute = inner, name
+            case ast.Subscript(inner) | ast.Starred(inner):
+                node, attribute = inner, ""
+            case ast.Call(func=ast.Attribute() as inner):
+                node = inner
+            case ast.Call(ast.Name("type"), [inner]):
+                node, attribute = inner, "__class__"
+            case ast.Call(ast.Name(called), [inner, *_]) if called in _LOOKS:
+                node = inner
+            case ast.Name(name):
+                return name, attribute
+            case _:
+                return "", ""
+
+
+def _first(node: FunctionNode) -> str:
+    """The first parameter of a method: its `self` or `cls`."""
+    return next((name for _, name in parameters(node)), "")
+
+
+def _longer(node: ast.AST) -> Iterator[ast.expr]:
+    """What `self.items += [x]` makes longer where it is."""
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute):
+        if isinstance(node.value, ast.List | ast.ListComp | ast.Set | ast.Dict):
+            yield node.target
+
+
 def _copies(node: ast.expr) -> bool:
     """Whether an expression is an object of its own, though it is made of another one."""
     match node:
@@ -402,7 +512,12 @@ def _bindings(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.expr, ast.expr]]:
     for node in nodes:
         match node:
             case ast.Assign(targets, value):
-                yield from ((target, value) for target in targets)
+                for target in targets:
+                    pairs = [(target, value)]
+                    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):  # `a, b = [], 0`
+                        if not any(isinstance(one, ast.Starred) for one in (*target.elts, *value.elts)):
+                            pairs = [*zip(target.elts, value.elts, strict=False)]
+                    yield from pairs
             case ast.AnnAssign(target, value=ast.expr() as value) | ast.NamedExpr(target, value):
                 yield target, value
             case ast.Match(subject, cases):
@@ -487,8 +602,8 @@ def _writes_through(nodes: Sequence[ast.AST], origins: _Origins) -> Iterator[tup
                 yield func, call
 
 
-def _made(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """The names at the top of a file, with what each of them gets."""
+def _made(tree: ast.Module | ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
+    """The names at the top of a file or a class, with what each of them gets."""
     for target, value in _bindings(tree.body):
         if isinstance(target, ast.Name):
             yield target.id, value
@@ -537,11 +652,21 @@ def _kept_defaults(call: ast.AST, helper: FunctionNode) -> set[str]:
     if not isinstance(call, ast.Call):
         return set()
     names = [argument.arg for argument in (*helper.args.posonlyargs, *helper.args.args)]
-    defaults = dict(zip(names[::-1], helper.args.defaults[::-1], strict=False))
-    defaults |= {a.arg: d for a, d in zip(helper.args.kwonlyargs, helper.args.kw_defaults, strict=True) if d}
+    names = names[helper.name in _MAKERS :]  # `self` is new
     given = {*names[: len(call.args)], *(keyword.arg for keyword in call.keywords)}
-    lasting = ast.List | ast.Dict | ast.Set | ast.Call | ast.ListComp
-    return {name for name, default in defaults.items() if isinstance(default, lasting) and name not in given}
+    return {
+        name
+        for name, default in _defaults(helper).items()
+        if isinstance(default, _LASTING) and name not in given
+    }
+
+
+def _defaults(helper: FunctionNode) -> dict[str, ast.expr]:
+    """The parameters that have a default, with it."""
+    names = [argument.arg for argument in (*helper.args.posonlyargs, *helper.args.args)]
+    defaults = dict(zip(names[::-1], helper.args.defaults[::-1], strict=False))
+    pairs = zip(helper.args.kwonlyargs, helper.args.kw_defaults, strict=True)
+    return defaults | {one.arg: default for one, default in pairs if default}
 
 
 def _paths(call: ast.Call) -> Iterator[str]:
