@@ -139,6 +139,76 @@ class Shelf:
         self.notes.append(1)
 
 
+def ticker():
+    n = 0
+
+    def more():
+        nonlocal n
+        n += 1
+        return n
+
+    return more
+
+
+def two_of_one():
+    box = [0]
+
+    def more():
+        box[0] += 1
+
+    return more, lambda: box[0]
+
+
+def numbered(first):
+    ids = itertools.count(first)
+    return lambda: next(ids)
+
+
+def remembered(f):
+    seen = {}
+
+    def looked_up(n):
+        if n not in seen:
+            seen[n] = f(n)
+        return seen[n]
+
+    return looked_up
+
+
+def scaled(by):
+    def scale(x):
+        out = []
+        out.append(by * x)
+        return out
+
+    return scale
+
+
+def numbers():
+    yield from (1, 2, 3)
+
+
+SOURCE, KEPT = numbers(), []
+double, remember = scaled(2), remembered(abs)
+
+
+def take(get=SOURCE.__next__):
+    return get()
+
+
+def keep(x, to=KEPT):
+    to.append(x)
+
+
+class Saver:
+    def save(self, x, to=[]):
+        to.append(x)
+        return to
+
+    def fill_up(self, rows):
+        rows.append(1)
+
+
 class Longer(Shelf):
     pass
 
@@ -246,6 +316,20 @@ MORE_KINDS = {  # with classes and functions of `OWN`
     "a class by cls": ("", "Shelf.make()", "assert Shelf().made == 1"),
     "a class by type(self)": ("", "Shelf().make_too()", "assert Shelf.made == 1"),
     "a default kept by __init__": ("", "Shelf().see(1)", "assert Shelf().seen == [1]"),
+    "a closure of the module's": ("X = ticker()", "x = X()", "assert X() == 2"),
+    "two closures of one state": ("X, Y = two_of_one()", "X()", "assert Y() == 1"),
+    "a closure over an iterator": ("X = numbered(3)", "x = X()", "assert X() == 4"),
+    "a generator of the lecture's": ("X = numbers()", "x, *_ = X", "assert list(X) == []"),
+    "an iterator's method": ("X = itertools.count().__next__", "x = X()", "assert X() == 1"),
+    "a generator's method": ("X = random.Random(0)\nY = X.random", "x = Y()", "assert X.random() < 1"),
+    "a partial": ("X = itertools.count()\nY = functools.partial(next, X)", "x = Y()", "assert next(X) == 1"),
+    "a lambda of the module's": ("X = []\nY = lambda: X.append(1)", "Y()", "assert X == [1]"),
+    "a default that is a method": ("", "x = take()", "assert take() == 2"),
+    "a default that is a name": ("", "keep(1)", "assert KEPT == [1]"),
+    "a default of a method": ("", "Saver().save(1)", "assert Saver().save(2) == [1, 2]"),
+    "given to a method": ("X = []", "Saver().fill_up(X)", "assert X == [1]"),
+    "torch's generator with a seed": ("X = torch.Generator().manual_seed(0)", "x = torch.randn(3, generator=X)", "assert torch.randn(1, generator=X) < 9"),
+    "shown in a comment": ("X = itertools.count()", "x = 1  # @inspect next(X)", "assert next(X) == 1"),
     "a match": ("X = [[1]]", "match X:\n        case [y]:\n            y.append(2)", "assert X == [[1, 2]]"),
 }  # fmt: skip
 
@@ -299,6 +383,12 @@ def test_whatever_changes_what_another_section_reads_is_told(kind: str, tmp_path
         ("", "s = Shelf()\n    s.size(1)\n    s.sizes.append(2)", "assert Shelf().sizes == []"),
         ("", "s = Shelf()\n    s.count_own()", "assert Shelf().made == 0 and Shelf().notes == []"),
         ("", "r = Row()\n    r.put_cell(1)", "assert Row().cells == []"),
+        ("", "assert remember(-3) == 3", "assert remember(-3) == 3"),
+        ("", "assert double(2) == [4]", "assert double(2) == [4]"),
+        ("", "assert take(iter([1]).__next__) == 1", "assert take(iter([2]).__next__) == 2"),
+        ("", "keep(1, [])", "assert KEPT == []"),
+        ("", "Saver().save(1, [])", "assert Saver().save(1, []) == [1]"),
+        ("half = lambda x: x / 2", "assert half(2) == 1", "assert half(2) == 1"),
         ("X = {'a': 1}", "y = X['a'] + X.get('b', 0)", "assert X['a'] == 1"),
     ],
 )  # fmt: skip

@@ -16,6 +16,7 @@ parameters, or in a helper to which it was given. Nothing runs here, and what `e
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ from litbook.lecture.author_words import WORDS
 from litbook.lecture.calls import LectureCalls
 from litbook.lecture.model import Lecture
 from litbook.python import scopes
-from litbook.python.nodes import FunctionNode, dotted, parameters
+from litbook.python.nodes import FunctionNode, blocks, dotted, own_nodes, parameters
 
 CHANGES = frozenset(  # methods that change what they are called on; torch's end in `_`
     "add append appendleft clear discard extend fit insert load_state_dict partial_fit pop popitem popleft"
@@ -114,9 +115,6 @@ class Leanings:
                     if isinstance(method, FunctionNode) and isinstance(block, ast.ClassDef):
                         self._class_of[method] = block, file
                         self._methods.setdefault(method.name, []).append((method, file))
-        self._spent = [
-            {name for name, value in _made(file.tree) if _is_spent(value)} for file in lecture.files
-        ]
         self._counting = [  # where asking for an item makes one
             {name for name, value in _made(file.tree) if _callee(value) == "defaultdict"}
             for file in lecture.files
@@ -125,20 +123,47 @@ class Leanings:
             {name for name, value in _made(file.tree) if isinstance(value, _PLAIN)} for file in lecture.files
         ]
         every = {name: block for blocks in self._blocks for name, block in blocks.items()}
+        keeps = {  # of what is called, not of the function itself
+            f"{name}()" for name, one in every.items() if isinstance(one, FunctionNode) and _keeps(one)
+        }
+        self._spent = [{*keeps} for _ in lecture.files]
+        for text in lecture.files:
+            for name, value in _made(text.tree):
+                if _is_spent(value, self._spent[text.number]):
+                    self._spent[text.number].add(name)
+        makes = {name for name, one in every.items() if isinstance(one, FunctionNode) and [*_inner(one)]}
+        self._functions = {  # names of what is no object of a class of the lecture's with `__call__`
+            *every,
+            *(
+                name
+                for text in lecture.files
+                for name, value in _made(text.tree)
+                if isinstance(value, ast.Lambda) or _callee(value) in makes
+            ),
+        }
         self._learns = [
             {name for name, value in _made(file.tree) if _learns(value, every)} for file in lecture.files
         ]
-        self._parts: dict[GlobalName, set[GlobalName]] = {}  # names whose objects are parts of each other
+
+    @cached_property
+    def _parts(self) -> dict[GlobalName, set[GlobalName]]:
+        """Names whose objects are parts of each other."""
+        found: dict[GlobalName, set[GlobalName]] = {}
         for file, named in enumerate(self._blocks):
             for block in named.values():  # what a class has, those that are made from it have
                 for base, home in self._line(block, file)[1:] if isinstance(block, ast.ClassDef) else ():
-                    self._parts.setdefault((home, base.name), set()).add((file, block.name))
-        for text in lecture.files:
+                    found.setdefault((home, base.name), set()).add((file, block.name))
+        for text in self.lecture.files:
+            together: dict[int, str] = {}  # `more, total = counter()`
             for name, value in _made(text.tree):
-                for part in _parts_of(value) & self._values[text.number]:
+                parts = _parts_of(value)
+                if name in self._spent[text.number]:
+                    parts = parts | {together.setdefault(id(value), name)}
+                for part in parts & self._values[text.number] - {name}:
                     pair = (text.number, name), (text.number, part)
                     for one, other in (pair, pair[::-1]):
-                        self._parts.setdefault(one, set()).add(other)
+                        found.setdefault(one, set()).add(other)
+        return found
 
     @cached_property
     def all(self) -> list[Leaning]:
@@ -179,7 +204,8 @@ class Leanings:
     def _summary(self, node: FunctionNode, file: int) -> _Summary:
         if node not in self._summaries:
             summary = self._summaries[node] = _Summary()  # before it is filled: it may call itself
-            given, inside = [name for _, name in parameters(node)], [*ast.walk(node)]
+            given, inside = [name for _, name in parameters(node)], [*self._watched(node)]
+            inside[:0] = (inner for statement in node.body for inner in ast.walk(statement))
             origins = _Origins(node, inside, self._values[file], self._plain[file])
             for base, at in (*_changes(inside, self._is_word), *_writes_through(inside, origins)):
                 for name in origins.of(base):
@@ -189,20 +215,54 @@ class Leanings:
             for call in (one for one in inside if isinstance(one, ast.Call)):
                 for helper, home in self._called(call, file, origins.local):
                     self._take(summary, self._summary(helper, home))
-                    changed = self._summary(helper, home).parameters
-                    for argument in _given(call, helper, changed):
-                        for name in origins.of(argument):
-                            self._note(summary, name, given, file, call)
-                    for name in _kept_defaults(call, helper) & changed:
-                        summary.changed.setdefault((home, f"{helper.name}({name}=…)"), (file, call))
-                        summary.read.setdefault((home, f"{helper.name}({name}=…)"), (file, call))
+                    self._hand_over(summary, call, (helper, home), given, file, origins)
             for one in inside if self._methods else ():
-                for base in self._own_changes(one, summary):
-                    for name in origins.of(base):
-                        self._note(summary, name, given, file, base)
+                for owner, method in self._own_changes(one, summary):
+                    for name in origins.of(owner) if owner else ():
+                        self._note(summary, name, given, file, owner or one)
+                    if isinstance(one, ast.Call):
+                        self._hand_over(summary, one, method, given, file, origins)
             for inner in inside:
                 self._read(summary, inner, file, origins)
         return self._summaries[node]
+
+    def _watched(self, node: FunctionNode) -> Iterator[ast.AST]:
+        """What comments show in a function, as if it stood on their lines."""
+        for anchor in (node, *blocks(node)):
+            for number in self.lecture.watches_of.get(anchor, ()):
+                watch = self.lecture.watches[number]
+                for inner in ast.walk(copy.deepcopy(watch.node)) if watch.kind != "clear" else ():
+                    if isinstance(inner, ast.expr):
+                        inner.lineno, inner.col_offset = watch.line, 0
+                    yield inner
+
+    def _hand_over(
+        self,
+        summary: _Summary,
+        call: ast.Call,
+        called: tuple[FunctionNode, int],
+        given: Sequence[str],
+        file: int,
+        origins: _Origins,
+    ) -> None:
+        """What a helper changes of what it is given, or of what its parameters are where nothing is given."""
+        (helper, home), changed = called, self._summary(*called).parameters
+        is_bound = helper in self._class_of and "staticmethod" not in map(dotted, helper.decorator_list)
+        for argument in _given(call, helper, changed, is_bound):
+            for name in origins.of(argument):
+                self._note(summary, name, given, file, call)
+        for name, default in _kept_defaults(call, helper, is_bound):
+            is_spent = _is_spent(default, self._spent[home])
+            if is_spent or name in changed:
+                key = self._key(home, _root(default))
+                if key is None and (is_spent or isinstance(default, _LASTING)):
+                    key = home, f"{helper.name}({name}=…)"
+                if key is not None:
+                    summary.changed.setdefault(key, (file, call))
+            else:
+                key = self._key(home, _root(default))
+            if key is not None:
+                summary.read.setdefault(key, (file, call))
 
     def _line(self, block: ast.ClassDef, file: int) -> list[tuple[ast.ClassDef, int]]:
         """A class and those of the lecture's that it is made from, each with its file."""
@@ -269,7 +329,7 @@ class Leanings:
         for one in inside:
             if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Load):
                 owner = owned(one)
-                if owner and owner[1] and _is_spent(owner[1]):
+                if owner and owner[1] and _is_spent(owner[1], self._spent[file]):
                     yield owner[0], one
 
     def _is_word(self, call: ast.Call) -> bool:
@@ -277,12 +337,14 @@ class Leanings:
         name = dotted(call.func).rpartition(".")[2]
         return name in WORDS or name in _SPEAKS or name.startswith("assert")
 
-    def _own_changes(self, call: ast.AST, summary: _Summary) -> Iterator[ast.expr]:
-        """The objects that a method of the lecture's own classes changes, called by its name or by a form."""
+    def _own_changes(
+        self, call: ast.AST, summary: _Summary
+    ) -> Iterator[tuple[ast.expr | None, tuple[FunctionNode, int]]]:
+        """The methods of the lecture's classes that a form or a name calls, with what they change."""
         match call:
             case ast.Call(ast.Attribute(value=base, attr=name)):
                 forms = [(name, base)]
-            case ast.Call(ast.Name(name) as base) if not any(name in blocks for blocks in self._blocks):
+            case ast.Call(ast.Name(name) as base) if name not in self._functions:
                 forms = [("__call__", base)]
             case ast.withitem(base):
                 forms = [("__enter__", base)]
@@ -294,8 +356,8 @@ class Leanings:
             for method, home in self._methods.get(name, ()):
                 does, given = self._summary(method, home), [name for _, name in parameters(method)]
                 self._take(summary, does)
-                if given[:1] and given[0] in does.parameters:
-                    yield base
+                changes = given[:1] and given[0] in does.parameters
+                yield base if changes else None, (method, home)
 
     def _read(self, summary: _Summary, inner: ast.AST, file: int, origins: _Origins) -> None:
         """What a part of a function reads, and what it changes by reading it."""
@@ -605,17 +667,58 @@ def _writes_through(nodes: Sequence[ast.AST], origins: _Origins) -> Iterator[tup
 def _made(tree: ast.Module | ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
     """The names at the top of a file or a class, with what each of them gets."""
     for target, value in _bindings(tree.body):
-        if isinstance(target, ast.Name):
-            yield target.id, value
+        yield from ((name, value) for name in _stored(target))
 
 
 def _callee(value: ast.expr) -> str:
     return dotted(value.func).rpartition(".")[2] if isinstance(value, ast.Call) else ""
 
 
-def _is_spent(value: ast.expr) -> bool:
-    """Whether each use of it leaves another object."""
+def _is_spent(value: ast.expr, spent: set[str]) -> bool:
+    """Whether each use of it leaves another object; so do those in `spent`, and calls of functions there."""
+    match value:
+        case ast.Name(name):
+            return name in spent
+        case ast.Attribute(inner) | ast.Call(ast.Attribute(ast.Call() as inner, "manual_seed")):
+            return _is_spent(inner, spent)  # `SOURCE.__next__`
+        case ast.Lambda():
+            return bool(_changed_outside(value))
+        case ast.Call(args=args) if _callee(value) == "partial":
+            return any(_is_spent(one, spent) for one in args)
+        case ast.Call(ast.Name(name)) if f"{name}()" in spent:
+            return True
     return isinstance(value, ast.GeneratorExp) or _callee(value) in SPENT
+
+
+def _changed_outside(node: ast.Lambda | FunctionNode) -> set[str]:
+    """The names from outside a function whose objects it changes; not where it looks up what it keeps."""
+    inside = [*ast.walk(node)]
+    asked = {
+        (ast.unparse(one.comparators[0]), ast.unparse(one.left))
+        for one in inside
+        if isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.In | ast.NotIn)
+    }
+    kept = [  # `if n not in seen: seen[n] = f(n)`
+        target
+        for target, _ in _bindings(inside)
+        if isinstance(target, ast.Subscript)
+        and (ast.unparse(target.value), ast.unparse(target.slice)) in asked
+    ]
+    found = {_root(base) for base, at in _changes(inside, lambda _: False) if at not in kept}
+    found.update(name for one in inside if isinstance(one, ast.Nonlocal) for name in one.names)
+    return found - scopes.local_names(node) - {""}
+
+
+def _keeps(node: FunctionNode) -> bool:
+    """Whether what a function makes is another one after each use: a generator, or what changes its names."""
+    if any(isinstance(one, ast.Yield | ast.YieldFrom) for one in own_nodes(node)):
+        return True
+    own = scopes.local_names(node)
+    return any(_changed_outside(one) & own for one in _inner(node))
+
+
+def _inner(node: FunctionNode) -> Iterator[FunctionNode | ast.Lambda]:
+    yield from (o for o in ast.walk(node) if isinstance(o, FunctionNode | ast.Lambda) and o is not node)
 
 
 def _learns(value: ast.expr, blocks: Mapping[str, ast.stmt]) -> bool:
@@ -642,23 +745,20 @@ def _parts_of(value: ast.expr) -> set[str]:
             return _parts_of(inner)
         case ast.Call(ast.Attribute(value=inner, attr="parameters")):
             return _parts_of(inner)
+        case ast.Lambda():
+            return _changed_outside(value)
+        case ast.Call(args=args) if _callee(value) == "partial":
+            return set[str]().union(*map(_parts_of, args))
         case ast.Call(args=args) if _callee(value)[:1].isupper():
             return set[str]().union(*map(_parts_of, args))
     return set()
 
 
-def _kept_defaults(call: ast.AST, helper: FunctionNode) -> set[str]:
-    """The parameters that a call leaves to their defaults, where these are objects that last."""
-    if not isinstance(call, ast.Call):
-        return set()
-    names = [argument.arg for argument in (*helper.args.posonlyargs, *helper.args.args)]
-    names = names[helper.name in _MAKERS :]  # `self` is new
+def _kept_defaults(call: ast.Call, helper: FunctionNode, is_bound: bool) -> Iterator[tuple[str, ast.expr]]:
+    """The parameters that a call leaves to their defaults, with these."""
+    names = [argument.arg for argument in (*helper.args.posonlyargs, *helper.args.args)][is_bound:]
     given = {*names[: len(call.args)], *(keyword.arg for keyword in call.keywords)}
-    return {
-        name
-        for name, default in _defaults(helper).items()
-        if isinstance(default, _LASTING) and name not in given
-    }
+    yield from ((name, default) for name, default in _defaults(helper).items() if name not in given)
 
 
 def _defaults(helper: FunctionNode) -> dict[str, ast.expr]:
@@ -697,11 +797,8 @@ def _writes(call: ast.Call) -> bool:
     return name in WRITES or opened
 
 
-def _given(call: ast.AST, helper: FunctionNode, changed: set[str]) -> Iterator[ast.expr]:
+def _given(call: ast.Call, helper: FunctionNode, changed: set[str], is_bound: bool) -> Iterator[ast.expr]:
     """The arguments of a call that its helper changes."""
-    if not isinstance(call, ast.Call):
-        return
-    names = [argument.arg for argument in (*helper.args.posonlyargs, *helper.args.args)]
-    names = names[helper.name in _MAKERS :]  # `self` is new
+    names = [argument.arg for argument in (*helper.args.posonlyargs, *helper.args.args)][is_bound:]
     yield from (value for name, value in zip(names, call.args, strict=False) if name in changed)
     yield from (keyword.value for keyword in call.keywords if keyword.arg in changed)
