@@ -330,6 +330,16 @@ MORE_KINDS = {  # with classes and functions of `OWN`
     "given to a method": ("X = []", "Saver().fill_up(X)", "assert X == [1]"),
     "torch's generator with a seed": ("X = torch.Generator().manual_seed(0)", "x = torch.randn(3, generator=X)", "assert torch.randn(1, generator=X) < 9"),
     "shown in a comment": ("X = itertools.count()", "x = 1  # @inspect next(X)", "assert next(X) == 1"),
+    "a function of a module": ("", "json.dumps = repr", "assert json.dumps([1]) == '[1]'"),
+    "a name of a module by setattr": ("", "setattr(math, 'tau', 3)", "assert math.tau == 3"),
+    "a name of a module by vars": ("", "vars(math)['tau'] = 3", "assert math.tau == 3"),
+    "a name of a module imported inside": ("", "import math as m\n    m.tau = 3", "from math import tau\n    assert tau == 3"),
+    "a method of another's class": ("", "fractions.Fraction.__str__ = lambda self: 'x'", "assert str(fractions.Fraction(1, 3)) == 'x'"),
+    "of a class under its name": ("from fractions import Fraction", "Fraction.__str__ = lambda self: 'x'", "assert str(fractions.Fraction(1, 3)) == 'x'"),
+    "of a class that the reader does not name": ("", "json.JSONEncoder.default = lambda self, x: 1", "assert json.dumps({1: set()}) == '{\"1\": 1}'"),
+    "what a cache kept": ("@functools.lru_cache\ndef X(n):\n    return n", "assert X(3) == 3", "assert X(3) == 3 and X.cache_info().hits == 1"),
+    "what a cache of a size kept": ("@functools.lru_cache(maxsize=4)\ndef X(n):\n    return n", "assert X(3) == 3", "n = X.cache_info().currsize\n    assert n == 1"),
+    "what a cache made by a call kept": ("X = functools.cache(abs)", "assert X(-3) == 3", "assert X.cache_info().currsize == 1"),
     "a match": ("X = [[1]]", "match X:\n        case [y]:\n            y.append(2)", "assert X == [[1, 2]]"),
 }  # fmt: skip
 
@@ -389,6 +399,13 @@ def test_whatever_changes_what_another_section_reads_is_told(kind: str, tmp_path
         ("", "keep(1, [])", "assert KEPT == []"),
         ("", "Saver().save(1, [])", "assert Saver().save(1, []) == [1]"),
         ("half = lambda x: x / 2", "assert half(2) == 1", "assert half(2) == 1"),
+        ("X = functools.cache(abs)", "assert X(-3) == 3", "assert X(-3) == 3"),
+        ("X = functools.cache(abs)", "X(-3)\n    X.cache_clear()", "X.cache_clear()\n    assert X(-3) == 3 and X.cache_info().misses == 1"),
+        ("", "with unittest.mock.patch('math.pi', 3):\n        assert math.pi == 3", "assert math.pi > 3"),
+        ("", "old = math.pi\n    math.pi = 3\n    try:\n        assert math.pi == 3\n    finally:\n        math.pi = old", "assert math.pi > 3"),
+        ("from math import tau", "math.tau = 3", "assert tau > 6"),
+        ("", "math.tau = 3", "assert math.pi > 3"),
+        ("", "y = fractions.Fraction(1, 3)\n    z = y.numerator", "assert fractions.Fraction(1, 3) < 1"),
         ("X = {'a': 1}", "y = X['a'] + X.get('b', 0)", "assert X['a'] == 1"),
     ],
 )  # fmt: skip
@@ -411,6 +428,11 @@ def test_what_only_looks_at_a_thing_changes_nothing(made: str, changes: str, rea
 )
 def test_what_changes_nothing_of_the_module_is_no_leaning(made: str, changes: str, reads: str) -> None:
     assert leaning.find_leaning(parse.parse(lecture(made, changes, reads))) == []
+
+
+def test_what_is_changed_of_others_may_be_put_back() -> None:
+    (told,) = leaning.find_leaning(parse.parse(lecture("import math", "math.pi = 3", "assert math.pi == 3")))
+    assert "unittest.mock.patch" in told.way_out
 
 
 SETTINGS = [
@@ -453,13 +475,16 @@ SETTINGS = [
     ("torch.set_autocast_dtype('cpu', torch.float16)", "torch.get_autocast_dtype('cpu') == torch.bfloat16"),
     ("torch.set_warn_always(True)", "not torch.is_warn_always_enabled()"),
     ("torch.backends.cuda.enable_flash_sdp(False)", "torch.backends.cuda.flash_sdp_enabled()"),
+    ("calendar.setfirstweekday(6)", "calendar.firstweekday() == 0"),
+    ("csv.field_size_limit(3)", "csv.field_size_limit() == 131072"),
+    ("socket.setdefaulttimeout(5)", "socket.getdefaulttimeout() is None"),
     ("matplotlib.pyplot.figure('left')", "matplotlib.pyplot.get_fignums() == []"),
     ("matplotlib.colormaps.register(matplotlib.colormaps['viridis'], name='left')", "'left' not in matplotlib.colormaps"),
 ]  # fmt: skip
 
 
 def test_what_a_section_sets_is_put_back_behind_it(tmp_path: Path) -> None:
-    imports = "import contextvars, decimal, gc, logging, os, signal, sys, threading, time, warnings\n"
+    imports = "import calendar, contextvars, csv, decimal, gc, logging, os, signal, socket, sys, threading, time, warnings\n"
     imports += "import matplotlib.pyplot, torch\nimport numpy as np\nKEPT = contextvars.ContextVar('kept', default=0)\n"
     sets, holds = ("\n    ".join(lines) for lines in zip(*SETTINGS, strict=True))
     asserts = holds.replace("\n    ", "\n    assert ")

@@ -3,14 +3,18 @@
 In go a lecture's text, out come pairs of sections with the lines at which one changes and the other reads. A
 change is
 
-    an assignment to `global`, to an attribute or an item, of a class, a function or a module too;
+    an assignment to `global`, to an attribute or an item, of a class, a function or a module too, and of
+    what others made (`math.pi = 3`);
     a call of a method whose result nobody takes (`MODEL.eval()`, `SEEN.append(1)`), or of a method of the
     lecture's that changes its `self`; a function that changes what it is given (`heappush`, `out=`);
-    any use of what is spent by use: an iterator, an open file, a generator of random numbers;
+    any use of what is spent by use: an iterator, an open file, a generator of random numbers, a closure
+    with `nonlocal`;
+    through an object what only its class has (`class A: items = []`), through a call a default that is kept;
     a file that is written, by its name;
 
 and any of these on what was got from it: `for p in MODEL.parameters(): p.data -= …`, an optimizer of its
-parameters, or in a helper to which it was given. Nothing runs here, and what `exec` does nobody sees.
+parameters, in a shallow copy, or in a helper to which it was given. Nothing runs here, and what `exec` does
+nobody sees; nor does a decorator's own state count, since most of these only remember or measure.
 """
 
 from __future__ import annotations
@@ -48,13 +52,16 @@ WRITES = frozenset(
     " to_json to_parquet touch write_bytes write_text".split()
 )
 # Methods that are called for what they print or draw, and settings of modules that are put back.
-_SPEAKS = frozenset("close flush plot print scatter show bar hist info warning debug summary".split())
+_SPEAKS = frozenset(
+    "close flush plot print scatter show bar hist info warning debug summary cache_clear".split()
+)
 _RESTORED = ("os.", "sys.", "torch.backends.", "warnings.", "threading.", "logging.")
 _MAKERS = ("__init__", "__post_init__")
 _LOOKS = frozenset("dict enumerate iter list reversed set sorted tuple vars zip".split())  # have its parts
 _PLAIN = ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp
 _LASTING = _PLAIN | ast.Call  # made once and kept: a default's, a class's
 _FILES = -1  # stands for the number of a file where a name is that of a file on disk
+_OTHERS = -2  # and where it is the full name of what others made: `math.pi`
 GlobalName = tuple[int, str]
 """A file's number and a name at its top."""
 
@@ -68,6 +75,7 @@ class Leaning:
     name: str
     read: tuple[int, ast.AST]  # number of the file, and where in it
     changed: tuple[int, ast.AST]
+    of_others: bool = False  # a name of a module that is not the lecture's
 
 
 @dataclass
@@ -98,14 +106,20 @@ class Leanings:
             {node.name: node for node in file.tree.body if isinstance(node, ast.ClassDef | FunctionNode)}
             for file in lecture.files
         ]
-        self._modules = [
-            {
-                (alias.asname or alias.name).partition(".")[0]
-                for node in file.tree.body
-                if isinstance(node, ast.Import)
-                for alias in node.names
-            }
+        program = self.calls.program
+        self._others = [  # what imports of others stand for, by the names of each file
+            {name: full for (home, name), full in program.foreign.items() if home == file.number}
+            | {name: name for home, name in program.whole if home == file.number}
             for file in lecture.files
+        ]
+        self._cached = [
+            {name for name, made in blocks.items() if any(map(_is_cache, made.decorator_list))}
+            | {
+                name
+                for name, value in _made(file.tree)
+                if isinstance(value, ast.Call) and _is_cache(value.func)
+            }
+            for file, blocks in zip(lecture.files, self._blocks, strict=True)
         ]
         self._class_of: dict[ast.AST, tuple[ast.ClassDef, int]] = {}  # of a method
         self._methods: dict[str, list[tuple[FunctionNode, int]]] = {}  # of the lecture's classes, by name
@@ -138,7 +152,8 @@ class Leanings:
                 name
                 for text in lecture.files
                 for name, value in _made(text.tree)
-                if isinstance(value, ast.Lambda) or _callee(value) in makes
+                if isinstance(value, ast.Lambda)
+                or _callee(value) in {*makes, "cache", "lru_cache", "partial"}
             ),
         }
         self._learns = [
@@ -181,7 +196,7 @@ class Leanings:
             for name, read in summary.read.items():
                 for changer, at in changed.get(name, [])[-1:]:
                     if name[0] != _FILES or name not in summary.changed:  # it writes its own
-                        found.append(Leaning(index, changer, name[1], read, at))
+                        found.append(Leaning(index, changer, name[1], read, at, name[0] == _OTHERS))
             for name, at in summary.changed.items():
                 for one in (name, *self._parts.get(name, ())):
                     changed.setdefault(one, []).append((index, at))
@@ -224,6 +239,8 @@ class Leanings:
                         self._hand_over(summary, one, method, given, file, origins)
             for inner in inside:
                 self._read(summary, inner, file, origins)
+            self._of_others(summary, inside, file, origins.local)
+            self._of_caches(summary, inside, file, origins.local)
         return self._summaries[node]
 
     def _watched(self, node: FunctionNode) -> Iterator[ast.AST]:
@@ -372,12 +389,6 @@ class Leanings:
                 key = self._key(file, name)
                 if key is not None and key[1] in self._counting[key[0]]:
                     summary.changed.setdefault(key, (file, inner))
-            case ast.Attribute(value=ast.Name(head)) if head in self._modules[file]:
-                full = dotted(inner)
-                if isinstance(inner.ctx, ast.Load):
-                    summary.read.setdefault((file, full), (file, inner))
-                elif not full.startswith(_RESTORED):
-                    summary.changed.setdefault((file, full), (file, inner))
             case ast.Call(ast.Attribute(value=base, attr="backward")):
                 for name in origins.made_of(base):
                     key = self._key(file, name)
@@ -387,6 +398,72 @@ class Leanings:
                 for path in _paths(inner):
                     kept = summary.changed if _writes(inner) else summary.read
                     kept.setdefault((_FILES, path), (file, inner))
+
+    def _of_others(
+        self, summary: _Summary, inside: Sequence[ast.AST], file: int, local: frozenset[str]
+    ) -> None:
+        """What is read and changed of modules and classes of others: `math.pi = 3`, `Fraction.__str__ = …`.
+
+        Who uses a class need not name it, so who uses its module is taken to use the class. What is written
+        back in the same function, `old = math.pi` and later `math.pi = old`, is not changed.
+        """
+        imports = {name: full for name, full in self._others[file].items() if name not in local}
+        imported = list[tuple[str, ast.AST]]()
+        for one in inside:
+            match one:
+                case ast.Import(names):
+                    imports |= {
+                        alias.asname or top: alias.name if alias.asname else top
+                        for alias in names
+                        for top in [alias.name.partition(".")[0]]
+                    }
+                case ast.ImportFrom(str(module), names, 0):
+                    imports |= {alias.asname or alias.name: f"{module}.{alias.name}" for alias in names}
+                    imported += ((f"{module}.{alias.name}", one) for alias in names)
+        bindings = {(ast.unparse(target), ast.unparse(value)) for target, value in _bindings(inside)}
+
+        def full(node: ast.expr) -> str:
+            head, dot, rest = dotted(node).partition(".")
+            return f"{imports[head]}{dot}{rest}" if head in imports else ""
+
+        for one in inside:
+            if isinstance(one, ast.Attribute | ast.Name) and isinstance(one.ctx, ast.Load):
+                name = full(one)  # of what an import has brought, the import has read
+                imported.append((name if isinstance(one, ast.Attribute) else name.rpartition(".")[0], one))
+            owner, attribute = _set_attribute(one)
+            if owner is None or not (of := full(owner)):
+                continue
+            target, name = f"{ast.unparse(owner)}.{attribute}", f"{of}.{attribute}"
+            is_put_back = any(to == target and (old, target) in bindings for to, old in bindings)
+            if not is_put_back and not name.startswith(_RESTORED):
+                is_class = of.rpartition(".")[2][:1].isupper()
+                key = _OTHERS, of.partition(".")[0] if is_class else name
+                summary.changed.setdefault(key, (file, one))
+        for name, at in imported:
+            parts = name.split(".") if name else []
+            for end in range(1, len(parts) + 1):
+                summary.read.setdefault((_OTHERS, ".".join(parts[:end])), (file, at))
+
+    def _of_caches(
+        self, summary: _Summary, inside: Sequence[ast.AST], file: int, local: frozenset[str]
+    ) -> None:
+        """What `functools.cache` keeps is read by `cache_info()` alone, and each call changes it."""
+        cleared = {
+            dotted(one.value)
+            for one in inside
+            if isinstance(one, ast.Attribute) and one.attr == "cache_clear"
+        }
+        for one in inside:
+            name = one.id if isinstance(one, ast.Name) else ""
+            if isinstance(one, ast.Attribute) and one.attr == "cache_info":
+                name = dotted(one.value)
+            key = self._key(file, name) if name and name not in local else None
+            if key is not None and key[1] in self._cached[key[0]]:
+                told = key[0], f"{key[1]}.cache_info()"
+                if isinstance(one, ast.Name):
+                    summary.changed.setdefault(told, (file, one))
+                elif name not in cleared:
+                    summary.read.setdefault(told, (file, one))
 
     def _take(self, summary: _Summary, called: _Summary) -> None:
         """What a helper does is done by who calls it."""
@@ -650,6 +727,30 @@ def _changes(
             case ast.Import(names) | ast.ImportFrom(names=names):
                 bound = {(alias.asname or alias.name).partition(".")[0] for alias in names}
                 yield from ((ast.Name(name), node) for name in bound & shared)
+
+
+def _set_attribute(node: ast.AST) -> tuple[ast.expr | None, str]:
+    """The object of which a node sets or deletes an attribute, and this: also by `setattr` or `vars`."""
+    match node:
+        case ast.Attribute(owner, name, ast.Store() | ast.Del()):
+            return owner, name
+        case (
+            ast.Subscript(
+                ast.Call(ast.Name("vars"), [owner]) | ast.Attribute(owner, "__dict__"),
+                ast.Constant(str(name)),
+                ast.Store() | ast.Del(),
+            )
+            | ast.Call(ast.Name("setattr" | "delattr"), [owner, ast.Constant(str(name)), *_])
+            | ast.Call(ast.Attribute(attr="__setattr__"), [owner, ast.Constant(str(name)), *_])
+        ):
+            return owner, name
+    return None, ""
+
+
+def _is_cache(decorator: ast.expr) -> bool:
+    """Whether it is `functools.cache`, or `lru_cache` with or without a size."""
+    marked = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return dotted(marked).rpartition(".")[2] in ("cache", "lru_cache")
 
 
 def _is_change(method: str) -> bool:
