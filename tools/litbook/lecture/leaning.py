@@ -30,7 +30,7 @@ from litbook.lecture.author_words import WORDS
 from litbook.lecture.calls import LectureCalls
 from litbook.lecture.model import Lecture
 from litbook.python import scopes
-from litbook.python.nodes import FunctionNode, blocks, dotted, own_nodes, parameters
+from litbook.python.nodes import FunctionNode, all_nodes, blocks, dotted, own_nodes, parameters
 
 CHANGES = frozenset(  # methods that change what they are called on; torch's end in `_`
     "add append appendleft clear discard extend fit insert load_state_dict partial_fit pop popitem popleft"
@@ -92,6 +92,7 @@ class Leanings:
 
     def __init__(self, lecture: Lecture) -> None:
         self.lecture, self.calls = lecture, LectureCalls(lecture)
+        self._shared_of: dict[ast.ClassDef, dict[str, tuple[GlobalName, ast.expr]]] = {}
         self._summaries: dict[ast.AST, _Summary] = {}
         self._values = [
             {
@@ -220,7 +221,7 @@ class Leanings:
         if node not in self._summaries:
             summary = self._summaries[node] = _Summary()  # before it is filled: it may call itself
             given, inside = [name for _, name in parameters(node)], [*self._watched(node)]
-            inside[:0] = (inner for statement in node.body for inner in ast.walk(statement))
+            inside[:0] = (inner for statement in node.body for inner in all_nodes(statement))
             origins = _Origins(node, inside, self._values[file], self._plain[file])
             for base, at in (*_changes(inside, self._is_word), *_writes_through(inside, origins)):
                 for name in origins.of(base):
@@ -296,6 +297,8 @@ class Leanings:
 
         So has an attribute that is a parameter's default: `def __init__(self, items=[]): self.items = items`.
         """
+        if block in self._shared_of:
+            return self._shared_of[block]
         found, own = dict[str, tuple[GlobalName, ast.expr]](), set[str]()
         for one, home in self._line(block, file):
             for name, value in _made(one):
@@ -304,7 +307,7 @@ class Leanings:
             for maker in one.body:
                 if isinstance(maker, FunctionNode) and maker.name in _MAKERS:
                     defaults = _defaults(maker)
-                    for target, value in _bindings(ast.walk(maker)):
+                    for target, value in _bindings(all_nodes(maker)):
                         if not isinstance(target, ast.Attribute) or _root(target) != _first(maker):
                             continue
                         default = defaults.get(value.id) if isinstance(value, ast.Name) else None
@@ -312,7 +315,8 @@ class Leanings:
                             found[target.attr] = (home, one.name), default
                         else:
                             own.add(target.attr)
-        return {name: what for name, what in found.items() if name not in own}
+        kept = self._shared_of[block] = {name: what for name, what in found.items() if name not in own}
+        return kept
 
     def _of_classes(
         self, node: FunctionNode, inside: Sequence[ast.AST], file: int
@@ -420,7 +424,6 @@ class Leanings:
                 case ast.ImportFrom(str(module), names, 0):
                     imports |= {alias.asname or alias.name: f"{module}.{alias.name}" for alias in names}
                     imported += ((f"{module}.{alias.name}", one) for alias in names)
-        bindings = {(ast.unparse(target), ast.unparse(value)) for target, value in _bindings(inside)}
 
         def full(node: ast.expr) -> str:
             head, dot, rest = dotted(node).partition(".")
@@ -434,6 +437,7 @@ class Leanings:
             if owner is None or not (of := full(owner)):
                 continue
             target, name = f"{ast.unparse(owner)}.{attribute}", f"{of}.{attribute}"
+            bindings = {(ast.unparse(to), ast.unparse(value)) for to, value in _bindings(inside)}
             is_put_back = any(to == target and (old, target) in bindings for to, old in bindings)
             if not is_put_back and not name.startswith(_RESTORED):
                 is_class = of.rpartition(".")[2][:1].isupper()
@@ -793,7 +797,7 @@ def _is_spent(value: ast.expr, spent: set[str]) -> bool:
 
 def _changed_outside(node: ast.Lambda | FunctionNode) -> set[str]:
     """The names from outside a function whose objects it changes; not where it looks up what it keeps."""
-    inside = [*ast.walk(node)]
+    inside = all_nodes(node)
     asked = {
         (ast.unparse(one.comparators[0]), ast.unparse(one.left))
         for one in inside
@@ -819,7 +823,7 @@ def _keeps(node: FunctionNode) -> bool:
 
 
 def _inner(node: FunctionNode) -> Iterator[FunctionNode | ast.Lambda]:
-    yield from (o for o in ast.walk(node) if isinstance(o, FunctionNode | ast.Lambda) and o is not node)
+    yield from (o for o in all_nodes(node) if isinstance(o, FunctionNode | ast.Lambda) and o is not node)
 
 
 def _learns(value: ast.expr, blocks: Mapping[str, ast.stmt]) -> bool:
