@@ -59,7 +59,7 @@ KINDS = {  # what is made, what changes it, what reads it
 }
 
 OWN = """
-import collections, heapq, itertools, math, operator, random
+import collections, copy, dataclasses, fractions, functools, heapq, itertools, json, math, operator, random, unittest.mock
 import numpy as np, torch
 from pathlib import Path
 
@@ -87,6 +87,138 @@ class Counter:
         return self
     def __exit__(self, *a):
         pass
+
+
+class Shelf:
+    books, log, made = [], {}, 0
+    numbers = itertools.count()
+    dice = random.Random(0)
+    sizes = [1]
+    notes: list = []
+
+    def __init__(self, name="", seen=[]):
+        self.name = name
+        self.seen = seen
+        self.sizes = []
+
+    def keep(self, x):
+        self.books.append(x)
+
+    def keep_by_name(self, x):
+        books = self.books
+        books.append(x)
+
+    def enter(self):
+        self.log[self.name] = 1
+
+    def lengthen(self):
+        self.books += [1]
+
+    def throw(self):
+        return self.dice.random()
+
+    def number(self):
+        return next(self.numbers)
+
+    def see(self, x):
+        self.seen.append(x)
+
+    @classmethod
+    def make(cls):
+        cls.made += 1
+
+    def make_too(self):
+        type(self).made += 1
+
+    def size(self, x):
+        self.sizes.append(x)
+
+    def count_own(self):
+        self.made += 1
+        self.notes = []
+        self.notes.append(1)
+
+
+def ticker():
+    n = 0
+
+    def more():
+        nonlocal n
+        n += 1
+        return n
+
+    return more
+
+
+def two_of_one():
+    box = [0]
+
+    def more():
+        box[0] += 1
+
+    return more, lambda: box[0]
+
+
+def numbered(first):
+    ids = itertools.count(first)
+    return lambda: next(ids)
+
+
+def remembered(f):
+    seen = {}
+
+    def looked_up(n):
+        if n not in seen:
+            seen[n] = f(n)
+        return seen[n]
+
+    return looked_up
+
+
+def scaled(by):
+    def scale(x):
+        out = []
+        out.append(by * x)
+        return out
+
+    return scale
+
+
+def numbers():
+    yield from (1, 2, 3)
+
+
+SOURCE, KEPT = numbers(), []
+double, remember = scaled(2), remembered(abs)
+
+
+def take(get=SOURCE.__next__):
+    return get()
+
+
+def keep(x, to=KEPT):
+    to.append(x)
+
+
+class Saver:
+    def save(self, x, to=[]):
+        to.append(x)
+        return to
+
+    def fill_up(self, rows):
+        rows.append(1)
+
+
+class Longer(Shelf):
+    pass
+
+
+@dataclasses.dataclass
+class Row:
+    cells: list = dataclasses.field(default_factory=list)
+
+    def put_cell(self, x):
+        self.cells.append(x)
 
 
 def helper(x=[]):
@@ -158,6 +290,56 @@ MORE_KINDS = {  # with classes and functions of `OWN`
     "a name of a module": ("", "math.tau = 3", "assert math.tau == 3"),
     "a walrus in global": ("X = 0", "global X\n    (X := 3)", "assert X == 3"),
     "for target global": ("X = 0", "global X\n    for X in [3]:\n        pass", "assert X == 3"),
+    "dict() of a dict": ("X = {'a': {'n': 1}}", "y = dict(X)\n    y['a']['n'] = 7", "assert X['a']['n'] == 7"),
+    "copy() of a list": ("X = [[1], [2]]", "y = X.copy()\n    y[0].append(3)", "assert X[0] == [1, 3]"),
+    "copy.copy": ("X = Counter()", "y = copy.copy(X)\n    y.inner.append(3)", "assert X.inner == [3]"),
+    "a slice": ("X = [[1], [2]]", "for row in X[:1]:\n        row.append(3)", "assert X[0] == [1, 3]"),
+    "sorted": ("X = [[2], [1]]", "y = sorted(X)\n    first = y[0]\n    first.append(3)", "assert X[1] == [1, 3]"),
+    "stars": ("X = {'a': [1]}", "y = {**X, 'b': []}\n    y['a'].append(3)", "assert X['a'] == [1, 3]"),
+    "two dicts as one": ("X = {'a': [1]}", "y = X | {'b': []}\n    y['a'].append(3)", "assert X['a'] == [1, 3]"),
+    "a comprehension": ("X = [[1], [2]]", "y = [row for row in X]\n    y[0].append(3)", "assert X[0] == [1, 3]"),
+    "a list of it": ("X = [1]", "both = [X, []]\n    both[0].append(3)", "assert X == [1, 3]"),
+    "vars": ("X = Counter()", "vars(X)['n'] = 7", "assert X.n == 7"),
+    "vars by a name": ("X = Counter()", "inside = vars(X)\n    inside.update(n=7)", "assert X.n == 7"),
+    "__dict__": ("X = Counter()", "X.__dict__['n'] = 7", "assert X.n == 7"),
+    "object.__setattr__": ("X = Counter()", "object.__setattr__(X, 'n', 7)", "assert X.n == 7"),
+    "list.append": ("X = [1]", "list.append(X, 3)", "assert X == [1, 3]"),
+    "globals().update": ("X = 1", "globals().update(X=4)", "assert X == 4"),
+    "a class's list": ("", "Shelf().keep(1)", "assert Shelf().books == [1]"),
+    "a class's list by a name": ("", "s = Shelf()\n    s.keep_by_name(1)", "assert Shelf().books == [1]"),
+    "a class's list from outside": ("", "s = Shelf()\n    s.books.append(1)", "assert Shelf().books == [1]"),
+    "a class's list made longer": ("", "Shelf().lengthen()", "assert Shelf().books == [1]"),
+    "a class's dict": ("", "Shelf('a').enter()", "assert Shelf().log == {'a': 1}"),
+    "a class's list in a subclass": ("", "Shelf().keep(1)", "assert Longer().books == [1]"),
+    "a class's iterator": ("", "x = Shelf().number()", "assert Shelf().number() == 1"),
+    "a class's random numbers": ("", "x = Shelf().throw()", "assert Shelf().throw() < 1"),
+    "a class by cls": ("", "Shelf.make()", "assert Shelf().made == 1"),
+    "a class by type(self)": ("", "Shelf().make_too()", "assert Shelf.made == 1"),
+    "a default kept by __init__": ("", "Shelf().see(1)", "assert Shelf().seen == [1]"),
+    "a closure of the module's": ("X = ticker()", "x = X()", "assert X() == 2"),
+    "two closures of one state": ("X, Y = two_of_one()", "X()", "assert Y() == 1"),
+    "a closure over an iterator": ("X = numbered(3)", "x = X()", "assert X() == 4"),
+    "a generator of the lecture's": ("X = numbers()", "x, *_ = X", "assert list(X) == []"),
+    "an iterator's method": ("X = itertools.count().__next__", "x = X()", "assert X() == 1"),
+    "a generator's method": ("X = random.Random(0)\nY = X.random", "x = Y()", "assert X.random() < 1"),
+    "a partial": ("X = itertools.count()\nY = functools.partial(next, X)", "x = Y()", "assert next(X) == 1"),
+    "a lambda of the module's": ("X = []\nY = lambda: X.append(1)", "Y()", "assert X == [1]"),
+    "a default that is a method": ("", "x = take()", "assert take() == 2"),
+    "a default that is a name": ("", "keep(1)", "assert KEPT == [1]"),
+    "a default of a method": ("", "Saver().save(1)", "assert Saver().save(2) == [1, 2]"),
+    "given to a method": ("X = []", "Saver().fill_up(X)", "assert X == [1]"),
+    "torch's generator with a seed": ("X = torch.Generator().manual_seed(0)", "x = torch.randn(3, generator=X)", "assert torch.randn(1, generator=X) < 9"),
+    "shown in a comment": ("X = itertools.count()", "x = 1  # @inspect next(X)", "assert next(X) == 1"),
+    "a function of a module": ("", "json.dumps = repr", "assert json.dumps([1]) == '[1]'"),
+    "a name of a module by setattr": ("", "setattr(math, 'tau', 3)", "assert math.tau == 3"),
+    "a name of a module by vars": ("", "vars(math)['tau'] = 3", "assert math.tau == 3"),
+    "a name of a module imported inside": ("", "import math as m\n    m.tau = 3", "from math import tau\n    assert tau == 3"),
+    "a method of another's class": ("", "fractions.Fraction.__str__ = lambda self: 'x'", "assert str(fractions.Fraction(1, 3)) == 'x'"),
+    "of a class under its name": ("from fractions import Fraction", "Fraction.__str__ = lambda self: 'x'", "assert str(fractions.Fraction(1, 3)) == 'x'"),
+    "of a class that the reader does not name": ("", "json.JSONEncoder.default = lambda self, x: 1", "assert json.dumps({1: set()}) == '{\"1\": 1}'"),
+    "what a cache kept": ("@functools.lru_cache\ndef X(n):\n    return n", "assert X(3) == 3", "assert X(3) == 3 and X.cache_info().hits == 1"),
+    "what a cache of a size kept": ("@functools.lru_cache(maxsize=4)\ndef X(n):\n    return n", "assert X(3) == 3", "n = X.cache_info().currsize\n    assert n == 1"),
+    "what a cache made by a call kept": ("X = functools.cache(abs)", "assert X(-3) == 3", "assert X.cache_info().currsize == 1"),
     "a match": ("X = [[1]]", "match X:\n        case [y]:\n            y.append(2)", "assert X == [[1, 2]]"),
 }  # fmt: skip
 
@@ -203,6 +385,27 @@ def test_whatever_changes_what_another_section_reads_is_told(kind: str, tmp_path
         ("X = 'a'", "note('see a.txt')", "note('see a.txt')\n    assert X == 'a'"),
         ("X = [1]", "assert helper([2]) == 2", "assert helper([3]) == 2"),
         ("X = [1]", "np.testing.assert_allclose(X, [1])", "assert X == [1]"),
+        ("X = {'a': [1]}", "y = copy.deepcopy(X)\n    y['a'].append(3)", "assert X['a'] == [1]"),
+        ("X = {'a': [1]}", "y = dict(X)\n    y['a'] = [3]\n    y.pop('b', 0)", "assert X['a'] == [1]"),
+        ("X = np.zeros((2, 2))", "y = X.copy()\n    y[0][1] = 5", "assert X.sum() == 0"),
+        ("X = np.zeros((2, 2))", "y = (X + 1) + X\n    y[0][1] = 5", "assert X.sum() == 0"),
+        ("X = [[1], [2]]", "y = [list(row) for row in X]\n    y.append([3])\n    y[0].append(4)", "assert X == [[1], [2]]"),
+        ("", "s = Shelf()\n    s.size(1)\n    s.sizes.append(2)", "assert Shelf().sizes == []"),
+        ("", "s = Shelf()\n    s.count_own()", "assert Shelf().made == 0 and Shelf().notes == []"),
+        ("", "r = Row()\n    r.put_cell(1)", "assert Row().cells == []"),
+        ("", "assert remember(-3) == 3", "assert remember(-3) == 3"),
+        ("", "assert double(2) == [4]", "assert double(2) == [4]"),
+        ("", "assert take(iter([1]).__next__) == 1", "assert take(iter([2]).__next__) == 2"),
+        ("", "keep(1, [])", "assert KEPT == []"),
+        ("", "Saver().save(1, [])", "assert Saver().save(1, []) == [1]"),
+        ("half = lambda x: x / 2", "assert half(2) == 1", "assert half(2) == 1"),
+        ("X = functools.cache(abs)", "assert X(-3) == 3", "assert X(-3) == 3"),
+        ("X = functools.cache(abs)", "X(-3)\n    X.cache_clear()", "X.cache_clear()\n    assert X(-3) == 3 and X.cache_info().misses == 1"),
+        ("", "with unittest.mock.patch('math.pi', 3):\n        assert math.pi == 3", "assert math.pi > 3"),
+        ("", "old = math.pi\n    math.pi = 3\n    try:\n        assert math.pi == 3\n    finally:\n        math.pi = old", "assert math.pi > 3"),
+        ("from math import tau", "math.tau = 3", "assert tau > 6"),
+        ("", "math.tau = 3", "assert math.pi > 3"),
+        ("", "y = fractions.Fraction(1, 3)\n    z = y.numerator", "assert fractions.Fraction(1, 3) < 1"),
         ("X = {'a': 1}", "y = X['a'] + X.get('b', 0)", "assert X['a'] == 1"),
     ],
 )  # fmt: skip
@@ -225,6 +428,11 @@ def test_what_only_looks_at_a_thing_changes_nothing(made: str, changes: str, rea
 )
 def test_what_changes_nothing_of_the_module_is_no_leaning(made: str, changes: str, reads: str) -> None:
     assert leaning.find_leaning(parse.parse(lecture(made, changes, reads))) == []
+
+
+def test_what_is_changed_of_others_may_be_put_back() -> None:
+    (told,) = leaning.find_leaning(parse.parse(lecture("import math", "math.pi = 3", "assert math.pi == 3")))
+    assert "unittest.mock.patch" in told.way_out
 
 
 SETTINGS = [
@@ -267,13 +475,16 @@ SETTINGS = [
     ("torch.set_autocast_dtype('cpu', torch.float16)", "torch.get_autocast_dtype('cpu') == torch.bfloat16"),
     ("torch.set_warn_always(True)", "not torch.is_warn_always_enabled()"),
     ("torch.backends.cuda.enable_flash_sdp(False)", "torch.backends.cuda.flash_sdp_enabled()"),
+    ("calendar.setfirstweekday(6)", "calendar.firstweekday() == 0"),
+    ("csv.field_size_limit(3)", "csv.field_size_limit() == 131072"),
+    ("socket.setdefaulttimeout(5)", "socket.getdefaulttimeout() is None"),
     ("matplotlib.pyplot.figure('left')", "matplotlib.pyplot.get_fignums() == []"),
     ("matplotlib.colormaps.register(matplotlib.colormaps['viridis'], name='left')", "'left' not in matplotlib.colormaps"),
 ]  # fmt: skip
 
 
 def test_what_a_section_sets_is_put_back_behind_it(tmp_path: Path) -> None:
-    imports = "import contextvars, decimal, gc, logging, os, signal, sys, threading, time, warnings\n"
+    imports = "import calendar, contextvars, csv, decimal, gc, logging, os, signal, socket, sys, threading, time, warnings\n"
     imports += "import matplotlib.pyplot, torch\nimport numpy as np\nKEPT = contextvars.ContextVar('kept', default=0)\n"
     sets, holds = ("\n    ".join(lines) for lines in zip(*SETTINGS, strict=True))
     asserts = holds.replace("\n    ", "\n    assert ")

@@ -11,6 +11,10 @@ from litbook.lecture.model import Lecture
 WAY_OUT = (
     "make it in a helper that both call; until then the other section runs first, whichever is asked for"
 )
+PUT_BACK = (
+    "set it with unittest.mock.patch, or put it back at the section's end; until then the other section runs"
+    " first, whichever is asked for"
+)
 
 
 def find_leaning(lecture: Lecture) -> list[Finding]:
@@ -21,7 +25,8 @@ def find_leaning(lecture: Lecture) -> list[Finding]:
         what = f"{reader} reads {one.name}, which {changer} changes"
         changed = _place(lecture, *one.changed)
         details = (f"changed at {changed.path}:{changed.line}: {changed.text.strip()}",)
-        found.append(Finding("leans", what, _place(lecture, *one.read), WAY_OUT, details=details))
+        way_out = PUT_BACK if one.of_others else WAY_OUT
+        found.append(Finding("leans", what, _place(lecture, *one.read), way_out, details=details))
     return found
 
 

@@ -66,6 +66,12 @@ def settings() -> list[StateEntry]:
         StateEntry("locale", *_LOCALE),
         StateEntry("logs", _logs, _set_logs),
     ]
+    if calendar := sys.modules.get("calendar"):
+        found.append(StateEntry("first weekday", calendar.firstweekday, calendar.setfirstweekday))
+    if csv := sys.modules.get("csv"):
+        found.append(StateEntry("longest field", csv.field_size_limit, csv.field_size_limit))
+    if socket := sys.modules.get("socket"):
+        found.append(StateEntry("timeout", socket.getdefaulttimeout, socket.setdefaulttimeout))
     if matplotlib := sys.modules.get("matplotlib"):
         values = matplotlib.rcParams  # as it is: asking for the backend would choose one
         found.append(StateEntry("matplotlib", partial(dict.copy, values), partial(dict.update, values)))
