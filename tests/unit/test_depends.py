@@ -234,3 +234,35 @@ def test_what_is_kept_of_an_unchanged_file_knows_what_its_calls_have_become(tmp_
     assert before["first"].all != after["first"].all
     assert after == written("lecture_y", helper)  # read for the first time
     assert before == written("lecture_x", section)
+
+
+def is_older(folder: Path, was: str, now: str, top: str, value: str, **modules: str) -> bool:
+    """Whether a section `n = value`, below `top` at the left margin, is older once `was` is `now`."""
+    lecture = f"{HEAD}\n{top}\n\ndef main():\n    one()\n\ndef one():\n    n = {value}\n    assert n == 3\n"
+    texts = {"lecture_x": lecture, **modules}
+    assert any(was in text for text in texts.values())
+    found = list[str]()
+    for old, new in ((was, was), (was, now)):
+        for name, text in texts.items():
+            (folder / f"{name}.py").write_text(text.replace(old, new))
+        found.append(dependencies.digests(parse.read(folder / "lecture_x.py"), folder)["one"].all)
+    return found[0] != found[1]
+
+
+@pytest.mark.parametrize(
+    ("units", "value"),
+    [
+        ("WIDTH = 2\n", "WIDTH"),
+        ("from deep import *\n", "DEEP"),
+        ("if True:\n    A, WIDTH = 1, 2\n", "WIDTH"),
+        ("def setup():\n    global WIDTH\n    WIDTH = 2\n\nsetup()\n", "WIDTH"),
+        ("__all__ = ['_width']\n_width = 2\n", "_width"),
+        ("BASE = 2\nWIDTH = BASE + 1\n", "WIDTH"),
+    ],
+)
+def test_a_value_counts_that_a_star_brings(tmp_path: Path, units: str, value: str) -> None:
+    top = "from early import *\nfrom units import *"
+    beside = {"units": units, "deep": "DEEP = 2\n", "early": "WIDTH = 1\n"}
+    assert is_older(tmp_path, "2", "5", top, value, **beside)
+    beside["units"] += "UNREAD = 7\n"
+    assert not is_older(tmp_path, "UNREAD = 7", "UNREAD = 8", top, value, **beside)
