@@ -364,3 +364,29 @@ def test_a_name_that_a_module_makes_counts_as_what_makes_it(
     assert is_older(tmp_path, " 2", " 5", top, value, **modules)
     assert not is_older(tmp_path, "return 7", "return 8", top, value, **modules)
     assert not is_older(tmp_path, " 2", " 5", "import units", "units.known", **modules)
+
+
+@pytest.mark.parametrize("at", ["lib/own.py", "src/own.py", "code/lib/own.py", "lib/own/rest.py", "own.py"])
+def test_a_module_of_the_repository_counts_wherever_its_path_leads(tmp_path: Path, at: str) -> None:
+    """Any of these folders may be on `PYTHONPATH`, which a build need not know."""
+    (tmp_path / ".git").mkdir()
+    folder, module = tmp_path / "lectures", tmp_path / at
+    folder.mkdir()
+    module.parent.mkdir(parents=True, exist_ok=True)
+    copies = [tmp_path / place / "own.py" for place in ("build/lib", ".venv/lib", "a/b/c/d")]
+    others = [module.with_name("unread.py"), tmp_path / "lib" / "json.py", *copies]
+    for path in (module, *others):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("WIDTH = 2\n")
+    top, value = "import json\nimport own", "own.WIDTH"
+    assert not is_older(folder, "own", "own", top, value)
+    before = digests_of_one(folder)
+    for path in others if "/own/" not in at else others[1:]:
+        path.write_text("WIDTH = 5\n")
+    assert digests_of_one(folder) == before
+    module.write_text("WIDTH = 5\n")
+    assert digests_of_one(folder) != before
+
+
+def digests_of_one(folder: Path) -> str:
+    return dependencies.digests(parse.read(folder / "lecture_x.py"), folder)["one"].all

@@ -463,9 +463,14 @@ class _DependencyGraph:
             at |= {inside / top} if full.startswith(".") else set()
             taken = {file.filename for file in self.files}
             there = [path for path in sorted(at) if path.exists() and str(path) not in taken]
-            there = there or siblings.modules_above(top, self.folder)
+            there = there or siblings.modules_above(top, self._modules_around)
             self._packages[full] = " ".join(map(siblings.content, there))
         return self._packages[full]
+
+    @cached_property
+    def _modules_around(self) -> dict[str, list[Path]]:
+        assert self.folder is not None
+        return siblings.modules_around(self.folder)
 
     def _read(self, wording: _CodeDigest) -> Iterator[str]:
         """What the files hold that statements name, or where that cannot be told all that there are."""
