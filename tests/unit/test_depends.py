@@ -390,3 +390,37 @@ def test_a_module_of_the_repository_counts_wherever_its_path_leads(tmp_path: Pat
 
 def digests_of_one(folder: Path) -> str:
     return dependencies.digests(parse.read(folder / "lecture_x.py"), folder)["one"].all
+
+
+@pytest.mark.parametrize(
+    ("reads", "expected"),
+    [
+        ("open('numbers.txt')", {"numbers.txt"}),
+        ("open('../lectures/numbers.txt')", {"numbers.txt"}),
+        ("open(f'{one.__name__}/numbers.txt')", {"numbers.txt"}),
+        ("open('num' + 'bers.txt')", {"numbers.txt"}),
+        ("open('more/own.txt')", {"more/own.txt"}),
+        ("open('num' + 'ber' + 's.txt')", {"numbers.txt"}),
+        ("open('numbers' + '.txt')", {"numbers.txt", "sheep.txt"}),
+        ("open(f'{one}.txt')", {"numbers.txt", "sheep.txt"}),
+        ("open('%03d.txt' % 1)", {"numbers.txt", "sheep.txt"}),
+        ("open('NAME.txt'.replace('NAME', 'sheep'))", {"numbers.txt", "sheep.txt"}),
+        ("print('It is 3.5, e.g. here. A rate of .5')", set()),
+    ],
+)
+def test_a_file_counts_by_its_whole_name_or_by_as_much_of_it_as_is_quoted(
+    tmp_path: Path, reads: str, expected: set[str]
+) -> None:
+    folder = tmp_path / "lectures"
+    files = [folder / name for name in ("numbers.txt", "sheep.txt", "more/own.txt", "more/other.txt")]
+    for path in files:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("1")
+    assert not is_older(folder, "one", "one", "", reads)
+    counted = set[str]()
+    for path in files:
+        before = digests_of_one(folder)
+        path.write_text("23")
+        if digests_of_one(folder) != before:
+            counted.add(path.relative_to(folder).as_posix())
+    assert counted == expected

@@ -93,25 +93,35 @@ _ROOT = (".git", "mkdocs.yml", "pyproject.toml")  # what stands where a reposito
 def quoted_files(quoted: Iterable[str], folder: Path, entries: Sequence[Path] = ()) -> set[Path]:
     """The files and folders in `folder` that quoted texts name, by their paths from there; nothing hidden.
 
-    Of `"a/{b}.c"` the folder `a`, and of `"{b}.c"` every file that ends so. `entries` are those of the
-    folder, for who asks again and again.
+    Of `"a/{b}.c"` the folder `a`, and of `"{b}.c"` or `".c"` every file that ends so. `"b.c"` is one file, or
+    the end of a name; where there is none, what fills the text in may name any file that ends in `.c`.
+    `entries` are those of the folder, for who asks again and again.
     """
     texts = {*quoted}
-    endings = {Path(text).suffix for text in texts} - {"", ".py"}
     there = entries or [*folder.iterdir()]
-    names = {entry.name for entry in there}
-    places = {Path(entry.name) for entry in there if entry.suffix in endings and entry.is_file()}
+    names, places = {entry.name for entry in there}, set[Path]()
+    data = [entry for entry in there if entry.suffix not in ("", ".py")]
     for text in texts:
+        end = _FILLED_IN.split(text)[-1].rpartition("/")[2]
+        endings = [end, Path(end).suffix]
         with contextlib.suppress(OSError, ValueError):  # a text that is no path
             place = Path(text)
-            if names.isdisjoint(place.parts[:1]):
-                continue
-            while place.name and not (folder / place).exists():
-                place = place.parent
-            inside = place.name and ".." not in place.parts and not place.is_absolute()
-            if inside and not any(part in _NEVER or part.startswith(".") for part in place.parts):
-                places.add(place)
+            if not names.isdisjoint(place.parts[:1]):
+                while place.name and not (folder / place).exists():
+                    place = place.parent
+                inside = place.name and ".." not in place.parts and not place.is_absolute()
+                if inside and not any(part in _NEVER or part.startswith(".") for part in place.parts):
+                    places.add(place)
+                    endings = [end] if place == Path(text) else endings
+        for ending in endings:
+            named = [entry for entry in data if "." in ending and entry.name.endswith(ending)]
+            places.update(Path(entry.name) for entry in named if entry.is_file())
+            if named:
+                break
     return {place for place in places if places.isdisjoint(place.parents)}
+
+
+_FILLED_IN = re.compile(r"[{}*?\]]|%[^a-zA-Z]*[a-zA-Z]|\$\w*")  # what stands in a text for another
 
 
 def left_out(folder: str, names: list[str]) -> list[str]:
