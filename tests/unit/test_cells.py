@@ -342,6 +342,13 @@ def test_a_notebook_of_a_folder_holds_what_it_needs_of_every_file_in_an_order_th
     assert names["area"] == 17
 
 
+def test_a_notebook_holds_a_value_that_a_star_brings_as_one_that_is_imported_by_name():
+    files = {"init": MAIN, "models": MODELS, "units": "WIDE = 4\nUNUSED = 5\n"}
+    by_name = of_folder(**files, part=PART)
+    files["models"] = MODELS.replace("import WIDE", "import *")
+    assert code(of_folder(**files, part=PART)) == code(by_name)
+
+
 def test_a_name_of_a_section_that_a_helper_in_another_file_reads_keeps_the_section_a_function():
     text = "from .models import helper\n\ndef main():\n    one()\n\ndef one():\n    TABLE = helper()\n"
     assert reasons(of_folder(init=text, models=MODELS, units="WIDE = 4\n")) == [

@@ -234,3 +234,193 @@ def test_what_is_kept_of_an_unchanged_file_knows_what_its_calls_have_become(tmp_
     assert before["first"].all != after["first"].all
     assert after == written("lecture_y", helper)  # read for the first time
     assert before == written("lecture_x", section)
+
+
+def is_older(folder: Path, was: str, now: str, top: str, value: str, **modules: str) -> bool:
+    """Whether a section `n = value`, below `top` at the left margin, is older once `was` is `now`."""
+    lecture = f"{HEAD}\n{top}\n\ndef main():\n    one()\n\ndef one():\n    n = {value}\n    assert n == 3\n"
+    texts = {"lecture_x": lecture, **modules}
+    assert any(was in text for text in texts.values())
+    found = list[str]()
+    for old, new in ((was, was), (was, now)):
+        for name, text in texts.items():
+            (folder / f"{name}.py").write_text(text.replace(old, new))
+        found.append(dependencies.digests(parse.read(folder / "lecture_x.py"), folder)["one"].all)
+    return found[0] != found[1]
+
+
+@pytest.mark.parametrize(
+    ("units", "value"),
+    [
+        ("WIDTH = 2\n", "WIDTH"),
+        ("from deep import *\n", "DEEP"),
+        ("if True:\n    A, WIDTH = 1, 2\n", "WIDTH"),
+        ("def setup():\n    global WIDTH\n    WIDTH = 2\n\nsetup()\n", "WIDTH"),
+        ("__all__ = ['_width']\n_width = 2\n", "_width"),
+        ("BASE = 2\nWIDTH = BASE + 1\n", "WIDTH"),
+    ],
+)
+def test_a_value_counts_that_a_star_brings(tmp_path: Path, units: str, value: str) -> None:
+    top = "from early import *\nfrom units import *"
+    beside = {"units": units, "deep": "DEEP = 2\n", "early": "WIDTH = 1\n"}
+    assert is_older(tmp_path, "2", "5", top, value, **beside)
+    beside["units"] += "UNREAD = 7\n"
+    assert not is_older(tmp_path, "UNREAD = 7", "UNREAD = 8", top, value, **beside)
+
+
+REGISTER = "TABLE = {}\ndef register(f):\n    TABLE[f.__name__] = f\n    return f\n"
+DISPATCH = "import functools\n@functools.singledispatch\ndef value(x):\n    return 0\n"
+PUT = "TABLE = {}\ndef put(table, name):\n    def keep(f):\n        table[name] = f\n        return f\n    return keep\n"
+HOOK = "TABLE = []\nclass Base:\n    def __init_subclass__(cls):\n        TABLE.append(cls)\n"
+META = "class Meta(type):\n    made = []\n    def __init__(cls, *rest):\n        Meta.made.append(cls)\n"
+OBJECT = "class Table:\n    def __init__(self):\n        self.of = {}\n    def add(self, f):\n        self.of[f.__name__] = f\n        return f\n"
+FIRST = "def first():\n    return 2\n"
+
+
+@pytest.mark.parametrize(
+    ("top", "value"),
+    [
+        (f"{DISPATCH}@value.register(int)\ndef of_int(x):\n    return x + 2", "value(1)"),
+        (f"{DISPATCH}@value.register\ndef _(x: int):\n    return x + 2", "value(1)"),
+        (f"{REGISTER}@register\n{FIRST}", "TABLE['first']()"),
+        (f"{REGISTER}class A:\n    @register\n    def first(self):\n        return 2", "TABLE['first'](0)"),
+        (f"{REGISTER}FIRST = register(lambda: 2)", "TABLE['<lambda>']()"),
+        (f"{REGISTER}import functools\nlater = functools.partial(register)\n@later\n{FIRST}", "TABLE['first']()"),
+        (f"{REGISTER}def twice(f):\n    return register(f)\n@twice\n{FIRST}", "TABLE['first']()"),
+        (f"{PUT}@put(TABLE, 'a')\n{FIRST}", "TABLE['a']()"),
+        (f"{PUT}{FIRST}FIRST = put(TABLE, 'a')(first)", "TABLE['a']()"),
+        (f"TABLE = []\n@TABLE.append\n{FIRST}", "TABLE[0]()"),
+        ("TABLE = {}\nFIRST = TABLE.setdefault('a', 2)", "TABLE['a']"),
+        (f"{OBJECT}TABLE = Table()\n@TABLE.add\n{FIRST}", "TABLE.of['first']()"),
+        (f"{HOOK}class Two(Base):\n    of = 2", "TABLE[0].of"),
+        (f"{HOOK}class One(Base):\n    of = 1\nclass Two(One):\n    of = 2", "Base and TABLE[1].of"),
+        (f"{META}class Two(metaclass=Meta):\n    of = 2", "Meta.made[0].of"),
+        ("class Base:\n    pass\nclass Two(Base):\n    of = 2", "Base.__subclasses__()[0].of"),
+        ("ALL = []\nclass Row:\n    def __init__(self, x):\n        ALL.append(x)\nROW = Row(2)", "ALL[0]"),
+        ("import units\nunits.WIDTH = 2", "units.WIDTH"),
+        ("import units\ndef setup():\n    units.WIDTH = 2\nFIRST = setup()", "units.WIDTH"),
+        ("globals()['WIDTH'] = 2", "WIDTH"),
+    ],
+)  # fmt: skip
+def test_what_changes_an_object_when_a_file_is_imported_belongs_to_it(
+    tmp_path: Path, top: str, value: str
+) -> None:
+    assert is_older(tmp_path, " 2", " 5", top.replace("(2", "( 2"), value, units="WIDTH = 1\n")
+
+
+def test_what_another_file_registers_belongs_to_the_object(tmp_path: Path) -> None:
+    modules = {"units": REGISTER, "extra": f"import units as u\n@u.register\n{FIRST}"}
+    assert is_older(
+        tmp_path, "return 2", "return 5", "import extra\nimport units", "units.TABLE['first']()", **modules
+    )
+
+
+TIMED = "def timed(f):\n    def inner():\n        return f()\n    return inner\n"
+THREAD = "from contextlib import contextmanager\n@contextmanager\ndef thread(n=1):\n    yield\n"
+
+
+@pytest.mark.parametrize(
+    ("top", "value"),
+    [
+        (f"{TIMED}@timed\ndef three():\n    return 3\n@timed\n{FIRST}", "three()"),
+        (f"{THREAD}@thread()\ndef three():\n    return 3\n@thread(1)\n{FIRST}", "three()"),
+        (f"FACTOR = 3\n{THREAD}@thread(FACTOR)\n{FIRST}", "FACTOR"),
+        (f"import functools\n@functools.cache\ndef three():\n    return 3\n@functools.cache\n{FIRST}", "three()"),
+        (f"{REGISTER}def three():\n    return 3\n@register\n{FIRST}", "three()"),
+        ("class Base:\n    of = 3\nclass Two(Base):\n    of = 2\nclass Three(Base):\n    pass", "Three.of"),
+        ("TABLE = {}\nSIZE = len(TABLE) + 2", "TABLE.get('a', 3)"),
+        ("import units\nunits.WIDTH = 2", "units.HEIGHT"),
+    ],
+)  # fmt: skip
+def test_what_shares_a_decorator_or_a_base_and_changes_nothing_does_not_count(
+    tmp_path: Path, top: str, value: str
+) -> None:
+    assert not is_older(tmp_path, " 2", " 5", top, value, units="WIDTH = 1\nHEIGHT = 3\n")
+
+
+@pytest.mark.parametrize(
+    ("top", "value"),
+    [
+        ("import units", "units.width"),
+        ("from units import width", "width"),
+        ("from units import width as w", "w"),
+        ("from units import *", "width"),
+    ],
+)
+@pytest.mark.parametrize(
+    "units",
+    [
+        "def __getattr__(name):\n    return 2\n",
+        "TABLE = {'width': 2}\ndef __getattr__(name):\n    return TABLE[name]\n",
+        "from later import __getattr__\n",
+        "__getattr__ = lambda name: 2\n",
+    ],
+)
+def test_a_name_that_a_module_makes_counts_as_what_makes_it(
+    tmp_path: Path, units: str, top: str, value: str
+) -> None:
+    units = f"__all__ = ['width', 'known']\nknown = 3\n{units}\ndef other():\n    return 7\n"
+    modules = {"units": units, "later": "def __getattr__(name):\n    return 2\n"}
+    assert is_older(tmp_path, " 2", " 5", top, value, **modules)
+    assert not is_older(tmp_path, "return 7", "return 8", top, value, **modules)
+    assert not is_older(tmp_path, " 2", " 5", "import units", "units.known", **modules)
+
+
+@pytest.mark.parametrize("at", ["lib/own.py", "src/own.py", "code/lib/own.py", "lib/own/rest.py", "own.py"])
+def test_a_module_of_the_repository_counts_wherever_its_path_leads(tmp_path: Path, at: str) -> None:
+    """Any of these folders may be on `PYTHONPATH`, which a build need not know."""
+    (tmp_path / ".git").mkdir()
+    folder, module = tmp_path / "lectures", tmp_path / at
+    folder.mkdir()
+    module.parent.mkdir(parents=True, exist_ok=True)
+    copies = [tmp_path / place / "own.py" for place in ("build/lib", ".venv/lib", "a/b/c/d")]
+    others = [module.with_name("unread.py"), tmp_path / "lib" / "json.py", *copies]
+    for path in (module, *others):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("WIDTH = 2\n")
+    top, value = "import json\nimport own", "own.WIDTH"
+    assert not is_older(folder, "own", "own", top, value)
+    before = digests_of_one(folder)
+    for path in others if "/own/" not in at else others[1:]:
+        path.write_text("WIDTH = 5\n")
+    assert digests_of_one(folder) == before
+    module.write_text("WIDTH = 5\n")
+    assert digests_of_one(folder) != before
+
+
+def digests_of_one(folder: Path) -> str:
+    return dependencies.digests(parse.read(folder / "lecture_x.py"), folder)["one"].all
+
+
+@pytest.mark.parametrize(
+    ("reads", "expected"),
+    [
+        ("open('numbers.txt')", {"numbers.txt"}),
+        ("open('../lectures/numbers.txt')", {"numbers.txt"}),
+        ("open(f'{one.__name__}/numbers.txt')", {"numbers.txt"}),
+        ("open('num' + 'bers.txt')", {"numbers.txt"}),
+        ("open('more/own.txt')", {"more/own.txt"}),
+        ("open('num' + 'ber' + 's.txt')", {"numbers.txt"}),
+        ("open('numbers' + '.txt')", {"numbers.txt", "sheep.txt"}),
+        ("open(f'{one}.txt')", {"numbers.txt", "sheep.txt"}),
+        ("open('%03d.txt' % 1)", {"numbers.txt", "sheep.txt"}),
+        ("open('NAME.txt'.replace('NAME', 'sheep'))", {"numbers.txt", "sheep.txt"}),
+        ("print('It is 3.5, e.g. here. A rate of .5')", set()),
+    ],
+)
+def test_a_file_counts_by_its_whole_name_or_by_as_much_of_it_as_is_quoted(
+    tmp_path: Path, reads: str, expected: set[str]
+) -> None:
+    folder = tmp_path / "lectures"
+    files = [folder / name for name in ("numbers.txt", "sheep.txt", "more/own.txt", "more/other.txt")]
+    for path in files:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("1")
+    assert not is_older(folder, "one", "one", "", reads)
+    counted = set[str]()
+    for path in files:
+        before = digests_of_one(folder)
+        path.write_text("23")
+        if digests_of_one(folder) != before:
+            counted.add(path.relative_to(folder).as_posix())
+    assert counted == expected

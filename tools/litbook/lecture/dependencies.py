@@ -1,9 +1,10 @@
 """A lecture's text, and what lies beside it -> digests of all that the claims of each section depend on.
 
 A section depends on its own statements; on what these name of any file of the lecture or of a module beside
-it, and what that names in turn; on functions that change such a thing; on what its part and `main` do before
-they call it; on what files do when they are imported; and on the files that all of this quotes. Prose is no
-part of it: comments, docstrings, captions, and what the author's words say. It runs nothing.
+it, and what that names in turn; on functions that change such a thing, and on what registers itself there; on
+what its part and `main` do before they call it; on what files do when they are imported; and on the files
+that all of this quotes. Prose is no part of it: comments, docstrings, captions, and what the author's words
+say. It runs nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,15 @@ from typing import NamedTuple
 from litbook.lecture import siblings
 from litbook.lecture.author_words import UNKNOWN, WORDS, arguments, calls
 from litbook.lecture.model import SECTIONS, Lecture
-from litbook.lecture.program import NameInFile, Program, TopLevelStatement, is_definition
+from litbook.lecture.program import (
+    ASSIGNMENT,
+    NameInFile,
+    Program,
+    TopLevelStatement,
+    called_at_import,
+    hears_of_subclasses,
+    is_definition,
+)
 from litbook.lecture.sections import words_in
 from litbook.python import scopes
 from litbook.python.file import with_modules
@@ -34,13 +43,14 @@ from litbook.python.nodes import (
     has_docstring,
     head_of,
     mark_of,
+    parameters,
 )
 
 # What finds names or files that no text says, or reads the text itself: then all that there is counts.
 _HIDING = frozenset(
-    "__dict__ __doc__ __file__ __import__ __path__ __spec__ _getframe argv currentframe cwd f_lineno"
-    " get_data getcomments getcwd getdoc getsource getsourcelines glob globals iglob import_module iterdir"
-    " listdir rglob run_module run_path scandir tb_lineno".split()
+    "__dict__ __doc__ __file__ __globals__ __import__ __path__ __spec__ __subclasses__ _getframe argv"
+    " currentframe cwd f_lineno get_data get_objects getcomments getcwd getdoc getsource getsourcelines"
+    " glob globals iglob import_module iterdir listdir rglob run_module run_path scandir tb_lineno".split()
 )
 _HIDING_NAMES = _HIDING | {"eval", "exec"}  # as an attribute `eval` is torch's
 _CHANGES = frozenset(  # methods that change what they are called on; torch's end in `_`
@@ -116,16 +126,25 @@ class _CodeDigest:
         return names
 
     @cached_property
-    def changes(self) -> set[str]:
-        """The names of the module to which a function gives another value, or whose objects it changes."""
-        bases, todo = set[int](), [*self._changed]
-        while todo:
-            base = todo.pop()
-            bases.add(id(base))
-            todo += [base.value] if isinstance(base, ast.Attribute | ast.Subscript) else []
-        return {
-            name.id for name in self._outer_names if id(name) in bases or not isinstance(name.ctx, ast.Load)
-        }
+    def changes(self) -> set[tuple[str, str]]:
+        """The names of the module to which it gives another value, or whose objects it changes."""
+        bases = {id(base) for base in self._changed_bases}
+        names = (it for it in self._outer_names if id(it) in bases or not isinstance(it.ctx, ast.Load))
+        return {(name.id, self._members.get(id(name), "")) for name in names}
+
+    @cached_property
+    def changes_arguments(self) -> bool:
+        """Whether a function may change what it is given."""
+        bases = {base.id for base in self._changed_bases if isinstance(base, ast.Name)}
+        functions = (it for node in self._nodes for it in ast.walk(node) if isinstance(it, FunctionNode))
+        return bool(bases) and any(name in bases for it in functions for _, name in parameters(it))
+
+    @cached_property
+    def _changed_bases(self) -> list[ast.expr]:
+        bases = [*self._changed]
+        for base in bases:  # which grows
+            bases += [base.value] if isinstance(base, ast.Attribute | ast.Subscript) else []
+        return bases
 
     def _add(self, lecture: Lecture, root: ast.AST) -> None:
         text, todo = self._text, list[ast.AST | str]([root])  # no recursion: expressions are of any depth
@@ -315,19 +334,82 @@ class _DependencyGraph:
         for unit in self.program.units:
             foreign = any(self.program.source(unit.file, name) in self.program.foreign for name in unit.fills)
             star = isinstance(unit.node, ast.ImportFrom) and unit.node.names[0].name == "*" and not unit.text
-            plain = ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign | ast.AugAssign
-            if foreign or star or not (is_definition(unit) or isinstance(unit.node, plain)):
+            targets = [*scopes.targets(unit.node)]
+            for target in targets:  # which grows
+                targets += [target.value] if isinstance(target, ast.Attribute | ast.Subscript) else []
+            foreign |= any(isinstance(target, ast.Call) for target in targets)  # `globals()["x"] = 1`
+            plain = is_definition(unit) or isinstance(unit.node, ast.Import | ast.ImportFrom | ASSIGNMENT)
+            if foreign or star or not plain:
                 units.append(unit)
         return units
 
     @cached_property
     def changers(self) -> dict[NameInFile, list[TopLevelStatement]]:
-        """For each name of a file the functions that change its value, or give it another."""
+        """For each name of a file what changes its value, or gives it another.
+
+        That is a function that does when it is called, and a definition or an assignment that does when its
+        file is imported. What else a file runs then is among `effects`.
+        """
         by_name = dict[NameInFile, list[TopLevelStatement]]()
-        for unit in filter(is_definition, self.program.units):
-            for name in self.digest_of(unit.file, unit.node).changes - unit.binds:
-                by_name.setdefault(self.program.source(unit.file, name), []).append(unit)
+        for unit in self.program.units:
+            if is_definition(unit) or isinstance(unit.node, ASSIGNMENT):
+                changed = self._changed_by(unit) | self._registered_with(unit)
+                for key in changed - {(unit.file, name) for name in unit.binds}:
+                    by_name.setdefault(key, []).append(unit)
         return by_name
+
+    def _changed_by(self, unit: TopLevelStatement) -> set[NameInFile]:
+        changes = self.digest_of(unit.file, unit.node).changes
+        return {self._meant(unit.file, name, member) for name, member in changes}
+
+    def _registered_with(self, unit: TopLevelStatement) -> set[NameInFile]:
+        """What a definition or an assignment changes by what it calls when its file is imported.
+
+        That is what these functions change; what they are handed, where they change that; an object whose
+        method decorates it; and the classes above it, where they are told of their subclasses.
+        """
+        decorators, others = called_at_import(unit.node)
+        told, names = set[NameInFile](), self._names_in(unit.file, *decorators, *others)
+        for mark in decorators:
+            called = mark
+            while isinstance(called, ast.Call):
+                called = called.func
+            if not isinstance(self.program.names.meaning(unit.file, dotted(called)), FunctionNode):
+                told |= self._names_in(unit.file, called)
+        above = closure([unit], self._classes_above)[1:] if isinstance(unit.node, ast.ClassDef) else []
+        if any(map(hears_of_subclasses, above)):
+            bases = {(it.file, name) for it in above for name in it.binds}
+            told, names = told | bases, names | bases
+        called_units = closure(self._statements(names), self._statements_in)
+        if any(self.digest_of(it.file, it.node).changes_arguments for it in called_units):
+            told |= names
+        return told.union(*map(self._changed_by, called_units))
+
+    def _classes_above(self, unit: TopLevelStatement) -> list[TopLevelStatement]:
+        if not isinstance(unit.node, ast.ClassDef):
+            return []
+        keywords = (keyword.value for keyword in unit.node.keywords)
+        return self._statements(self._names_in(unit.file, *unit.node.bases, *keywords))
+
+    def _names_in(self, file: int, *nodes: ast.AST) -> set[NameInFile]:
+        """What expressions at the left margin name of the lecture."""
+        if not nodes:
+            return set()
+        reads = _CodeDigest(self.lecture, self.words[file], self._calling[file], nodes).reads
+        names = {self._meant(file, name, member) for name, member in reads}
+        return {name for name in names if self.program.statements_for(name)} - self.program.foreign.keys()
+
+    def _statements(self, names: Iterable[NameInFile]) -> list[TopLevelStatement]:
+        return [unit for name in names for unit in self.program.statements_for(name)]
+
+    def _statements_in(self, unit: TopLevelStatement) -> list[TopLevelStatement]:
+        reads = self.digest_of(unit.file, unit.node).reads
+        return self._statements({self._meant(unit.file, name, member) for name, member in reads})
+
+    def _meant(self, file: int, name: str, member: str) -> NameInFile:
+        """Where the name is at home that statements of a file call `name`, or `name.member`."""
+        home, name = self.program.names.source(file, name)
+        return self.program.names.source(home, member) if name in ("", "*") and member else (home, name)
 
     def _dependencies(
         self,
@@ -352,21 +434,19 @@ class _DependencyGraph:
                     lines += filter(None, map(self._package, fulls))
         for key, member in keys:
             source = program.source(*key)
-            home, name = names.source(*source)
             if source in program.foreign:
                 full = program.foreign[source]
                 lines.append(f"{wording.digest} {key[1]} {full} {self._package(full)}")
                 continue
-            if name in ("", "*") and member:  # one name of a file
-                home, name = names.source(home, member)
-                source = home, name
-            whole = name in ("", "*")
-            leads = (
-                [unit for unit in program.units if unit.file == home]
-                if whole
-                else program.statements_for(source)
-            )
-            leads = [*leads, *self.changers.get(source, ())] if leads else []
+            home, name = self._meant(*key, member)
+            source = (home, name) if names.source(*key)[1] in ("", "*") else source
+            if name in ("", "*"):  # all of a file
+                leads = [unit for unit in program.units if unit.file == home]
+                leads += (unit for at, several in self.changers.items() if at[0] == home for unit in several)
+            else:
+                leads = [*program.statements_for(source), *self.changers.get((home, name), ())]
+                if not leads and home != file:
+                    leads = program.statements_for(program.source(home, "__getattr__"))
             digests = (unit.text or self.digest_of(unit.file, unit.node).digest for unit in leads)
             lines += [f"{wording.digest} {key[1]}.{member} {digest}" for digest in digests]
             units += leads
@@ -383,9 +463,14 @@ class _DependencyGraph:
             at |= {inside / top} if full.startswith(".") else set()
             taken = {file.filename for file in self.files}
             there = [path for path in sorted(at) if path.exists() and str(path) not in taken]
-            there = there or siblings.modules_above(top, self.folder)
+            there = there or siblings.modules_above(top, self._modules_around)
             self._packages[full] = " ".join(map(siblings.content, there))
         return self._packages[full]
+
+    @cached_property
+    def _modules_around(self) -> dict[str, list[Path]]:
+        assert self.folder is not None
+        return siblings.modules_around(self.folder)
 
     def _read(self, wording: _CodeDigest) -> Iterator[str]:
         """What the files hold that statements name, or where that cannot be told all that there are."""

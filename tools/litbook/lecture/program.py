@@ -15,9 +15,18 @@ from itertools import filterfalse
 from litbook.lecture.sections import is_formal
 from litbook.python import scopes
 from litbook.python.imports import NameResolver
-from litbook.python.nodes import DefinitionNode, body_of, closure
+from litbook.python.nodes import (
+    DefinitionNode,
+    all_nodes,
+    body_of,
+    closure,
+    dotted,
+    mark_of,
+    own_nodes,
+)
 
 NameInFile = tuple[int, str]  # a file's number, and a name in it
+ASSIGNMENT = ast.Assign | ast.AnnAssign | ast.AugAssign
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,3 +159,31 @@ class Program:
 def is_definition(unit: TopLevelStatement) -> bool:
     """Whether a statement defines a function or a class: nothing of it runs before it is called."""
     return isinstance(unit.node, DefinitionNode)
+
+
+def called_at_import(node: ast.stmt) -> tuple[list[ast.expr], list[ast.expr]]:
+    """A definition's decorators, and what else of it, or of an assignment, calls something when it runs."""
+    decorators, others = list[ast.expr](), list[ast.expr | None]()
+    inside = [node, *own_nodes(node)] if isinstance(node, ast.ClassDef) else [node]
+    for inner in inside:
+        match inner:
+            case ast.Assign(value=value) | ast.AnnAssign(value=value) | ast.AugAssign(value=value):
+                others.append(value)
+            case ast.FunctionDef(args=args) | ast.AsyncFunctionDef(args=args):
+                others += [*args.defaults, *args.kw_defaults]
+        if isinstance(inner, DefinitionNode):
+            decorators += (mark for mark in inner.decorator_list if not mark_of(mark))
+    calls = (it for it in others if it and any(isinstance(part, ast.Call) for part in all_nodes(it)))
+    return decorators, [*calls]
+
+
+def hears_of_subclasses(unit: TopLevelStatement) -> bool:
+    """Whether a class that is named above others runs when those are defined: it, or as their metaclass."""
+    if not isinstance(unit.node, ast.ClassDef):
+        return False
+    names = (inner.name for inner in unit.node.body if isinstance(inner, DefinitionNode))
+    bases = {dotted(base).rpartition(".")[2] for base in unit.node.bases}
+    return "__init_subclass__" in names or not bases.isdisjoint(_METACLASSES)
+
+
+_METACLASSES = ("type", "ABCMeta", "EnumMeta", "EnumType")  # what others are made of

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import tokenize
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import file_digest, sha256
 from pathlib import Path
 
@@ -42,59 +42,86 @@ def modules(lecture: Lecture, folder: Path) -> list[File]:
     return files
 
 
-def modules_above(name: str, folder: Path) -> list[Path]:
-    """The files and folders of the repository around `folder` that an import of `name` finds.
+def modules_around(folder: Path) -> dict[str, list[Path]]:
+    """The modules and packages of the repository around `folder`, by the names under which they are imported.
 
-    They are looked for in the folders above, and in `src` there, and so is what they import in turn; what is
-    installed is none of them.
+    They lie in the folders above, or up to two deep in these, any of which may be on `PYTHONPATH`: in `src`,
+    in `lib`, in `code/lib`. What is installed or built is none of them.
     """
-    around, at = list[Path](), folder.resolve()
+    folder = at = folder.resolve()
+    above = list[Path]()
     while at != at.parent and not any((at / mark).exists() for mark in _ROOT):
         at = at.parent
-        around += [at, at / "src"]
+        above.append(at)
     if at == at.parent:
-        return []  # no repository
-    found, todo, tried = dict[Path, None](), [name], {*sys.stdlib_module_names}
+        return {}  # no repository
+    found, todo = dict[str, list[Path]](), [(place, 2) for place in above]
+    while todo:
+        place, deep = todo.pop()
+        with contextlib.suppress(OSError):
+            names = [entry.name for entry in place.iterdir()]
+            for name in {*names}.difference(left_out(str(place), names), _BUILT):
+                entry = place / name
+                is_folder = entry.is_dir()
+                if is_folder and deep and entry not in (folder, *above):
+                    todo.append((entry, deep - 1))
+                if is_folder or entry.suffix == ".py":
+                    found.setdefault(entry.stem, []).append(entry)
+    return found
+
+
+def modules_above(name: str, around: Mapping[str, Sequence[Path]]) -> list[Path]:
+    """What an import of `name` may find of what there is `around`, and what that imports in turn."""
+    found, todo, tried = dict[Path, None](), [name], {*sys.stdlib_module_names, "litbook"}
     while todo:
         top = todo.pop()
-        if top in tried or not top.isidentifier():
-            continue
-        tried.add(top)
-        for place in (place / inside for place in around for inside in (f"{top}.py", top)):
+        for place in around.get(top, ()) if top not in tried else ():
             if place.is_file():
                 with contextlib.suppress(OSError, ValueError, SyntaxError, RecursionError):
                     todo += modules_in(parse_text(place.read_text(encoding="utf-8"), str(place)))
             elif not any(place.glob("*.py")):
                 continue
             found[place] = None
+        tried.add(top)
     return sorted(found)
 
 
+_BUILT = {"build", "dist"}  # what holds copies of what lies elsewhere
 _ROOT = (".git", "mkdocs.yml", "pyproject.toml")  # what stands where a repository begins
 
 
 def quoted_files(quoted: Iterable[str], folder: Path, entries: Sequence[Path] = ()) -> set[Path]:
     """The files and folders in `folder` that quoted texts name, by their paths from there; nothing hidden.
 
-    Of `"a/{b}.c"` the folder `a`, and of `"{b}.c"` every file that ends so. `entries` are those of the
-    folder, for who asks again and again.
+    Of `"a/{b}.c"` the folder `a`, and of `"{b}.c"` or `".c"` every file that ends so. `"b.c"` is one file, or
+    the end of a name; where there is none, what fills the text in may name any file that ends in `.c`.
+    `entries` are those of the folder, for who asks again and again.
     """
     texts = {*quoted}
-    endings = {Path(text).suffix for text in texts} - {"", ".py"}
     there = entries or [*folder.iterdir()]
-    names = {entry.name for entry in there}
-    places = {Path(entry.name) for entry in there if entry.suffix in endings and entry.is_file()}
+    names, places = {entry.name for entry in there}, set[Path]()
+    data = [entry for entry in there if entry.suffix not in ("", ".py")]
     for text in texts:
+        end = _FILLED_IN.split(text)[-1].rpartition("/")[2]
+        endings = [end, Path(end).suffix]
         with contextlib.suppress(OSError, ValueError):  # a text that is no path
             place = Path(text)
-            if names.isdisjoint(place.parts[:1]):
-                continue
-            while place.name and not (folder / place).exists():
-                place = place.parent
-            inside = place.name and ".." not in place.parts and not place.is_absolute()
-            if inside and not any(part in _NEVER or part.startswith(".") for part in place.parts):
-                places.add(place)
+            if not names.isdisjoint(place.parts[:1]):
+                while place.name and not (folder / place).exists():
+                    place = place.parent
+                inside = place.name and ".." not in place.parts and not place.is_absolute()
+                if inside and not any(part in _NEVER or part.startswith(".") for part in place.parts):
+                    places.add(place)
+                    endings = [end] if place == Path(text) else endings
+        for ending in endings:
+            named = [entry for entry in data if "." in ending and entry.name.endswith(ending)]
+            places.update(Path(entry.name) for entry in named if entry.is_file())
+            if named:
+                break
     return {place for place in places if places.isdisjoint(place.parents)}
+
+
+_FILLED_IN = re.compile(r"[{}*?\]]|%[^a-zA-Z]*[a-zA-Z]|\$\w*")  # what stands in a text for another
 
 
 def left_out(folder: str, names: list[str]) -> list[str]:

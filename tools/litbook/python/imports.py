@@ -11,8 +11,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from litbook.finding import Finding
+from litbook.python import scopes
 from litbook.python.file import File
-from litbook.python.nodes import Anchor, DefinitionNode, blocks, directly_in, dotted, own_statements
+from litbook.python.nodes import (
+    Anchor,
+    DefinitionNode,
+    blocks,
+    closure,
+    directly_in,
+    dotted,
+    own_statements,
+)
 
 Meaning = DefinitionNode | int  # a definition of the lecture, or the number of one of its files
 
@@ -28,7 +37,7 @@ class _Import:
 
 @dataclass
 class _Margin:
-    """What the left margin of one file binds, last binding first come; `stars` are imported whole."""
+    """What the left margin of one file binds; and the files that it imports whole, the last one first."""
 
     bound: dict[str, DefinitionNode | _Import] = field(default_factory=dict)
     stars: list[int] = field(default_factory=list)
@@ -45,6 +54,7 @@ class NameResolver:
             n: i for i, file in enumerate(files) for n in file.tree.body if isinstance(n, DefinitionNode)
         }
         self._own: dict[DefinitionNode, _Margin] = {}
+        self._shared: dict[int, frozenset[str]] = {}
 
     def meaning(self, file: int, name: str, function: DefinitionNode | None = None) -> Meaning | None:
         """What `name` (also `models.Decoder`) means in the file; None for what is not the lecture's.
@@ -121,13 +131,30 @@ class NameResolver:
             bound = self._margins[file].bound.get(name)
             if isinstance(bound, _Import):
                 file, name = bound.file, bound.name
-            elif bound is None and not name.startswith("_"):
-                stars = (star for star in self._margins[file].stars if name in self._margins[star].bound)
-                file = next(stars, file)
+            elif bound is None:
+                file = next((star for star in self._margins[file].stars if self._gives(star, name)), file)
         inside = self._numbers.get(f"{self.files[0].module}.{name}") if file == 0 and name else None
         return (file, name) if inside is None or name in self._margins[0].bound else (inside, "")
 
     # -- bindings
+
+    def _gives(self, file: int, name: str) -> bool:
+        """Whether `from … import *` brings a name: the file's own, or one of those that it imports whole."""
+        return any(name in self._own_names(it) for it in closure([file], lambda it: self._margins[it].stars))
+
+    def _own_names(self, file: int) -> frozenset[str]:
+        """The names that a file gives a value and shares, and those that its `__all__` lists."""
+        if file not in self._shared:
+            tree, listed = self.files[file].tree, set[str]()
+            names = {name for node in tree.body for name in scopes.sets(node)}
+            names.update(
+                name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names
+            )
+            for node in tree.body:
+                if "__all__" in scopes.sets(node) | scopes.fills(node):
+                    listed.update(str(it.value) for it in ast.walk(node) if isinstance(it, ast.Constant))
+            self._shared[file] = frozenset({name for name in names if not name.startswith("_")} | listed)
+        return self._shared[file]
 
     def _imports_of(self, file: int, function: DefinitionNode) -> _Margin:
         """What a function itself imports of the lecture."""
@@ -142,7 +169,7 @@ class NameResolver:
         for node in nodes:
             for name, bound in self._bound(file, node):
                 if name == "*" and isinstance(bound, _Import):
-                    margin.stars.append(bound.file)
+                    margin.stars.insert(0, bound.file)
                 else:
                     margin.bound[name] = bound
         return margin
