@@ -21,8 +21,8 @@ from litbook.rules.tautology import SAME, expression, why_same
 WAY_OUT = "claim also that there was something to see; where zero is the point, say so: # @allow vacuous: WHY"
 WAY_OUT_SAME = "claim something that can be false; where this is the point, say so: # @allow vacuous: WHY"
 WAY_OUT_ONE = (
-    "keep a copy of what was before: x.clone(), copy.deepcopy(x); that both are one is claimed by"
-    " a is b, or a.data_ptr() == b.data_ptr()"
+    "keep a copy of what was before: x.clone(), copy.deepcopy(x), [*d]; that both are one is claimed by"
+    " a is b, a.data_ptr() == b.data_ptr(), or np.shares_memory(a, b)"
 )
 WAY_OUT_NAN = (
     "claim that it is nan: math.isnan(x), or that it is not; where this is the point, say so:"
@@ -80,7 +80,7 @@ def _way_out(why: str) -> str:
         return WAY_OUT_NAN
     if why == SAME:
         return WAY_OUT_SAME
-    if why.startswith(("both sides are one", "both sides are the same")):
+    if why.startswith(("both sides are one", "both sides are the same", "both sides are views")):
         return WAY_OUT_ONE
     return WAY_OUT_THERE if why.startswith("it asserts") else WAY_OUT
 
