@@ -45,6 +45,9 @@ OF_THE_TEXT = {
     "assert [*xs, *[n == 4]]": "claim something that can be false",
     "assert dict(xs, n=n == 4)": "claim something that can be false",
     "assert range(5)": "claim something that can be false",
+    "assert n != len(xs) != x.ndim": "that all differ: len({n, len(xs), x.ndim}) == 3; that neighbours do: … and …",
+    "assert n == 5 and not (n != 4 != xs)": "that all differ: len({n, 4, xs}) == 3; that neighbours do: … and …",
+    "assert 0 < n != x is not xs is not t": "that all differ: len({0, n, x, xs, t}) == 5; that neighbours do: … and …",
     "assert (*t,)": "say what is claimed of it, `len(…) > 0` perhaps",
 }
 # What only its value shows, and what that is.
@@ -165,6 +168,11 @@ OF_THE_RECORD |= {
     "assert np.testing.assert_allclose(n, n) is None or helper(n)": SAME,
     "assert (n == 4) is not None": SAME,
     "assert isinstance(n == 4, bool)": SAME,
+    "assert (total := 6) == 6": SAME,
+    "assert (y := sum([n])) == y": SAME,
+    "assert (y := n * 2) == y and n == 5": SAME,
+    "assert n == 5 and not (y := helper(n)) != y": SAME,
+    "assert (y := n) in [y, 4]": SAME,
 }
 # What can be false says nothing of the kind, whatever it looks like.
 CAN_FAIL = """
@@ -206,6 +214,8 @@ assert (x - 2).abs().max() == 1 and x is not kept and hasattr(x, 'shape') and is
 assert torch.allclose(*(x, x.clone())) and math.isclose(n, 5.0001, *(), **{'rel_tol': 1e-3}) and max(*(n, 4)) == 5
 assert torch.allclose(x, x + 1, *(1e-5, 2.0)) and torch.isclose(x, x + 1, *[1e-5], *[2.0]).all()
 assert hex(n) and maybe(n) and not maybe(None)
+assert (y := n + 1) == 6 and y != n and (n := y - 1) == 5
+assert n == (n := n * 1) and 0 != n != 9 and n != 4 == len(xs) + 4 and (y := helper(4)) == helper(y + 3)
 """
 IMPORTS = "import functools, math, re, subprocess, sys\nfrom pathlib import Path\nfrom unittest.mock import ANY, Mock, MagicMock\nimport numpy as np, pytest, torch\n"
 BEFORE = f"""{IMPORTS}
