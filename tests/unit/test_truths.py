@@ -138,6 +138,17 @@ OF_THE_RECORD = {
     "assert torch.all(x[3:] == 4)": "torch.all(…) looked at nothing",
     "assert np.zeros((2, 0)).all(axis=0).shape == (0,)": ".all(…) looked at nothing",
 }
+VAST = "its tolerance is as large as what it compares, so that zero would do"
+OF_THE_RECORD |= {
+    "assert math.isclose(n, 4000, abs_tol=n + 4000)": VAST,
+    "assert torch.allclose(x, x * 3, atol=float(x.max() * 3))": VAST,
+    "assert np.isclose([3, 1], [4, 2], 0, n).all()": VAST,
+    "assert n == 5 and n + 1 == pytest.approx(n, abs=n)": VAST,
+    "assert abs(n - 4000) <= n + 4000": VAST,
+    "assert n * 9 >= math.fabs(n - 7.0)": VAST,
+    "assert (x - x * 3).abs().max() < n": VAST,
+    "assert np.abs(np.ones(2) - np.arange(1, 3)).max() <= 2 * len(t)": VAST,
+}
 SAME = "it holds whatever its names stand for"
 OF_THE_RECORD |= {
     "assert sum(v for v in xs) < 1": "sum(…) looked at nothing",
@@ -176,6 +187,13 @@ OF_THE_RECORD |= {
 }
 # What can be false says nothing of the kind, whatever it looks like.
 CAN_FAIL = """
+assert math.isclose(n, 5.5, abs_tol=n / 5) and math.isclose(n - 4.5, 0, abs_tol=n) and math.isclose(1e-9, 2e-9, abs_tol=1e-8)
+for v in (1, 100): assert math.isclose(v, v + 1, abs_tol=2) and abs(v - 9) <= 100 - n
+assert abs(n - 5.5) < n / 5 and abs(n - 3) < 6 and (x - 2).abs().max() <= n - 4 and abs(n - 7) <= 0.5 * n and abs(n - 3) < n
+assert torch.allclose(x, x * 3, atol=2.5) and n == pytest.approx(5.5, abs=1)
+assert all(a == b for a, b in zip([n, 4], (5, 4))) and all(a <= b for a, b in zip([3, n], [3, n][1:])) and len([*zip('ab', iter([n]))]) == 1
+assert dict(zip('ab', range(2), strict=True)) == {'a': 0, 'b': 1} and all(v == 1 for v, _ in zip(x, itertools.count()))
+assert (n == 5) is not False and not (n == 4) is True and np.bool_(n) is not None and maybe(n) is not False
 assert n
 assert x.shape
 assert [v == 4 for v in [1]]
@@ -217,7 +235,7 @@ assert hex(n) and maybe(n) and not maybe(None)
 assert (y := n + 1) == 6 and y != n and (n := y - 1) == 5
 assert n == (n := n * 1) and 0 != n != 9 and n != 4 == len(xs) + 4 and (y := helper(4)) == helper(y + 3)
 """
-IMPORTS = "import functools, math, re, subprocess, sys\nfrom pathlib import Path\nfrom unittest.mock import ANY, Mock, MagicMock\nimport numpy as np, pytest, torch\n"
+IMPORTS = "import functools, itertools, math, re, subprocess, sys\nfrom pathlib import Path\nfrom unittest.mock import ANY, Mock, MagicMock\nimport numpy as np, pytest, torch\n"
 BEFORE = f"""{IMPORTS}
 async def later():
     return False
@@ -307,6 +325,42 @@ def test_a_claim_that_looked_at_nothing_says_nothing(tmp_path: Path, of_section:
     }
     excused = "\n".join(f"{line}  # @zero: nothing is the point" for line in OF_THE_RECORD)
     assert vacuous.find_vacuous(record(tmp_path, lecture(excused, of_section))) == []
+
+
+@pytest.mark.parametrize("of_section", [True, False])
+@pytest.mark.parametrize(
+    ("test", "lengths"),
+    [
+        ("all(a == b for a, b in zip([5, 1, 2], [n]))", "1 of 3"),
+        ("n == 5 and not any(a != b for a, b in zip('ab', 'abc'))", "2 of 3"),
+        ("sum(a * b for a, b in zip(np.ones(4), x)) == 3", "3 of 4"),
+        ("all(map(lambda pair: pair[0] == pair[1], zip({n: 1}, (n, 7))))", "1 of 2"),
+    ],
+)
+def test_a_zip_of_unequal_lengths_is_told_with_the_way_out(
+    tmp_path: Path, test: str, lengths: str, of_section: bool
+) -> None:
+    made = record(tmp_path, lecture(f"assert {test}", of_section))
+    assert outcome.holds(made)
+    [problem] = vacuous.find_vacuous(made)
+    assert problem.what.endswith(f" overlooks what is left: zip(…) stops at {lengths} elements")
+    assert "zip(…, strict=True)" in problem.way_out
+
+
+@pytest.mark.parametrize("of_section", [True, False])
+@pytest.mark.parametrize(
+    "test",
+    [
+        "np.all(x.numpy() == 4) is not False",
+        "n == 5 and (x == 4).all() is not True",
+        "not np.bool_(n) is True",
+    ],
+)
+def test_what_never_is_pythons_true_or_false_cannot_be_denied(
+    tmp_path: Path, test: str, of_section: bool
+) -> None:
+    [said] = messages(record(tmp_path, lecture(f"assert {test}", of_section)))
+    assert "this assert cannot fail: what is of type " in said and " never is " in said
 
 
 @pytest.mark.parametrize("line", OF_ONE_TIME)

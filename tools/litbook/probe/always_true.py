@@ -50,6 +50,7 @@ _PROBING = {
     "LOAD_SMALL_INT", "LOAD_FAST", "LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW",
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW",
 }  # fmt: skip
+_ROUNDED = 1e-6  # what is smaller may be a zero that was rounded
 _bases = type.__dict__["__mro__"].__get__
 _names = type.__dict__["__dict__"].__get__
 
@@ -146,6 +147,55 @@ def function_in(value: Any) -> str:
 def is_boundless(tolerance: Any) -> bool:
     """Whether everything is within this tolerance."""
     return isinstance(tolerance, numbers.Real) and math.isinf(tolerance)
+
+
+def takes_zero(tolerance: Any, sides: Iterable[Any], exclusive: bool) -> bool:
+    """Whether zero would be within a tolerance of each of the sides, though none of them is zero.
+
+    Of sides as small as what rounding leaves of zero a small tolerance says that they are.
+    """
+    sizes, allowed = [*map(_largest, sides)], _largest(tolerance, most=1)
+    if not sizes or None in sizes or allowed is None or 0 in sizes:
+        return False
+    largest = max(size for size in sizes if size is not None)
+    return largest > _ROUNDED and (allowed > largest or (allowed == largest and not exclusive))
+
+
+def _largest(value: Any, most: float = math.inf) -> float | None:
+    """The absolute of a number, or the largest in a list, array or tensor of at most so many; else None."""
+    kind, torch = type(value), libraries.torch()
+    with contextlib.suppress(Exception):
+        if kind in (list, tuple):
+            sizes = [size for one in value if (size := _largest(one)) is not None]
+            return max(sizes) if len(sizes) == len(value) <= most else None
+        if torch is not None and issubclass(kind, torch.Tensor) and torch.is_plain(kind):
+            with torch.without_observers():
+                ends = torch.module.aminmax(value) if 0 < torch.base.numel(value) <= most else ()
+                return max((abs(float(end)) for end in ends), default=None)
+        if libraries.is_array(kind):
+            return float(abs(value).max()) if value.size <= most else None
+        if isinstance(value, numbers.Real) and kind is not bool:
+            return abs(float(value))
+    return None
+
+
+def length_of(value: Any) -> int | None:
+    """The length of a container of Python's own, a tensor or an array; None of all else."""
+    kind, torch = type(value), libraries.torch()
+    if kind.__module__ == "builtins":
+        return len(value) if hasattr(kind, "__len__") else None
+    if torch is not None and issubclass(kind, torch.Tensor):
+        shape = torch.shape(value)
+    else:
+        shape = libraries.numpy().ndarray.shape.__get__(value) if libraries.is_array(kind) else ()
+    return shape[0] if shape else None
+
+
+def never_python_bool(value: Any) -> str:
+    """The type of what is NumPy's or a tensor, and so is neither `True` nor `False`; "" of all else."""
+    kind, torch, numpy = type(value), libraries.torch(), libraries.numpy()
+    theirs = (numpy is not None and issubclass(kind, numpy.generic)) or libraries.is_array(kind)
+    return name_of(kind) if theirs or (torch is not None and issubclass(kind, torch.Tensor)) else ""
 
 
 # ---------------------------------------------------------------------------- claims

@@ -29,6 +29,13 @@ WAY_OUT_NAN = (
     " # @allow vacuous: WHY"
 )
 WAY_OUT_THERE = "call it, or claim that it is there: … is not None"
+VAST = "its tolerance is as large as what it compares, so that zero would do"
+CUT = "zip(…) stops at"
+WAY_OUT_VAST = "take a smaller tolerance; where zero may do, say so: # @allow vacuous: WHY"
+WAY_OUT_CUT = (
+    "say that both are of one length: zip(…, strict=True), or cut the longer one there: xs[:n];"
+    " where this is the point, say so: # @allow vacuous: WHY"
+)
 NAN = "it compares with nan, which equals nothing and has no order"
 BOTH_NAN = "both sides are nan"
 _EQUAL = ("==", "is", "<=", ">=")  # what holds between a thing and itself
@@ -72,12 +79,17 @@ def _problem(
     source, number = record.sources[stands_in.file], stands_in.first + line
     text = source.text.split("\n")[number - 1]
     place = Place(source.path, number, len(text) - len(text.lstrip()) + 1, text)
-    return Finding("vacuous", f"this {kind} says nothing: {why}", place, _way_out(why))
+    says = "overlooks what is left" if why.startswith(CUT) else "says nothing"
+    return Finding("vacuous", f"this {kind} {says}: {why}", place, _way_out(why))
 
 
 def _way_out(why: str) -> str:
     if why in (NAN, BOTH_NAN):
         return WAY_OUT_NAN
+    if why == VAST:
+        return WAY_OUT_VAST
+    if why.startswith(CUT):
+        return WAY_OUT_CUT
     if why == SAME:
         return WAY_OUT_SAME
     if why.startswith(("both sides are one", "both sides are the same", "both sides are views")):
