@@ -264,8 +264,8 @@ class Asserts:
         """
         seen = self._apart.setdefault(part, {})
         seen[place] = value
-        if len(seen) > sides:
-            self._apart.pop(part, None)  # it keeps nothing alive
+        # Taken out once, whichever thread is the last; and it keeps nothing alive.
+        if len(seen) > sides and self._apart.pop(part, None) is seen:
             kind, tolerance = next((-1 - at, seen.pop(at)) for at in [*seen] if at < 0)
             vast = takes_zero(tolerance, seen.values(), exclusive=kind == EXCLUSIVE)
             self._note(statement, part, VAST if vast else "")
