@@ -45,6 +45,9 @@ OF_THE_TEXT = {
     "assert [*xs, *[n == 4]]": "claim something that can be false",
     "assert dict(xs, n=n == 4)": "claim something that can be false",
     "assert range(5)": "claim something that can be false",
+    "assert n != len(xs) != x.ndim": "that all differ: len({n, len(xs), x.ndim}) == 3; that neighbours do: … and …",
+    "assert n == 5 and not (n != 4 != xs)": "that all differ: len({n, 4, xs}) == 3; that neighbours do: … and …",
+    "assert 0 < n != x is not xs is not t": "that all differ: len({0, n, x, xs, t}) == 5; that neighbours do: … and …",
     "assert (*t,)": "say what is claimed of it, `len(…) > 0` perhaps",
 }
 # What only its value shows, and what that is.
@@ -135,6 +138,17 @@ OF_THE_RECORD = {
     "assert torch.all(x[3:] == 4)": "torch.all(…) looked at nothing",
     "assert np.zeros((2, 0)).all(axis=0).shape == (0,)": ".all(…) looked at nothing",
 }
+VAST = "its tolerance is as large as what it compares, so that zero would do"
+OF_THE_RECORD |= {
+    "assert math.isclose(n, 4000, abs_tol=n + 4000)": VAST,
+    "assert torch.allclose(x, x * 3, atol=float(x.max() * 3))": VAST,
+    "assert np.isclose([3, 1], [4, 2], 0, n).all()": VAST,
+    "assert n == 5 and n + 1 == pytest.approx(n, abs=n)": VAST,
+    "assert abs(n - 4000) <= n + 4000": VAST,
+    "assert n * 9 >= math.fabs(n - 7.0)": VAST,
+    "assert (x - x * 3).abs().max() < n": VAST,
+    "assert np.abs(np.ones(2) - np.arange(1, 3)).max() <= 2 * len(t)": VAST,
+}
 SAME = "it holds whatever its names stand for"
 OF_THE_RECORD |= {
     "assert sum(v for v in xs) < 1": "sum(…) looked at nothing",
@@ -165,9 +179,21 @@ OF_THE_RECORD |= {
     "assert np.testing.assert_allclose(n, n) is None or helper(n)": SAME,
     "assert (n == 4) is not None": SAME,
     "assert isinstance(n == 4, bool)": SAME,
+    "assert (total := 6) == 6": SAME,
+    "assert (y := sum([n])) == y": SAME,
+    "assert (y := n * 2) == y and n == 5": SAME,
+    "assert n == 5 and not (y := helper(n)) != y": SAME,
+    "assert (y := n) in [y, 4]": SAME,
 }
 # What can be false says nothing of the kind, whatever it looks like.
 CAN_FAIL = """
+assert math.isclose(n, 5.5, abs_tol=n / 5) and math.isclose(n - 4.5, 0, abs_tol=n) and math.isclose(1e-9, 2e-9, abs_tol=1e-8)
+for v in (1, 100): assert math.isclose(v, v + 1, abs_tol=2) and abs(v - 9) <= 100 - n
+assert abs(n - 5.5) < n / 5 and abs(n - 3) < 6 and (x - 2).abs().max() <= n - 4 and abs(n - 7) <= 0.5 * n and abs(n - 3) < n
+assert torch.allclose(x, x * 3, atol=2.5) and n == pytest.approx(5.5, abs=1)
+assert all(a == b for a, b in zip([n, 4], (5, 4))) and all(a <= b for a, b in zip([3, n], [3, n][1:])) and len([*zip('ab', iter([n]))]) == 1
+assert dict(zip('ab', range(2), strict=True)) == {'a': 0, 'b': 1} and all(v == 1 for v, _ in zip(x, itertools.count()))
+assert (n == 5) is not False and not (n == 4) is True and np.bool_(n) is not None and maybe(n) is not False
 assert n
 assert x.shape
 assert [v == 4 for v in [1]]
@@ -206,8 +232,10 @@ assert (x - 2).abs().max() == 1 and x is not kept and hasattr(x, 'shape') and is
 assert torch.allclose(*(x, x.clone())) and math.isclose(n, 5.0001, *(), **{'rel_tol': 1e-3}) and max(*(n, 4)) == 5
 assert torch.allclose(x, x + 1, *(1e-5, 2.0)) and torch.isclose(x, x + 1, *[1e-5], *[2.0]).all()
 assert hex(n) and maybe(n) and not maybe(None)
+assert (y := n + 1) == 6 and y != n and (n := y - 1) == 5
+assert n == (n := n * 1) and 0 != n != 9 and n != 4 == len(xs) + 4 and (y := helper(4)) == helper(y + 3)
 """
-IMPORTS = "import functools, math, re, subprocess, sys\nfrom pathlib import Path\nfrom unittest.mock import ANY, Mock, MagicMock\nimport numpy as np, pytest, torch\n"
+IMPORTS = "import functools, itertools, math, re, subprocess, sys\nfrom pathlib import Path\nfrom unittest.mock import ANY, Mock, MagicMock\nimport numpy as np, pytest, torch\n"
 BEFORE = f"""{IMPORTS}
 async def later():
     return False
@@ -299,6 +327,42 @@ def test_a_claim_that_looked_at_nothing_says_nothing(tmp_path: Path, of_section:
     assert vacuous.find_vacuous(record(tmp_path, lecture(excused, of_section))) == []
 
 
+@pytest.mark.parametrize("of_section", [True, False])
+@pytest.mark.parametrize(
+    ("test", "lengths"),
+    [
+        ("all(a == b for a, b in zip([5, 1, 2], [n]))", "1 of 3"),
+        ("n == 5 and not any(a != b for a, b in zip('ab', 'abc'))", "2 of 3"),
+        ("sum(a * b for a, b in zip(np.ones(4), x)) == 3", "3 of 4"),
+        ("all(map(lambda pair: pair[0] == pair[1], zip({n: 1}, (n, 7))))", "1 of 2"),
+    ],
+)
+def test_a_zip_of_unequal_lengths_is_told_with_the_way_out(
+    tmp_path: Path, test: str, lengths: str, of_section: bool
+) -> None:
+    made = record(tmp_path, lecture(f"assert {test}", of_section))
+    assert outcome.holds(made)
+    [problem] = vacuous.find_vacuous(made)
+    assert problem.what.endswith(f" overlooks what is left: zip(…) stops at {lengths} elements")
+    assert "zip(…, strict=True)" in problem.way_out
+
+
+@pytest.mark.parametrize("of_section", [True, False])
+@pytest.mark.parametrize(
+    "test",
+    [
+        "np.all(x.numpy() == 4) is not False",
+        "n == 5 and (x == 4).all() is not True",
+        "not np.bool_(n) is True",
+    ],
+)
+def test_what_never_is_pythons_true_or_false_cannot_be_denied(
+    tmp_path: Path, test: str, of_section: bool
+) -> None:
+    [said] = messages(record(tmp_path, lecture(f"assert {test}", of_section)))
+    assert "this assert cannot fail: what is of type " in said and " never is " in said
+
+
 @pytest.mark.parametrize("line", OF_ONE_TIME)
 def test_what_may_be_none_another_time_is_listed_and_does_not_fail_the_run(tmp_path: Path, line: str) -> None:
     """Of an assert of a helper. A claim's own test is a truth, and it would fail."""
@@ -370,6 +434,18 @@ ONE = {  # two sides of a claim that are one
     "b = a; a += 1": "np.array_equal(a, b)",
     "b = o; b.n = 4": "o == b",
     "m = torch.nn.Linear(2, 2); b = m.state_dict(); m.weight.data.add_(1); m.weight.detach().add_(1)": "torch.equal(b['weight'], m.weight)",
+    "b = a[:]; a += 1": "np.array_equal(b, a)",
+    "b = a.reshape(3, 1); a[0] = 7": "(b.ravel() == a).all()",
+    "b = a[None]; a.sort()": "not (a != b).any()",
+    "b = a[::-1]; np.negative(a, out=a)": "np.allclose(b[::-1], a)",
+    "b = torch.from_numpy(a); b += 1": "np.array_equal(b.numpy(), a)",
+    "c = bytearray(b'ab'); b = memoryview(c); c[0] = 99": "b == c",
+    "c = array.array('d', [1, 2]); b = memoryview(c)[:]; c.reverse()": "c == b",
+    "d = {'a': 1}; b = d.keys(); d['b'] = 2": "b == d.keys()",
+    "d = {'a': 1}; b = d.items(); d.clear(); d['b'] = 2": "d.items() <= b",
+    "d = OrderedDict(a=1); b = d.keys(); del d['a']; d['b'] = 1": "b == d.keys()",
+    "d = {'a': 1}; b = MappingProxyType(d); d['b'] = 2": "d == b",
+    "d = UserDict(a=1); b = d.keys(); d['b'] = 2": "b == d.keys()",
 }
 TWO = {
     "b = w.clone()": "torch.equal(b, w)",
@@ -383,8 +459,22 @@ TWO = {
     "b = w.dtype": "w.dtype == b",
     "b = [*xs]": "b == xs",
     "b = (1, 'x'); c = b": "b == c",
+    "b = a.copy(); a += 0": "np.array_equal(b, a)",
+    "b = a.reshape(3, 1)": "(b.ravel() == a).all()",
+    "b = a[1:]; a += 1": "(b == a[:2]).all()",
+    "b = a[:]; a += 1": "np.shares_memory(a, b)",
+    "c = bytearray(b'ab'); c[0] = 97; b = bytes(c)": "memoryview(c) == b",
+    "b = b'ab'; c = memoryview(b); xs[0] = 2": "c == b",
+    "d = {'a': 1}; b = {**d}.keys(); d['a'] = 2": "b == d.keys()",
+    "d = {'a': 1}; b = [*d]; d['a'] = 2": "b == [*d.keys()]",
+    "d = {'a': 'a'}; d['b'] = 'b'": "all(k == v for k, v in zip(d.keys(), d.values()))",
 }
-WORLD = "import torch\nimport numpy as np\nclass O: pass\n"
+WORLD = """import array, torch
+import numpy as np
+from collections import OrderedDict, UserDict
+from types import MappingProxyType
+class O: pass
+"""
 MAKES = "w, xs, a, o = torch.ones(3), [1], np.ones(3), O()\n"
 
 
@@ -393,7 +483,11 @@ def test_two_sides_that_are_one_say_nothing(tmp_path: Path, before: str, test: s
     made = record(tmp_path, section(f"{MAKES}{before}\nassert {test}, 'nothing changed'", WORLD))
     assert failures(made) == []
     [problem] = vacuous.find_vacuous(made)
-    assert problem.what.partition(": ")[2] in ("both sides are one object", "both sides are the same memory")
+    assert problem.what.partition("both sides are ")[2] in (
+        "one object",
+        "the same memory",
+        "views of one object",
+    )
     assert "clone()" in problem.way_out
 
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import ast
 import functools
+import math
 from dataclasses import replace
 
+from litbook.lecture.author_words import WORDS
 from litbook.lecture.model import SECTIONS, Assertion, Lecture
 from litbook.python import scopes
-from litbook.python.nodes import DefinitionNode, own_statements, segment, unquote
+from litbook.python.nodes import DefinitionNode, dotted, own_nodes, own_statements, segment, unquote
 
 
 def find_claims(lecture: Lecture) -> None:
@@ -23,6 +25,7 @@ def find_claims(lecture: Lecture) -> None:
         if lecture.functions[index].kind not in SECTIONS:
             continue
         text = lecture.file_of_function(index).text
+        begins = _first_written(function)
         for node in outside_try(function):
             if isinstance(node, ast.Assert) and node not in lecture.fails:
                 number = lecture.statement_of[node]
@@ -32,6 +35,7 @@ def find_claims(lecture: Lecture) -> None:
                     statement=number,
                     zero=node in lecture.zeros,
                     shown=node in lecture.shown,
+                    written=begins < node.lineno,
                 )
             elif isinstance(node, ast.AnnAssign) and names_axes(node):
                 written = f"{ast.unparse(node.target)}: {segment(text, node.annotation)}"
@@ -53,6 +57,20 @@ def claim_of_assert(text: str, node: ast.Assert) -> Assertion:
         case _:
             caption = ""
     return Assertion(0, "assert", segment(text, node.test), caption, form, tuple(operands), texts, node=node)
+
+
+def _first_written(function: ast.AST) -> float:
+    """The first line of a function that may write into what is there: `a += 1`, `a[0] = 1`, `a.sort()`."""
+    lines = [math.inf]
+    for node in own_nodes(function):
+        match node:
+            case ast.AugAssign() | ast.Delete() | ast.keyword(arg="out"):
+                lines.append(node.lineno)
+            case ast.Subscript(ctx=ast.Store()) | ast.Attribute(ctx=ast.Store()):
+                lines.append(node.lineno)
+            case ast.Expr(ast.Call(func=called)) if dotted(called) not in {*WORDS, "print"}:
+                lines.append(node.lineno)  # a call whose result nobody takes
+    return min(lines)
 
 
 # The statements of a body in order, without those of functions, classes and `try` inside it.

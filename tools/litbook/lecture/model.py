@@ -87,6 +87,7 @@ class Assertion:
     measured: bool = False  # it mentions what its section measures: two runs agree on its verdict alone
     zero: bool = False  # its author says that zero, or nothing, is the point
     shown: bool = False  # its author says that the comparison is the lesson
+    written: bool = False  # its section may have written into something before it
     node: ast.Assert | ast.AnnAssign | None = field(default=None, compare=False)
 
 

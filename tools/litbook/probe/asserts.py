@@ -31,13 +31,22 @@ from msgspec.structs import astuple
 from litbook.lecture.claims import claim_of_assert
 from litbook.lecture.model import Assertion
 from litbook.probe import tracebacks
-from litbook.probe.always_true import always_true, equals_everything, function_in, is_boundless, is_empty
+from litbook.probe.always_true import (
+    always_true,
+    equals_everything,
+    function_in,
+    is_boundless,
+    is_empty,
+    length_of,
+    never_python_bool,
+    takes_zero,
+)
 from litbook.probe.messages import caption_of, names_in
 from litbook.probe.protocols import Recording
 from litbook.python.nodes import segment
 from litbook.record import model
 from litbook.rules.tautology import why_same
-from litbook.rules.vacuous import why_nothing
+from litbook.rules.vacuous import CUT, VAST, why_nothing
 from litbook.snapshot.snapshot import as_snapshot, glimpse, is_immediate
 
 WAY_OUT = "if it is meant to fail, say so on its line: # @allow claim-fails: WHY"
@@ -47,6 +56,7 @@ WAY_OUT_UNHEARD = (
     "call its function in a child of multiprocessing, whose asserts are heard; or run another file"
 )
 ITERATED = ("all", "any", "sum", "max", "min")  # of Python's own, what may look at an iterator
+ABSOLUTE, RELATIVE, EXCLUSIVE = range(3)  # kinds of tolerances; of the last, what is below is within
 MISSING = object()  # stands for an operand that was not asked for
 
 AssertSite = tuple[int, int, tuple[tracebacks.TraceLine, ...]]
@@ -86,6 +96,7 @@ class Asserts:
         self._sides: dict[int, dict[int, Any]] = {}  # of those that are no claims, operands as they were once
         self._again = set[int]()  # see `side`
         self._odd: dict[int, dict[int, str]] = {}  # of an assert, why each part of it says nothing
+        self._apart: dict[int, dict[int, Any]] = {}  # of a part, what is to be close, and how close
         self._handed: dict[int, tuple[Any, str]] = {}  # see `watch_elements`
         self._before = set[int]()  # in a fork: ids of the frames in which the parent's asserts go on
         self._process, self._thread = os.getpid, threading.get_ident  # a lecture may replace them
@@ -224,20 +235,48 @@ class Asserts:
         return value
 
     def equal(self, statement: int, number: int, value: Any, frame: FrameType) -> None:
-        """An assert whose operand equals everything cannot fail."""
+        """An assert whose operand equals everything cannot fail, nor that NumPy's bool is not Python's."""
         asked = self._assertion(statement)
         beside = asked.form[number].strip().endswith("=="), asked.form[number + 1].strip().startswith("==")
         if any(beside) and equals_everything(value):
             self.cannot_fail(statement, f"everything equals {asked.operand_texts[number]}", frame)
+        other = asked.operand_texts[number + 1 : number + 2]
+        between = asked.form[number + 1].strip()
+        denied = between == "is not" or (between == "is" and asked.form[number].rstrip(" (").endswith("not"))
+        if denied and other in (("False",), ("True",)) and (kind := never_python_bool(value)):
+            self.cannot_fail(statement, f"what is of type {kind} never is {other[0]}", frame)
 
-    def tolerance(self, statement: int, value: object, relative: int = 0) -> object:
+    def tolerance(self, statement: int, value: object, kind: int, part: int, sides: int) -> object:
         """A tolerance in the test of an assert, handed back as it came."""
         if is_boundless(value):
             self.cannot_fail(statement, "everything is within an infinite tolerance", _getframe(1))
-        elif relative and type(value) in (int, float) and cast(float, value) >= 1:
+        elif kind != RELATIVE and sides:
+            self.apart(statement, part, sides, -1 - kind, value)
+        elif kind == RELATIVE and type(value) in (int, float) and cast(float, value) >= 1:
             why = f"nothing at all is within a relative tolerance of {value:g}"
             self.cannot_fail(statement, why, _getframe(1))
         return value
+
+    def apart(self, statement: int, part: int, sides: int, place: int, value: object) -> object:
+        """One of the `sides` that a part of an assert calls close, or how close, handed back as it came.
+
+        What is as large as each side takes zero for close to both, and so says nothing of them.
+        """
+        seen = self._apart.setdefault(part, {})
+        seen[place] = value
+        # Taken out once, whichever thread is the last; and it keeps nothing alive.
+        if len(seen) > sides and self._apart.pop(part, None) is seen:
+            kind, tolerance = next((-1 - at, seen.pop(at)) for at in [*seen] if at < 0)
+            vast = takes_zero(tolerance, seen.values(), exclusive=kind == EXCLUSIVE)
+            self._note(statement, part, VAST if vast else "")
+        return value
+
+    def in_step(self, statement: int, part: int, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What `zip` takes from in an assert, handed back as it came: it stops at the shortest."""
+        lengths = [length for length in map(length_of, values) if length is not None]
+        cut = lengths and min(lengths) < max(lengths)
+        self._note(statement, part, f"{CUT} {min(lengths)} of {max(lengths)} elements" if cut else "")
+        return values
 
     def cannot_fail(self, statement: int, why: str, frame: FrameType) -> None:
         """An assert holds whatever it is about, as its value shows. That is said once."""

@@ -25,6 +25,9 @@ their line numbers.
     one of more parts          step(statement); claim(n); if test: holds(n, caption) else: fails(n, caption)
     any other assert           assert test or false(statement), message(statement, message)
                                with side(statement, n, value) inside
+    in both                    tolerance(statement, value, kind, part, n) around what may be between two
+                               things, and apart(statement, part, n, place, value) around each of these;
+                               zip(*in_step(statement, part, (values ...)))
     around any, around claims  try: ...  except BaseException: leave_claims(first, last); raise
     an axes annotation         try: axes(n, annotation, name)  except Exception: skip_annotation(n)
     a word's f-string          f"…\ufdd0{x}\ufdd1…": what the run puts there is marked, see `holes`
@@ -54,6 +57,7 @@ from litbook.lecture.author_words import HOMES
 from litbook.lecture.claims import claim_of_assert
 from litbook.lecture.model import SECTIONS, Lecture
 from litbook.lecture.sections import words_in
+from litbook.probe.asserts import ABSOLUTE, EXCLUSIVE, RELATIVE
 from litbook.probe.holes import mark_holes, rewrite
 from litbook.python import scopes
 from litbook.python.file import File
@@ -76,7 +80,7 @@ NAMES = (  # of the probes: the table above says what each is called with
     "step", "enter", "loop", "turn", "local", "watch", "clear", "miss", "pause", "resume", "section",
     "claim", "operand", "verdict", "holds", "fails", "axes", "skip_annotation", "check_annotation",
     "reach", "false", "message", "truth", "watch_elements", "side", "tolerance", "leave_claims", "test",
-    "pair",
+    "pair", "apart", "in_step",
 )  # fmt: skip
 TOGETHER = 64  # claims that share a `try`: each block takes much to compile, and so do many claims at once
 CAUGHT = ("Exception", "BaseException")
@@ -89,7 +93,8 @@ _LOOKING = (
 # Python's own functions whose result is true, whatever they are asked.
 _SAYS = ("str", "repr", "ascii", "format", "bin", "oct", "hex", "id", "hash", "dir", "globals")
 _EQUAL = ("equal", "equals", "close", "eq", "zip")  # ends of names of calls that set two things side by side
-_TOLERANCES = ("atol", "rtol", "abs_tol", "rel_tol", "abs", "rel")
+_ABSOLUTE = ("atol", "abs_tol", "abs")
+_TOLERANCES = (*_ABSOLUTE, "rtol", "rel_tol", "rel")
 
 
 @pause_collection()
@@ -508,36 +513,72 @@ class _ProbeWriter:
             tolerates = any(keyword.arg in _TOLERANCES for keyword in call.keywords)
             calls += [call] if tolerates or _last_name(call.func) in (*_LOOKING, *_CLOSE) else []
         pairs = [*_pairs(test)] if claim is not None else []
-        if calls or pairs:
+        bounds, zips = [*_bounds(test)], [*_zips(test)]
+        if calls or pairs or bounds or zips:
             test = copy.deepcopy(test, copies)
-        for call in (copies[id(call)] for call in calls):
-            named = _last_name(call.func)
-            if named in _LOOKING:
-                by = ast.unparse(call.func)
-                call.args[:1] = (self._watch_elements(value, statement, by) for value in call.args[:1])
-                if isinstance(call.func, ast.Attribute):
-                    call.func.value = self._watch_elements(call.func.value, statement, f".{named}")
-            first = _CLOSE.get(named, len(call.args))
-            call.args[first : first + 2] = (  # first the relative one
-                self._watch_tolerance(value, statement, relative=not place)
-                for place, value in enumerate(call.args[first : first + 2])
-            )
-            for keyword in call.keywords:
-                if keyword.arg in _TOLERANCES:
-                    keyword.value = self._watch_tolerance(
-                        keyword.value, statement, relative=keyword.arg.startswith("r")
-                    )
+        for call in calls:
+            self._watch_call(copies[id(call)], statement)
         for set_against, places in pairs:  # what is said to be equal, or is taken from one another
-            part, new = next(self.parts), copies[id(set_against)]
-            for side, (field, at) in enumerate(places):
-                owner, name = (new.func, "value") if field == "func" else (new, field)
-                if at is None:
-                    setattr(owner, name, self._call("pair", node, part, side, getattr(owner, name)))
-                else:
-                    several = getattr(owner, name)
-                    several[at] = self._call("pair", node, part, side, several[at])
+            self._watch_pair(copies[id(set_against)], places)
+        for comparison, at, difference in bounds:
+            self._watch_bound(copies[id(comparison)], at, copies[id(difference)], statement)
+        for call in zips:
+            self._watch_lengths(copies[id(call)], statement)
         numbers = {copies.get(id(operand), operand): i for i, operand in enumerate(operands)}
         return self._watch_operands(test, statement, numbers, claim)
+
+    def _watch_call(self, call: ast.Call, statement: int) -> None:
+        """What a call looks at hands itself over, and its tolerances do, with what they are tolerances of."""
+        named = _last_name(call.func)
+        if named in _LOOKING:
+            by = ast.unparse(call.func)
+            call.args[:1] = (self._watch_elements(value, statement, by) for value in call.args[:1])
+            if isinstance(call.func, ast.Attribute):
+                call.func.value = self._watch_elements(call.func.value, statement, f".{named}")
+        first, part = _CLOSE.get(named, len(call.args)), next(self.parts)
+        absolute = len(call.args) > first + 1 or any(keyword.arg in _ABSOLUTE for keyword in call.keywords)
+        starred = any(isinstance(one, ast.Starred) for one in call.args)
+        sides = len(call.args[:first]) if named in _CLOSE and absolute and not starred else 0
+        call.args[:sides] = (
+            self._call("apart", value, statement, part, sides, place, value)
+            for place, value in enumerate(call.args[:sides])
+        )
+        call.args[first : first + 2] = (  # first the relative one
+            self._watch_tolerance(value, statement, ABSOLUTE if place else RELATIVE, part, sides)
+            for place, value in enumerate(call.args[first : first + 2])
+        )
+        for keyword in call.keywords:
+            if keyword.arg in _TOLERANCES:
+                kind = ABSOLUTE if keyword.arg in _ABSOLUTE else RELATIVE
+                keyword.value = self._watch_tolerance(keyword.value, statement, kind, part, sides)
+
+    def _watch_pair(self, new: Any, places: list[tuple[str, int | None]]) -> None:
+        part = next(self.parts)
+        for side, (field, at) in enumerate(places):
+            owner, name = (new.func, "value") if field == "func" else (new, field)
+            if at is None:
+                setattr(owner, name, self._call("pair", new, part, side, getattr(owner, name)))
+            else:
+                several = getattr(owner, name)
+                several[at] = self._call("pair", new, part, side, several[at])
+
+    def _watch_bound(self, comparison: ast.Compare, at: int, apart: ast.BinOp, statement: int) -> None:
+        """Of `abs(a - b) <= c` all three hand themselves over."""
+        part = next(self.parts)
+        apart.left = self._call("apart", apart, statement, part, 2, 0, apart.left)
+        apart.right = self._call("apart", apart, statement, part, 2, 1, apart.right)
+        kind = EXCLUSIVE if isinstance(comparison.ops[0], ast.Lt | ast.Gt) else ABSOLUTE
+        bound = [comparison.left, *comparison.comparators][at]
+        watched = self._watch_tolerance(bound, statement, kind, part, 2)
+        if at:
+            comparison.comparators = [watched]
+        else:
+            comparison.left = watched
+
+    def _watch_lengths(self, call: ast.Call, statement: int) -> None:
+        together = _place(call, ast.Tuple(call.args, ast.Load()))
+        looked_at = self._call("in_step", call, statement, next(self.parts), together)
+        call.args = [_place(call, ast.Starred(looked_at, ast.Load()))]
 
     def _watch_elements(self, node: ast.expr, statement: int, named: str) -> ast.expr:
         if isinstance(node, ast.Starred):  # of several arguments none is known
@@ -545,10 +586,10 @@ class _ProbeWriter:
         name = _place(node, ast.Constant(named))
         return self._call("watch_elements", node, statement, next(self.parts), node, name)
 
-    def _watch_tolerance(self, node: ast.expr, statement: int, *, relative: bool) -> ast.expr:
+    def _watch_tolerance(self, node: ast.expr, statement: int, kind: int, part: int, sides: int) -> ast.expr:
         if isinstance(node, ast.Starred):
             return node
-        return self._call("tolerance", node, statement, node, int(relative))
+        return self._call("tolerance", node, statement, node, kind, part, sides)
 
     def _watch_operands(
         self,
@@ -637,6 +678,48 @@ def _pairs(test: ast.expr) -> Iterator[tuple[ast.AST, list[tuple[str, int | None
                 sides, places = [left, right], [("func", None), ("args", 0)]
         if sides and not any(isinstance(side, ast.Constant | ast.Starred) for side in sides):
             yield node, places
+
+
+def _bounds(test: ast.expr) -> Iterator[tuple[ast.Compare, int, ast.BinOp]]:
+    """Comparisons of how far two things are apart with what is computed, and the side on which that stands.
+
+    Of a number that is written there, `abs(a - b) < 5`, a reader sees what it lets pass.
+    """
+    for node in ast.walk(test):
+        match node:
+            case ast.Compare(far, [ast.Lt() | ast.LtE()], [bound]):
+                at = 1
+            case ast.Compare(bound, [ast.Gt() | ast.GtE()], [far]):
+                at = 0
+            case _:
+                continue
+        difference = _difference(far)
+        if difference is not None and not isinstance(bound, ast.Constant):
+            yield node, at, difference
+
+
+def _difference(node: ast.expr) -> ast.BinOp | None:
+    """The difference of which the size is asked: `abs(a - b)`, `(a - b).abs().max()`; None of all else."""
+    match node:
+        case ast.Call(
+            ast.Name("abs") | ast.Attribute(attr="abs" | "fabs"), [ast.BinOp(op=ast.Sub()) as apart]
+        ):
+            return apart
+        case ast.Call(ast.Attribute(ast.BinOp(op=ast.Sub()) as apart, "abs"), []):
+            return apart
+        case ast.Call(ast.Attribute(inner, "max" | "item"), []):
+            return _difference(inner)
+    return None
+
+
+def _zips(test: ast.expr) -> Iterator[ast.Call]:
+    """Calls of `zip` that stop at the shortest; but for `zip(xs, xs[1:])`, which is meant to."""
+    for node in ast.walk(test):
+        match node:
+            case ast.Call(ast.Name("zip"), [_, _, *_] as values, []):
+                cut = (isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Slice) for one in values)
+                if not any(cut) and not any(isinstance(one, ast.Starred) for one in values):
+                    yield node
 
 
 def _last_name(node: ast.expr) -> str:

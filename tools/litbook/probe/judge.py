@@ -89,7 +89,7 @@ class Judge(Recording):
         judged.count += 1
         no_truth_is = str(seen.pop(NO_TRUTH, "")) if not failed else ""
         failed = failed or bool(no_truth_is)
-        one = _one_thing_in({key: seen.pop(key) for key in [*seen] if key < 0})
+        one = _one_thing_in({key: seen.pop(key) for key in [*seen] if key < 0}, claim.written)
         judged.nothing = one if not failed and (judged.nothing or judged.count == 1) else ""
         if judged.count == 1 or (failed and not judged.failed):
             judged.failed = failed
@@ -165,10 +165,10 @@ class Judge(Recording):
             self.listener.claim(claim_of(self.numbering, number, judged, "", kept.keep), kept.snapshots)
 
 
-def _one_thing_in(pairs: dict[int, object]) -> str:
+def _one_thing_in(pairs: dict[int, object], written: bool) -> str:
     """What two things are, of those that a test set against each other, where they are one."""
     keys = (key for key in pairs if (NO_TRUTH - key) % 2 and key - 1 in pairs)
-    return next(filter(None, (one_thing(pairs[key], pairs[key - 1]) for key in keys)), "")
+    return next(filter(None, (one_thing(pairs[key], pairs[key - 1], written) for key in keys)), "")
 
 
 def _says_little(operand: model.Snapshot | None) -> bool:

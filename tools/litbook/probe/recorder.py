@@ -69,6 +69,7 @@ class Recorder(Judge):
         self.false, self.message = self.asserts.false, self.asserts.message
         self.reach = self.asserts.reach
         self.truth, self.tolerance = self.asserts.truth, self.asserts.tolerance
+        self.apart, self.in_step = self.asserts.apart, self.asserts.in_step
         self.side, self.watch_elements = self.asserts.side, self.asserts.watch_elements
         self.log = Log(0, self.making(0).storages)  # of the module's own lines
         hot = hot_probes(self, self.asserts)

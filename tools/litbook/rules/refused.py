@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import Iterable
+from itertools import pairwise
 
 from litbook.finding import Finding
 from litbook.lecture.claims import names_axes, outside_try, spells_axes
@@ -123,6 +124,23 @@ def find_what_says_nothing(lecture: Lecture, problems: list[Finding]) -> None:
     for node, number in lecture.statement_of.items():
         if isinstance(node, ast.Assert):
             _find_always_true(lecture.file_of_statement(number), node, problems)
+            _find_unlike_neighbours(lecture.file_of_statement(number), node, problems)
+
+
+def _find_unlike_neighbours(file: File, node: ast.Assert, problems: list[Finding]) -> None:
+    """`a != b != c` does not compare `a` with `c`, and reads as if all three differed."""
+    for chain in (inner for inner in ast.walk(node.test) if isinstance(inner, ast.Compare)):
+        sides = [chain.left, *chain.comparators]
+        for at, two in enumerate(pairwise(chain.ops)):
+            ends = sides[at], sides[at + 2]
+            unlike = all(isinstance(op, ast.NotEq | ast.IsNot) for op in two)
+            if unlike and not all(isinstance(end, ast.Constant) for end in ends):
+                a, c = (segment(file.text, end) for end in ends)
+                what = f"{segment(file.text, chain)} does not compare {a} with {c}"
+                each = ", ".join(segment(file.text, side) for side in sides)
+                way_out = f"that all differ: len({{{each}}}) == {len(sides)}; that neighbours do: … and …"
+                problems.append(Finding("no-claim", what, file.place_of(chain), way_out))
+                break
 
 
 def _find_always_true(file: File, node: ast.Assert, problems: list[Finding]) -> None:

@@ -21,24 +21,40 @@ _OPERATORS: dict[type[ast.cmpop], Callable[[Any, Any], object]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.In: lambda item, held: item in held, ast.NotIn: lambda item, held: item not in held,
 }  # fmt: skip
+_OF_ITSELF = (ast.Eq, ast.Is, ast.LtE, ast.GtE)  # what holds between a thing and itself
 _Assignment = Mapping[tuple[str, int], object]
 
 
 def why_same(text: str) -> str:
     """`SAME` where a test, or a part of it behind `and`, holds whatever its names stand for; else ""."""
-    match expression(text):
-        case None:
-            parts = []
-        case ast.BoolOp(ast.And(), parts):
-            pass
-        case test:
-            parts = [test]
-    for part in parts:
+    test = expression(text)
+    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    names = _Names()
+    for part in filter(None, parts):
         inner = list(ast.walk(part))
         constants = [node.value for node in inner if isinstance(node, ast.Constant)]
-        if any(isinstance(node, ast.Name) for node in inner) and _holds(part, [*_ODD, *constants], {}):
+        named = any(isinstance(node, ast.Name) for node in inner)
+        unnamed = names.visit(part)  # in order: what one part names, the next may read
+        if named and _holds(unnamed, [*_ODD, *constants], {}):
             return SAME
     return ""
+
+
+class _Names(ast.NodeTransformer):
+    """Puts what `:=` names in the place of the name, where this stands behind it.
+
+    `(y := f()) == y` is `f() == f()` with one node in both places, which tells it from a second call.
+    """
+
+    def __init__(self) -> None:
+        self.given = dict[str, ast.expr]()
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.expr:
+        self.given[node.target.id] = value = self.visit(node.value)
+        return value  # type: ignore[no-any-return]
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.given.get(node.id, node)
 
 
 def expression(text: str) -> ast.expr | None:
@@ -80,9 +96,11 @@ def _value(node: ast.expr, given: _Assignment) -> Any:
                     after = [_value(element, given) for element in side.elts]
                 else:
                     after = _value(side, given)
-                if not _OPERATORS[type(comparison)](before, after):
+                same = side is left  # one thing that `:=` names: nobody asks whether it is nan
+                kind = type(comparison)
+                if not (kind in _OF_ITSELF if same else _OPERATORS[kind](before, after)):
                     return False
-                before = after
+                before, left = after, side
             return True
         case ast.Call(ast.Name("isinstance" | "issubclass"), [_, ast.Name("object")]):
             return True

@@ -21,14 +21,21 @@ from litbook.rules.tautology import SAME, expression, why_same
 WAY_OUT = "claim also that there was something to see; where zero is the point, say so: # @allow vacuous: WHY"
 WAY_OUT_SAME = "claim something that can be false; where this is the point, say so: # @allow vacuous: WHY"
 WAY_OUT_ONE = (
-    "keep a copy of what was before: x.clone(), copy.deepcopy(x); that both are one is claimed by"
-    " a is b, or a.data_ptr() == b.data_ptr()"
+    "keep a copy of what was before: x.clone(), copy.deepcopy(x), [*d]; that both are one is claimed by"
+    " a is b, a.data_ptr() == b.data_ptr(), or np.shares_memory(a, b)"
 )
 WAY_OUT_NAN = (
     "claim that it is nan: math.isnan(x), or that it is not; where this is the point, say so:"
     " # @allow vacuous: WHY"
 )
 WAY_OUT_THERE = "call it, or claim that it is there: … is not None"
+VAST = "its tolerance is as large as what it compares, so that zero would do"
+CUT = "zip(…) stops at"
+WAY_OUT_VAST = "take a smaller tolerance; where zero may do, say so: # @allow vacuous: WHY"
+WAY_OUT_CUT = (
+    "say that both are of one length: zip(…, strict=True), or cut the longer one there: xs[:n];"
+    " where this is the point, say so: # @allow vacuous: WHY"
+)
 NAN = "it compares with nan, which equals nothing and has no order"
 BOTH_NAN = "both sides are nan"
 _EQUAL = ("==", "is", "<=", ">=")  # what holds between a thing and itself
@@ -72,15 +79,20 @@ def _problem(
     source, number = record.sources[stands_in.file], stands_in.first + line
     text = source.text.split("\n")[number - 1]
     place = Place(source.path, number, len(text) - len(text.lstrip()) + 1, text)
-    return Finding("vacuous", f"this {kind} says nothing: {why}", place, _way_out(why))
+    says = "overlooks what is left" if why.startswith(CUT) else "says nothing"
+    return Finding("vacuous", f"this {kind} {says}: {why}", place, _way_out(why))
 
 
 def _way_out(why: str) -> str:
     if why in (NAN, BOTH_NAN):
         return WAY_OUT_NAN
+    if why == VAST:
+        return WAY_OUT_VAST
+    if why.startswith(CUT):
+        return WAY_OUT_CUT
     if why == SAME:
         return WAY_OUT_SAME
-    if why.startswith(("both sides are one", "both sides are the same")):
+    if why.startswith(("both sides are one", "both sides are the same", "both sides are views")):
         return WAY_OUT_ONE
     return WAY_OUT_THERE if why.startswith("it asserts") else WAY_OUT
 
