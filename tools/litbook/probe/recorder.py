@@ -215,10 +215,10 @@ class Recorder(Judge):
             return
         making = self.making(self.log.function)
         self.log.printed = True
-        used = making.printed
-        making.printed = used + len(text)
-        if used >= OUTPUT:
-            return
+        used = making.printed[kind]
+        making.printed[kind] = used + len(text)
+        if used > OUTPUT:
+            return  # it was cut, and says so
         if used + len(text) > OUTPUT:
             text = text[: OUTPUT - used] + "\n… more was printed; it is cut here\n"
         piece = model.Piece(kind, 0, frame, self._line(line), text)
