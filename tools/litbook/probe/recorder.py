@@ -43,6 +43,7 @@ from litbook.probe.section_builder import SectionBuilder
 from litbook.probe.silent_calls import SilentCalls
 from litbook.record import model
 from litbook.record.limits import OUTPUT
+from litbook.snapshot import inspected
 from litbook.snapshot.snapshot import snapshot
 
 PASSED_OVER: list[type[BaseException]] = []  # by an inspected expression, in another tool's words
@@ -124,6 +125,9 @@ class Recorder(Judge):
         if isinstance(error, tuple(PASSED_OVER)):
             return
         message = f"@{watch.kind} {watch.text} raised {tracebacks.text_of(error)}"
+        if isinstance(error, inspected.Changes):
+            message = f"@{watch.kind} {watch.text} {error}: what is shown must not change the lecture\n"
+            message += f"compute it on a line of its own: shown = {watch.text}  # @{watch.kind} shown"
         caller, running = _getframe(1), self.log.function
         base = self.active.get(id(caller))
         if base is not None:
