@@ -67,6 +67,33 @@ def test_printed_text_is_what_was_printed(tmp_path: Path, body: str, text: str) 
     assert read == dropped + text.removesuffix("\n")
 
 
+LATE = {  # a thread that prints when the next section runs
+    "threading.Timer(0.05, print, ['late']).start()": "one",
+    "def wait():\n    go.wait()\n    print('late')\nthreading.Thread(target=wait).start()": "one",
+    "def wait():\n    go.wait()\n    sys.stdout.buffer.write(b'late\\n')\n"
+    "for i in range(9): threading.Thread(target=wait if i == 6 else int).start()": "one",
+    "def inner():\n    go.wait()\n    print('late')\n"
+    "threading.Thread(target=lambda: threading.Thread(target=inner).start()).start()": "one",
+    # What works for whoever comes is of no section.
+    "pool.submit(int).result()": "two",
+    "pass": "two",
+}
+
+
+@pytest.mark.parametrize(("body", "whose"), LATE.items())
+def test_a_thread_prints_for_the_section_that_started_it(tmp_path: Path, body: str, whose: str) -> None:
+    before = f"{BEFORE}go = threading.Event()\npool = ThreadPoolExecutor(1)"
+    text = section(body, before).replace("    one()\n", "    one()\n    two()\n", 1)
+    two = 'def two():\n    """Two."""\n    print("now")\n    go.set()\n    threading.Event().wait(0.2)\n'
+    if whose == "two":
+        two += "    pool.submit(print, 'late').result()\n"
+    made = record(tmp_path, f"{text}\n\n{two}")
+    printed = {name: "".join(piece.text for piece in one(made, name).pieces) for name in ("one", "two")}
+    assert printed == (
+        {"one": "late\n", "two": "now\n"} if whose == "one" else {"one": "", "two": "now\nlate\n"}
+    )
+
+
 @pytest.mark.parametrize("past", [-1, 0, 1])
 def test_what_is_beyond_the_limit_leaves_a_word(tmp_path: Path, past: int) -> None:
     """The last line may end at the limit, and what comes after it is cut; but never without a word."""

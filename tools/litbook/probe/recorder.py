@@ -55,6 +55,8 @@ class Recorder(Judge):
     def __init__(self, lecture: Lecture, listener: Listener | None = None) -> None:
         self.lecture, self.listener = lecture, listener
         self._thread = threading.get_ident()
+        # id of a thread that the lecture started -> in which call of a section, in which frame and line
+        self._threads: dict[int, tuple[Log, int, int]] = {}
         self.numbering = RecordKeys(lecture)
         self.active = {}
         self.functions: list[int] = []  # frame -> its function
@@ -210,25 +212,39 @@ class Recorder(Judge):
 
     def output(self, text: str, kind: model.PieceKind = "output") -> None:
         """Printed text. Consecutive prints of one line are one piece; the amount is bounded."""
-        frame, line = self.site(_getframe(1))
-        if frame is None:  # of another thread: beside the line at which the lecture itself is
+        log, (frame, line) = self.log, self.site(_getframe(1))
+        if frame is None:  # of another thread: of the section that started it, where that has ended
+            began = self._threads.get(id(threading.current_thread()))
+            if began is not None and began[0].ended:
+                log, frame, line = began
+        if frame is None:  # else beside the line at which the lecture itself is
             frame, line = self.site(sys._current_frames().get(self._thread))
         if frame is None:
             frame, line = self._last_site()
         if not text:
             return
-        making = self.making(self.log.function)
-        self.log.printed = True
+        making = self.making(log.function)
+        log.printed = True
         used = making.printed[kind]
         making.printed[kind] = used + len(text)
         if used > OUTPUT:
             return  # it was cut, and says so
         if used + len(text) > OUTPUT:
             text = text[: OUTPUT - used] + "\n… more was printed; it is cut here\n"
-        piece = model.Piece(kind, 0, frame, self._line(line), text)
-        add_output(self.log.events, PieceEvent(piece))
+        piece = model.Piece(kind, 0, frame, self.numbering.line(log.function, line), text)
+        add_output(log.events, PieceEvent(piece))
         if self.listener is not None and kind == "output":
             self.listener.piece(piece)
+
+    def hear_thread(self, thread: threading.Thread) -> None:
+        """A thread is started: what it prints after the end of its section is still that section's."""
+        pool = getattr(getattr(thread, "_target", None), "__module__", "") == "concurrent.futures.thread"
+        frame, line = self.site(_getframe(1))
+        began = self._threads.get(id(threading.current_thread()))  # one thread may start another
+        if frame is not None:
+            began = self.log, frame, line
+        if began is not None and not pool:  # whose threads work for whoever comes
+            self._threads[id(thread)] = began
 
     def _last_site(self) -> tuple[int, int]:
         """The frame and the line that the running section came to last; its first line where none is kept."""

@@ -7,6 +7,7 @@ import contextlib
 import contextvars
 import ctypes
 import faulthandler
+import functools
 import importlib
 import io
 import math
@@ -195,7 +196,14 @@ class Execution:
         sys.stdout = sys.__stdout__ = self.stdout  # type: ignore[misc]
         os._exit = exit_
         sys.dont_write_bytecode = True  # no __pycache__ beside the lecture
-        before = author.hand_to(recorder)
+        before, start_thread = author.hand_to(recorder), threading.Thread.start
+
+        @functools.wraps(start_thread)
+        def heard_start(thread: threading.Thread) -> None:
+            recorder.hear_thread(thread)
+            start_thread(thread)
+
+        threading.Thread.start = heard_start  # type: ignore[method-assign, assignment]
         if self.owner is not None and self.owner.is_own_process():
             shutdown.begin()
         start = time.perf_counter()
@@ -215,6 +223,7 @@ class Execution:
         finally:
             recorder.seconds, recorder.peak = time.perf_counter() - start, peak()
             author.hand_to(before)
+            threading.Thread.start = start_thread  # type: ignore[method-assign]
             if pyplot := sys.modules.get("matplotlib.pyplot"):
                 pyplot.close("all")
 
