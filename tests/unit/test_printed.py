@@ -162,3 +162,35 @@ def test_what_a_child_prints_without_end_is_cut(run_with_children: model.Record)
     [piece] = (p for p in one(run_with_children, f"s{len(PAST) + 1}").pieces if p.kind == "output")
     assert len(piece.text) < OUTPUT + 100
     assert "it is cut here" in piece.text
+
+
+UNREAD = {  # what goes to stderr, and the first line of it in the remark
+    "print('mind this', file=sys.stderr)\nprint('and this', file=sys.stderr)": "mind this",
+    "sys.stderr.write('mind this\\n')": "mind this",
+    "logging.warning('mind this')": "WARNING:root:mind this",
+    "warnings.warn('mind this')": "UserWarning: mind this",
+    "def aside():\n    logging.getLogger('x').error('mind this')\naside()": "mind this",
+    "traceback.print_stack()": "File",
+    "warnings.warn('old', DeprecationWarning)": "",
+    "logging.info('fine')": "",
+    "with warnings.catch_warnings(record=True):\n    warnings.warn('seen')": "",
+    "library.say()": "",  # its own words to whoever uses it
+    "print('fine', file=io.StringIO())": "",
+}
+
+
+@pytest.mark.parametrize(("body", "first"), UNREAD.items())
+def test_what_a_lecture_says_to_stderr_gets_a_remark(tmp_path: Path, body: str, first: str) -> None:
+    before = "import importlib.util, io, logging, sys, traceback, warnings\nlogging.basicConfig()\n"
+    place = tmp_path / "elsewhere" / "library.py"
+    place.parent.mkdir()
+    place.write_text(
+        "import sys, warnings\ndef say():\n    print('x', file=sys.stderr)\n    warnings.warn('x')\n"
+    )
+    before += f"spec = importlib.util.spec_from_file_location('library', {str(place)!r})\n"
+    before += "library = importlib.util.module_from_spec(spec)\nspec.loader.exec_module(library)\n"
+    made = record_of(write(tmp_path, section(body, before)))
+    found = remarks(made)
+    assert len(found) == bool(first), found
+    assert all(first in text and "prints to stderr is on no page" in text for text in found)
+    assert "mind this" not in "".join(piece.text for piece in one(made).pieces if piece.kind == "output")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import itertools
+import re
 import sys
 import threading
 import time
@@ -46,6 +47,9 @@ from litbook.record.limits import OUTPUT
 from litbook.snapshot import inspected
 from litbook.snapshot.snapshot import snapshot
 
+_STDLIB = sys.stdlib_module_names - {"__main__"}
+# A warning of what is old, and one of torch's C++ code, which names the line that called it.
+_OF_A_LIBRARY = re.compile(r"^.+:\d+: \w*Deprecation\w*: |\(Triggered internally at ")
 PASSED_OVER: list[type[BaseException]] = []  # by an inspected expression, in another tool's words
 
 
@@ -235,6 +239,18 @@ class Recorder(Judge):
         add_output(log.events, PieceEvent(piece))
         if self.listener is not None and kind == "output":
             self.listener.piece(piece)
+
+    def hear_stderr(self, text: object) -> None:
+        """Text that goes to stderr, and to no page: what the lecture's own code writes, warns of or logs.
+
+        What a library says to whoever uses it is none of the lecture's, nor what Python says is old.
+        """
+        frame: FrameType | None = _getframe(2)
+        while frame is not None and str(frame.f_globals.get("__name__")).split(".")[0] in _STDLIB:
+            frame = frame.f_back
+        own = frame is not None and self.lecture.file_of(frame.f_code.co_filename) is not None
+        if own and type(text) is str and not _OF_A_LIBRARY.search(text):
+            self.output(text, "stderr")
 
     def hear_thread(self, thread: threading.Thread) -> None:
         """A thread is started: what it prints after the end of its section is still that section's."""

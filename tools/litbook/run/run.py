@@ -203,6 +203,15 @@ class Execution:
             recorder.hear_thread(thread)
             start_thread(thread)
 
+        stderr, write = sys.stderr, getattr(sys.stderr, "write", None)
+
+        def heard_write(text: str) -> int:
+            if os.getpid() == process:
+                recorder.hear_stderr(text)
+            return write(text) if write is not None else len(text)
+
+        with contextlib.suppress(AttributeError):  # whatever stands there
+            stderr.write = heard_write  # type: ignore[method-assign]
         threading.Thread.start = heard_start  # type: ignore[method-assign, assignment]
         if self.owner is not None and self.owner.is_own_process():
             shutdown.begin()
@@ -223,6 +232,8 @@ class Execution:
         finally:
             recorder.seconds, recorder.peak = time.perf_counter() - start, peak()
             author.hand_to(before)
+            with contextlib.suppress(AttributeError):
+                del stderr.write
             threading.Thread.start = start_thread  # type: ignore[method-assign]
             if pyplot := sys.modules.get("matplotlib.pyplot"):
                 pyplot.close("all")
