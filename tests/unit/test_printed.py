@@ -16,7 +16,7 @@ from litbook.record.limits import OUTPUT
 from litbook.run.process import record_of
 
 BEFORE = """
-import os, subprocess, sys, threading
+import codecs, io, os, subprocess, sys, threading
 from concurrent.futures import ThreadPoolExecutor
 def talk(i):
     print("in", i)
@@ -42,6 +42,17 @@ PRINTED = {
     "[print(i) for i in range(9)]": "".join(f"{i}\n" for i in range(9)),
     "for i in range(6): print(i)  # @stepover": "0\n1\n2\n3\n4\n5\n",
     "print('<b>', '&', sep='\\t')": "<b>\t&\n",
+    # Bytes, in order with text; a character that comes in two pieces; bytes that are none.
+    "print('a')\nsys.stdout.buffer.write(b'b\\n')\nsys.stdout.buffer.flush()\nprint('c')": "a\nb\nc\n",
+    "sys.__stdout__.buffer.write(b'caf\\xc3')\nsys.stdout.buffer.write(b'\\xa9')": "caf\u00e9",
+    "sys.stdout.buffer.write(b'\\xc3')\nprint('a')": "\ufffda\n",
+    "sys.stdout.buffer.write(b'a\\xc3')": "a\ufffd",
+    "sys.stdout.reconfigure(encoding='latin-1', line_buffering=True)\nprint('\u00e9')": "\u00e9\n",
+    "print(sys.stdout.encoding, sys.stdout.isatty(), sys.stdout.fileno())": "utf-8 False 1\n",
+    "sys.stdout.writelines(['x', 'y'])": "xy",
+    # Another stream above the same bytes, which holds text back.
+    "sys.stdout = io.TextIOWrapper(sys.stdout.buffer, 'utf-8')\nprint('a')": "a\n",
+    "sys.stdout = codecs.getwriter('utf-8')(sys.stdout.detach())\nprint('\u00e9')": "\u00e9\n",
 }
 
 
@@ -56,6 +67,54 @@ def test_printed_text_is_what_was_printed(tmp_path: Path, body: str, text: str) 
     assert read == dropped + text.removesuffix("\n")
 
 
+LATE = {  # a thread that prints when the next section runs
+    "threading.Timer(0.05, print, ['late']).start()": "one",
+    "def wait():\n    go.wait()\n    print('late')\nthreading.Thread(target=wait).start()": "one",
+    "def wait():\n    go.wait()\n    sys.stdout.buffer.write(b'late\\n')\n"
+    "for i in range(9): threading.Thread(target=wait if i == 6 else int).start()": "one",
+    "def inner():\n    go.wait()\n    print('late')\n"
+    "threading.Thread(target=lambda: threading.Thread(target=inner).start()).start()": "one",
+    # What works for whoever comes is of no section.
+    "pool.submit(int).result()": "two",
+    "pass": "two",
+}
+
+
+@pytest.mark.parametrize(("body", "whose"), LATE.items())
+def test_a_thread_prints_for_the_section_that_started_it(tmp_path: Path, body: str, whose: str) -> None:
+    before = f"{BEFORE}go = threading.Event()\npool = ThreadPoolExecutor(1)"
+    text = section(body, before).replace("    one()\n", "    one()\n    two()\n", 1)
+    two = 'def two():\n    """Two."""\n    print("now")\n    go.set()\n    threading.Event().wait(0.2)\n'
+    if whose == "two":
+        two += "    pool.submit(print, 'late').result()\n"
+    made = record(tmp_path, f"{text}\n\n{two}")
+    printed = {name: "".join(piece.text for piece in one(made, name).pieces) for name in ("one", "two")}
+    assert printed == (
+        {"one": "late\n", "two": "now\n"} if whose == "one" else {"one": "", "two": "now\nlate\n"}
+    )
+
+
+@pytest.mark.parametrize("past", [-1, 0, 1])
+def test_what_is_beyond_the_limit_leaves_a_word(tmp_path: Path, past: int) -> None:
+    """The last line may end at the limit, and what comes after it is cut; but never without a word."""
+    made = record(tmp_path, section(f"print('y' * {OUTPUT - 1 + past})\nprint('the last line')"))
+    text = "".join(piece.text for piece in one(made).pieces)
+    assert text.count("more was printed") == 1
+    assert text.replace("\n", "").startswith("y" * (OUTPUT - 1 + min(past, 0)))
+    assert "the last line" not in text
+
+
+@pytest.mark.parametrize("past", [-1, 0])
+def test_what_ends_at_the_limit_is_whole(tmp_path: Path, past: int) -> None:
+    made = record(tmp_path, section(f"print('y' * {OUTPUT - 1 + past})"))
+    assert "".join(piece.text for piece in one(made).pieces) == "y" * (OUTPUT - 1 + past) + "\n"
+
+
+def test_much_at_stderr_takes_no_room_from_what_is_printed(run_with_children: model.Record) -> None:
+    pieces = one(run_with_children, f"s{len(PAST) + 2}").pieces
+    assert [piece.text for piece in pieces if piece.kind == "output"] == ["the last line\n"]
+
+
 PAST = {  # what arrives at the process's stdout past Python's own, and what is on the page
     "os.write(1, b'x\\n')": "x\n",
     "os.system('echo x')\nprint('y')": "x\ny\n",
@@ -67,14 +126,16 @@ PAST = {  # what arrives at the process's stdout past Python's own, and what is 
     "p = multiprocessing.get_context('fork').Process(target=talk, args=(1,))\np.start()\np.join()": "in 1\n",
     "print('x', file=sys.__stdout__)": "x\n",
     "subprocess.run(['echo', 'x'], capture_output=True)": "",
+    "subprocess.run(['echo', 'x'], stdout=sys.stdout)": "x\n",
     "os.write(os.dup(1), b'x\\n')": "x\n",
 }
 
 
 @pytest.fixture(scope="module")
 def run_with_children(tmp_path_factory: pytest.TempPathFactory) -> model.Record:
-    calls = "\n".join(f"    s{i}()" for i in range(len(PAST) + 2))
+    calls = "\n".join(f"    s{i}()" for i in range(len(PAST) + 3))
     bodies = [*PAST, "subprocess.run(['sh', '-c', 'echo wrong >&2'])", "os.system('yes | head -c 3000000')"]
+    bodies.append("os.system('yes | head -c 30000 >&2')\nprint('the last line')")
     text = "".join(
         f'\n\ndef s{i}():\n    """S."""\n{indent(body, "    ")}\n' for i, body in enumerate(bodies)
     )
@@ -91,13 +152,45 @@ def test_what_children_and_c_code_print_is_on_the_page(run_with_children: model.
 
 
 def test_what_a_child_prints_to_stderr_gets_a_remark(run_with_children: model.Record) -> None:
-    [remark] = remarks(run_with_children)
+    remark, *_ = remarks(run_with_children)
     assert "prints to stderr is on no page" in remark
     assert "wrong" in remark
     assert "wrong" not in "".join(pages.pages(run_with_children).values()).replace("echo wrong", "")
 
 
 def test_what_a_child_prints_without_end_is_cut(run_with_children: model.Record) -> None:
-    [piece] = one(run_with_children, f"s{len(PAST) + 1}").pieces
+    [piece] = (p for p in one(run_with_children, f"s{len(PAST) + 1}").pieces if p.kind == "output")
     assert len(piece.text) < OUTPUT + 100
     assert "it is cut here" in piece.text
+
+
+UNREAD = {  # what goes to stderr, and the first line of it in the remark
+    "print('mind this', file=sys.stderr)\nprint('and this', file=sys.stderr)": "mind this",
+    "sys.stderr.write('mind this\\n')": "mind this",
+    "logging.warning('mind this')": "WARNING:root:mind this",
+    "warnings.warn('mind this')": "UserWarning: mind this",
+    "def aside():\n    logging.getLogger('x').error('mind this')\naside()": "mind this",
+    "traceback.print_stack()": "File",
+    "warnings.warn('old', DeprecationWarning)": "",
+    "logging.info('fine')": "",
+    "with warnings.catch_warnings(record=True):\n    warnings.warn('seen')": "",
+    "library.say()": "",  # its own words to whoever uses it
+    "print('fine', file=io.StringIO())": "",
+}
+
+
+@pytest.mark.parametrize(("body", "first"), UNREAD.items())
+def test_what_a_lecture_says_to_stderr_gets_a_remark(tmp_path: Path, body: str, first: str) -> None:
+    before = "import importlib.util, io, logging, sys, traceback, warnings\nlogging.basicConfig()\n"
+    place = tmp_path / "elsewhere" / "library.py"
+    place.parent.mkdir()
+    place.write_text(
+        "import sys, warnings\ndef say():\n    print('x', file=sys.stderr)\n    warnings.warn('x')\n"
+    )
+    before += f"spec = importlib.util.spec_from_file_location('library', {str(place)!r})\n"
+    before += "library = importlib.util.module_from_spec(spec)\nspec.loader.exec_module(library)\n"
+    made = record_of(write(tmp_path, section(body, before)))
+    found = remarks(made)
+    assert len(found) == bool(first), found
+    assert all(first in text and "prints to stderr is on no page" in text for text in found)
+    assert "mind this" not in "".join(piece.text for piece in one(made).pieces if piece.kind == "output")

@@ -125,6 +125,85 @@ def test_an_inspected_expression_that_raises_is_told_once(tmp_path: Path) -> Non
     assert shown(made, "i")[:3] == [0, 1, 2]
 
 
+CHANGING = {  # an inspected expression that would change the lecture, and what it is told
+    "it = iter([1, 2, 3])  # @inspect list(it)\nassert list(it) == [1, 2, 3]": "uses up an iterator",
+    "it = iter([1, 2, 3])  # @inspect next(it)\nassert list(it) == [1, 2, 3]": "uses up an iterator",
+    "it = (i for i in range(3))  # @inspect [i + 1 for i in it]\nassert sum(it) == 3": "uses up an iterator",
+    "it = zip([1, 2], [3, 4])  # @inspect (1, 3) in it\nassert len([*it]) == 2": "uses up an iterator",
+    "it = map(abs, [1, 2])  # @inspect [*it, 0]\nassert sum(it) == 3": "uses up an iterator",
+    "it = iter('ab')  # @inspect it.__next__()\nassert next(it) == 'a'": "uses up an iterator",
+    "file = open(__file__)  # @inspect file.read(1)\nassert file.tell() == 0\nfile.close()": "uses up an iterator",
+    "box = [iter('ab')]  # @inspect list(box[0])\nassert next(box[0]) == 'a'": "uses up an iterator",
+    "stack = [1, 2]  # @inspect stack.pop()\nassert stack == [1, 2]": "changes a list",
+    "box = {'a': [2, 1]}  # @inspect box['a'].sort()\nassert box['a'] == [2, 1]": "changes a list",
+    "seen = Counter('aab')  # @inspect seen.popitem()\nassert len(seen) == 2": "changes a Counter",
+    "seen = {1}  # @inspect [seen.discard(i) for i in (1, 2)]\nassert seen == {1}": "changes a set",
+    "rng = random.Random(1)  # @inspect rng.random()\nassert rng.random() < 0.2": "draws from a random generator",
+    "rng = random.Random(1)  # @inspect (lambda: rng.choice([1, 2]))()\nassert rng.random() < 0.2": "draws from",
+    "import torch\nx = torch.zeros(2)  # @inspect x.view(-1).add_(1)\nassert x.sum() == 0": "changes a tensor in place",
+    "import torch\nx = torch.zeros(2)  # @inspect torch.nn.init.ones_(x)\nassert x.sum() == 0": "changes a tensor",
+    "import torch\ng = torch.Generator()  # @inspect torch.rand(1, generator=g)\nassert g.initial_seed() > 1": "draws from",
+    "rng = np.random.default_rng(0)  # @inspect rng.normal()\nassert rng.random() > 0.6": "draws from",
+}
+
+
+@pytest.mark.parametrize(("body", "why"), CHANGING.items())
+def test_an_inspected_expression_does_not_change_the_lecture(tmp_path: Path, body: str, why: str) -> None:
+    """It is refused where it stands, and the lecture behaves as in plain Python."""
+    made = record(
+        tmp_path, section(body, "import random\nimport numpy as np\nfrom collections import Counter")
+    )
+    (error,) = one(made).errors
+    assert error.kind == "inspect"
+    assert why in error.message
+    assert "must not change the lecture" in error.message
+    assert "on a line of its own: shown = " in error.message
+    assert [*claims(made).values()] == ["holds"]
+
+
+HARMLESS = [  # honest expressions that nearly look alike, with their values
+    ("stack = [3, 1]  # @inspect sorted(stack).pop()", 3),
+    ("stack = [3, 1]  # @inspect stack.index(1)", 1),
+    ("sizes = {'a': 2}  # @inspect next(iter(sizes))", "'a'"),
+    ("it = iter([1])  # @inspect isinstance(it, list)", False),
+    ("it = iter([1])  # @inspect it.__length_hint__()", 1),
+    ("it = (i for i in range(3))  # @inspect it.gi_frame is None", False),
+    ("rng = random.Random(1)  # @inspect len(rng.getstate())", 3),
+    ("x = np.array([2, 1])  # @inspect np.sort(x).item(0)", 1),
+    ("x = np.array([2, 1])  # @inspect np.append(x, 3).sum().item()", 6),
+]
+
+
+@pytest.mark.parametrize(("body", "value"), HARMLESS)
+def test_an_inspected_expression_that_changes_nothing_is_shown(
+    tmp_path: Path, body: str, value: object
+) -> None:
+    made = record(tmp_path, section(body, "import random\nimport numpy as np"))
+    assert one(made).errors == ()
+    assert shown(made, body.partition("@inspect ")[2]) == [value]
+
+
+@pytest.mark.parametrize(
+    ("draw", "imported"),
+    [
+        ("random.random()", "import random"),
+        ("np.random.rand()", "import random\nimport numpy as np"),
+        ("torch.rand(1).item()", "import torch"),
+        ("chance()", "import random\ndef chance(): return random.random()"),
+        ("max(random.random() for i in range(3))", "import random"),
+    ],
+)
+def test_an_inspected_expression_draws_no_random_number_of_the_lectures(
+    tmp_path: Path, draw: str, imported: str
+) -> None:
+    """What is drawn while looking is drawn again by the lecture, as if nobody had looked."""
+    drawn = f"one = {draw}  # @inspect one"
+    plain, looked = (
+        record(tmp_path, section(f"x = 1{look}\n{drawn}", imported)) for look in ("", f"  # @inspect {draw}")
+    )
+    assert shown(plain, "one") == shown(looked, "one") == shown(looked, draw)
+
+
 # ------------------------------------------------------------------------ arguments
 
 

@@ -1280,6 +1280,27 @@ class Stuck(TENSOR):  # type: ignore[misc]
         forever()
 
 
+@pytest.mark.parametrize(
+    ("array", "text"),
+    [
+        (np.ma.array([1, 2], mask=[False, True]), "[1, --]"),
+        (np.ma.masked_invalid([[1.0, math.nan], [3.0, 4.0]]), "[[1.0, --], [3.0, 4.0]]"),
+        (np.ma.array([1, 2]).view(type("Ours", (np.ma.MaskedArray,), {})), "[1, 2]"),
+        (np.ma.masked, "masked"),
+    ],
+)
+def test_elements_that_are_masked_are_no_values(array: Any, text: str) -> None:
+    shot = check(array)
+    assert text in shot.text
+    assert "\n" not in shot.text
+    assert isinstance(check([array]).items[0], model.Opaque)
+
+
+def test_what_lies_below_a_mask_is_an_array() -> None:
+    assert check(np.ma.array([1, 2], mask=[False, True]).data).values == (1, 2)
+    assert check(np.ma.array([1, 2], mask=[False, True]).mean()).number == 1
+
+
 @pytest.mark.parametrize("kind", [Refusing, Dispatching])
 def test_a_hostile_subclass_is_read_through_its_base(kind):
     shot = check(torch.Tensor._make_subclass(kind, torch.tensor([1.0, 2.0])))
@@ -1334,7 +1355,6 @@ def test_an_array_is_described_like_a_tensor():
         np.array([1, 2], dtype=">i2"),
         np.zeros((0, 3)),
         np.array(1, np.float32)[None],
-        np.ma.masked_array([1, 2], [True, False]),
         np.arange(9)[::-1],
         np.zeros(3, dtype=np.longdouble),
         np.zeros((2, 0), dtype="V0"),

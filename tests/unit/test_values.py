@@ -125,6 +125,22 @@ def test_what_could_disguise_a_value_is_spelled_out():
     assert formatting.line(Scalar("str", "'a\u202eb\x00c\nd'")) == "'a⟨U+202E⟩b⟨U+0000⟩c⏎d'"
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("cafe\u0301", r"cafe\u0301"),
+        ("\u212b", r"\u212b"),  # the unit, which looks like the letter
+        ("\u1112\u1161\u11ab", r"\u1112\u1161\u11ab"),  # Hangul in its parts
+        ("\u00e9 cafe\u0301", "\u00e9 cafe" + r"\u0301"),
+        ("caf\u00e9 \u4f60\u597d \ud55c", "caf\u00e9 \u4f60\u597d \ud55c"),  # as people write
+        ("q\u0301", "q\u0301"),  # there is no other way to write it
+    ],
+)
+def test_a_text_that_another_one_looks_like_is_spelled_out(text: str, shown: str) -> None:
+    assert formatting.line(Scalar("str", f"'{text}'")) == f"'{shown}'"
+    assert formatting.line(model.Sequence("list", 1, (Scalar("str", f"'{text}'"),))) == f"['{shown}']"
+
+
 def test_a_very_long_text_ends_visibly():
     text = formatting.line(Scalar("str", "'" + "x" * 100_000 + "'"))
     assert len(text) == formatting.WIDEST

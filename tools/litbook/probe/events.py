@@ -145,6 +145,7 @@ class Log:
     spans: list[tuple[int, int]] = field(default_factory=list)
     dropped: int = 0
     printed: bool = False  # whether a line of it has
+    ended: bool = False  # whether the call has
     full: bool = False  # whether a step came for which there was no room
     sizes: dict[int, dict[str, tuple[int, int]]] = field(default_factory=dict)  # base -> name -> size, line
     axes: dict[tuple[int, str], tuple[tuple[str, ...], Callable[[], object]]] = field(default_factory=dict)

@@ -17,6 +17,8 @@ their line numbers.
     before / in a loop         loop(statement), turn(statement, first)
     after a line of a function local(statement, "x", x)    for each name that it has touched
     after an inspected line    try: watch(n, expression)  except Exception: miss(n);  clear(n)
+                               with untouched(value, method) around what calls in it are handed, and all of it
+                               within `with kept_draws():` where it may draw random numbers
     around an @stepover line   pause() ... finally: resume(); in its blocks: resume() ... finally: pause()
     a section's `name()`       section(function, name)
     a claim                    verdict(step(statement), claim(n), not test)   with operand(i, value) inside
@@ -71,6 +73,7 @@ from litbook.python.nodes import (
     pause_collection,
     unquote,
 )
+from litbook.snapshot import inspected
 
 LocatedNode = ast.stmt | ast.expr | ast.ExceptHandler  # what stands somewhere in a text
 New = TypeVar("New", bound=LocatedNode)
@@ -114,6 +117,7 @@ def instrument_files(lecture: Lecture, probes: Any, sections: Iterable[int] = ()
     nonce = secrets.token_hex(8)
     called = {name: getattr(probes, name) for name in NAMES}
     called |= {name: getattr(builtins, name) for name in CAUGHT}
+    called |= {"untouched": inspected.untouched, "kept_draws": inspected.KeptDraws}
     loops = (number for node, number in lecture.statement_of.items() if isinstance(node, LoopNode))
     called |= {f"turns {loop}": probes.turns[loop] for loop in loops}
     keys = {name: f"litbook probe {name} {nonce}".encode() for name in called}
@@ -318,11 +322,18 @@ class _ProbeWriter:
             if watch.kind == "clear":
                 probes.append(self._probe("clear", at, number))
                 continue
-            for node in ast.walk(watch.node):  # it stands in a comment, and is part of no tree
+            shown = inspected.Guarded(lambda value, method: self._untouched(value, method, at)).of(watch.node)
+            for node in ast.walk(shown):  # it stands in a comment, and is part of no tree
                 ast.copy_location(node, at)
-            probe = self._probe("watch", at, number, watch.node)
+            probe = self._probe("watch", at, number, shown)
+            if inspected.draws(watch.node):
+                kept = [ast.withitem(self._call("kept_draws", at), None)]
+                probe = _place(at, ast.With(kept, [probe]))
             probes.append(self._guard(at, probe, self._probe("miss", at, number)))
         return probes
+
+    def _untouched(self, value: ast.expr, method: str, at: LocatedNode) -> ast.expr:
+        return self._call("untouched", at, value, _place(at, ast.Constant(method)))
 
     # -- statements
 

@@ -380,7 +380,7 @@ def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C90
     def end() -> Log:
         """The section that ran ends, and the one around it goes on; the former's log."""
         nonlocal log, events, append, reached, glimpsed, looked, limit, dropped, spare, resumed, paused, began
-        ended = log
+        ended, log.ended = log, True
         ended.dropped = resumed[1] if paused else dropped
         ended.spans.append((began, len(functions)))
         began = len(functions)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import itertools
+import re
 import sys
 import threading
 import time
@@ -43,8 +44,12 @@ from litbook.probe.section_builder import SectionBuilder
 from litbook.probe.silent_calls import SilentCalls
 from litbook.record import model
 from litbook.record.limits import OUTPUT
+from litbook.snapshot import inspected
 from litbook.snapshot.snapshot import snapshot
 
+_STDLIB = sys.stdlib_module_names - {"__main__"}
+# A warning of what is old, and one of torch's C++ code, which names the line that called it.
+_OF_A_LIBRARY = re.compile(r"^.+:\d+: \w*Deprecation\w*: |\(Triggered internally at ")
 PASSED_OVER: list[type[BaseException]] = []  # by an inspected expression, in another tool's words
 
 
@@ -54,6 +59,8 @@ class Recorder(Judge):
     def __init__(self, lecture: Lecture, listener: Listener | None = None) -> None:
         self.lecture, self.listener = lecture, listener
         self._thread = threading.get_ident()
+        # id of a thread that the lecture started -> in which call of a section, in which frame and line
+        self._threads: dict[int, tuple[Log, int, int]] = {}
         self.numbering = RecordKeys(lecture)
         self.active = {}
         self.functions: list[int] = []  # frame -> its function
@@ -125,6 +132,9 @@ class Recorder(Judge):
         if isinstance(error, tuple(PASSED_OVER)):
             return
         message = f"@{watch.kind} {watch.text} raised {tracebacks.text_of(error)}"
+        if isinstance(error, inspected.Changes):
+            message = f"@{watch.kind} {watch.text} {error}: what is shown must not change the lecture\n"
+            message += f"compute it on a line of its own: shown = {watch.text}  # @{watch.kind} shown"
         caller, running = _getframe(1), self.log.function
         base = self.active.get(id(caller))
         if base is not None:
@@ -207,25 +217,51 @@ class Recorder(Judge):
 
     def output(self, text: str, kind: model.PieceKind = "output") -> None:
         """Printed text. Consecutive prints of one line are one piece; the amount is bounded."""
-        frame, line = self.site(_getframe(1))
-        if frame is None:  # of another thread: beside the line at which the lecture itself is
+        log, (frame, line) = self.log, self.site(_getframe(1))
+        if frame is None:  # of another thread: of the section that started it, where that has ended
+            began = self._threads.get(id(threading.current_thread()))
+            if began is not None and began[0].ended:
+                log, frame, line = began
+        if frame is None:  # else beside the line at which the lecture itself is
             frame, line = self.site(sys._current_frames().get(self._thread))
         if frame is None:
             frame, line = self._last_site()
         if not text:
             return
-        making = self.making(self.log.function)
-        self.log.printed = True
-        used = making.printed
-        making.printed = used + len(text)
-        if used >= OUTPUT:
-            return
+        making = self.making(log.function)
+        log.printed = True
+        used = making.printed[kind]
+        making.printed[kind] = used + len(text)
+        if used > OUTPUT:
+            return  # it was cut, and says so
         if used + len(text) > OUTPUT:
             text = text[: OUTPUT - used] + "\n… more was printed; it is cut here\n"
-        piece = model.Piece(kind, 0, frame, self._line(line), text)
-        add_output(self.log.events, PieceEvent(piece))
+        piece = model.Piece(kind, 0, frame, self.numbering.line(log.function, line), text)
+        add_output(log.events, PieceEvent(piece))
         if self.listener is not None and kind == "output":
             self.listener.piece(piece)
+
+    def hear_stderr(self, text: object) -> None:
+        """Text that goes to stderr, and to no page: what the lecture's own code writes, warns of or logs.
+
+        What a library says to whoever uses it is none of the lecture's, nor what Python says is old.
+        """
+        frame: FrameType | None = _getframe(2)
+        while frame is not None and str(frame.f_globals.get("__name__")).split(".")[0] in _STDLIB:
+            frame = frame.f_back
+        own = frame is not None and self.lecture.file_of(frame.f_code.co_filename) is not None
+        if own and type(text) is str and not _OF_A_LIBRARY.search(text):
+            self.output(text, "stderr")
+
+    def hear_thread(self, thread: threading.Thread) -> None:
+        """A thread is started: what it prints after the end of its section is still that section's."""
+        pool = getattr(getattr(thread, "_target", None), "__module__", "") == "concurrent.futures.thread"
+        frame, line = self.site(_getframe(1))
+        began = self._threads.get(id(threading.current_thread()))  # one thread may start another
+        if frame is not None:
+            began = self.log, frame, line
+        if began is not None and not pool:  # whose threads work for whoever comes
+            self._threads[id(thread)] = began
 
     def _last_site(self) -> tuple[int, int]:
         """The frame and the line that the running section came to last; its first line where none is kept."""

@@ -69,7 +69,7 @@ class SectionBuilder:
         self.judged: dict[int, JudgedClaim] = {}
         self.errors: list[model.Error] = []
         self.missed: set[tuple[int, str]] = set()  # watches that raised, with what they said
-        self.printed = 0  # characters
+        self.printed = Counter[model.PieceKind]()  # characters
         self.seconds = 0.0
         self.reached: set[int] = set()  # statements of the lecture
         self.called: list[int] = []  # functions, in the order of `Section.calls`

@@ -119,14 +119,12 @@ def shown_nowhere(record: Record) -> Iterator[Finding]:
     for section in record.sections:
         source = record.sources[section.file]
         texts = source.text.split("\n")
-        for piece in view_of_run(record, section).pieces:
-            if piece.kind == "stderr":
-                said = piece.text.strip().partition("\n")[0][:120]
-                what = "what a child or a C library prints to stderr is on no page"
-                way_out = "take what it says and print that: subprocess.run(…, stderr=subprocess.STDOUT)"
-                yield Finding(
-                    "shown-nowhere", what, Place(source.path, piece.line, 0), way_out, details=(said,)
-                )
+        said = [piece for piece in view_of_run(record, section).pieces if piece.kind == "stderr"]
+        if told := next((piece for piece in said if piece.text.strip()), None):
+            first = told.text.strip().partition("\n")[0][:120]
+            what = "what this line prints to stderr is on no page"
+            way_out = "print it to stdout; of a child: subprocess.run(…, stderr=subprocess.STDOUT)"
+            yield Finding("shown-nowhere", what, Place(source.path, told.line, 0), way_out, details=(first,))
         rows = {section.first + it.first: it for it in section.statements if it.first == it.last}
         margin = min((len(texts[at - 1]) - len(texts[at - 1].lstrip()) for at in rows), default=0)
         for at, statement in rows.items():

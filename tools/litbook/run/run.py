@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import contextvars
 import ctypes
 import faulthandler
+import functools
 import importlib
 import io
 import math
@@ -21,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from traceback import clear_frames, walk_stack, walk_tb
 from types import FrameType
-from typing import NoReturn
+from typing import Any, BinaryIO, NoReturn, cast
 
 from litbook.errors import Interrupted, LitbookError, TimedOut, UnusableLecture
 from litbook.finding import Place
@@ -168,6 +170,7 @@ class Execution:
         # Those that change what these read run first.
         before = Leanings(recorder.lecture).before(self.asked) if self.asked else []
         self.first = [*dict.fromkeys((*before, *self.asked))]
+        self.stdout = _CapturedStdout(recorder)
         self.codes = instrument_files(recorder.lecture, recorder, self.first)
         self.modules = Modules(self.path, recorder.lecture, self.codes, recorder.file_log)
         # What a compiler of long lectures has freed, the C library keeps; and Python's objects lie elsewhere.
@@ -190,10 +193,26 @@ class Execution:
         sys.path.insert(0, str(path.parent))
         sys.argv = [str(path / "__main__.py" if path.is_dir() else path)]
         sys.stdin = io.StringIO()  # nobody answers `input()`
-        sys.stdout = sys.__stdout__ = _CapturedStdout(recorder)  # type: ignore[misc, assignment]
+        sys.stdout = sys.__stdout__ = self.stdout  # type: ignore[misc]
         os._exit = exit_
         sys.dont_write_bytecode = True  # no __pycache__ beside the lecture
-        before = author.hand_to(recorder)
+        before, start_thread = author.hand_to(recorder), threading.Thread.start
+
+        @functools.wraps(start_thread)
+        def heard_start(thread: threading.Thread) -> None:
+            recorder.hear_thread(thread)
+            start_thread(thread)
+
+        stderr, write = sys.stderr, getattr(sys.stderr, "write", None)
+
+        def heard_write(text: str) -> int:
+            if os.getpid() == process:
+                recorder.hear_stderr(text)
+            return write(text) if write is not None else len(text)
+
+        with contextlib.suppress(AttributeError):  # whatever stands there
+            stderr.write = heard_write  # type: ignore[method-assign]
+        threading.Thread.start = heard_start  # type: ignore[method-assign, assignment]
         if self.owner is not None and self.owner.is_own_process():
             shutdown.begin()
         start = time.perf_counter()
@@ -213,6 +232,9 @@ class Execution:
         finally:
             recorder.seconds, recorder.peak = time.perf_counter() - start, peak()
             author.hand_to(before)
+            with contextlib.suppress(AttributeError):
+                del stderr.write
+            threading.Thread.start = start_thread  # type: ignore[method-assign]
             if pyplot := sys.modules.get("matplotlib.pyplot"):
                 pyplot.close("all")
 
@@ -286,6 +308,7 @@ class Execution:
         finally:
             del self.recorder.open_claims[claims:]
             self.recorder.recover()
+            self.stdout.end_section()
             if self.descriptors is not None:
                 self.descriptors.end_section(self.recorder)
         if full:  # only here the error is gone, and with it what it kept alive
@@ -299,30 +322,72 @@ class _Exit(SystemExit):
     call = "os._exit"
 
 
-class _CapturedStdout(io.TextIOBase):
-    """What a lecture prints goes into the record, beside the line that printed it; it cannot be closed.
+class _CapturedBytes(io.RawIOBase):
+    """Below `_CapturedStdout`, as the file below Python's own stdout: what is written as bytes, at once."""
 
-    In a fork of the process, whose record nobody reads, it goes to the descriptor, as in plain Python.
-    """
-
-    encoding = "utf-8"
-    errors = "strict"
+    name = "<stdout>"
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
-        self._recorder, self._process = recorder, os.getpid()
+        self.recorder, self._process = recorder, os.getpid()
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def write(self, data: Any) -> int:
+        content = bytes(memoryview(data))  # a text is a TypeError here, as in plain Python
+        if os.getpid() == self._process:
+            self.recorder.output(self._decoder.decode(content))
+        else:
+            os.write(1, content)
+        return len(content)
+
+    def write_text(self, text: str) -> None:
+        """A text, after the bytes before it."""
+        if os.getpid() == self._process:
+            self.complete()
+            self.recorder.output(text)
+        else:
+            os.write(1, text.encode("utf-8", "backslashreplace"))
+
+    def complete(self) -> None:
+        """What began as a character and never became one is shown as a mark for that."""
+        if rest := self._decoder.decode(b"", final=True):
+            self.recorder.output(rest)
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 1  # what children write there is captured, too: see `descriptors`
+
+    def close(self) -> None:
+        """Others print after this lecture's line."""
+
+
+class _CapturedStdout(io.TextIOWrapper):
+    """What a lecture prints goes into the record, beside the line that printed it; it cannot be closed.
+
+    A text stream with all that Python's own has: `buffer`, `fileno`, `reconfigure`. Nothing is held back, so
+    that text and bytes stand in the order in which they were written. In a fork of the process, whose record
+    nobody reads, both go to the descriptor, as in plain Python.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._captured = _CapturedBytes(recorder)
+        super().__init__(cast("BinaryIO", self._captured), encoding="utf-8", write_through=True)
+        self.mode = "w"  # type: ignore[misc]
 
     def write(self, text: str) -> int:
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        if os.getpid() == self._process:
-            self._recorder.output(text)
-        else:
-            os.write(1, text.encode("utf-8", "backslashreplace"))
+        self._captured.write_text(text)
         return len(text)
 
-    def writable(self) -> bool:
-        return True
+    def end_section(self) -> None:
+        """A section ends: what a stream of the lecture's own above this one holds back belongs to it."""
+        with contextlib.suppress(Exception):  # whatever stands there
+            if sys.stdout is not self:
+                sys.stdout.flush()
+        self._captured.complete()
 
     def close(self) -> None:
         """Others print after this lecture's line."""

@@ -109,6 +109,12 @@ def is_array(kind: type) -> bool:
     return module is not None and issubclass(kind, module.ndarray)
 
 
+def is_masked(kind: type) -> bool:
+    """Whether arrays of this kind have elements that do not count: what lies in memory there is no value."""
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    return isinstance(masked, type) and issubclass(kind, masked)
+
+
 def array_memory(array: Any) -> tuple[int, int]:
     """Address and bytes of an array, read with numpy's own methods."""
     base = numpy().ndarray

@@ -59,6 +59,8 @@ def describe(value: Any, kind: Any, clock: Clock) -> model.Opaque:
         text = qualified_name(None, dict_of(value).get("__name__"))
     elif is_one_of(kind, {"torch": "UntypedStorage TypedStorage"}):
         text = f"{value.nbytes()} bytes on {value.device}"
+    elif libraries.is_masked(kind):  # it takes a line for each of its fields
+        return _own_text(value, kind, clock, _repr_in_a_line)
     elif static_attribute(kind, "__repr__") is object.__repr__:
         text = f"<{name_of(kind)} object>"
     else:
@@ -74,6 +76,10 @@ def _own_text(value: Any, kind: type, clock: Clock, say: Callable[[Any], Any]) -
     text, cut = clean_text(text, 2 * ONE_TEXT)
     text, cut_more = clean_text(_ADDRESS.sub("", text))
     return model.Opaque(name_of(kind), text, cut or cut_more)
+
+
+def _repr_in_a_line(value: Any) -> str:
+    return " ".join(repr(value).split())
 
 
 def safe_str(value: Any, clock: Clock) -> str:

@@ -168,7 +168,7 @@ class _SnapshotBuilder:
         torch = libraries.torch()
         if torch is not None and issubclass(kind, torch.Tensor):
             return self._tensor(torch, value, kind)
-        if libraries.is_array(kind):
+        if libraries.is_array(kind) and not libraries.is_masked(kind):
             self.nodes -= TENSOR_NODES
             return tensors.array(value, kind, self.allowance)
         return (

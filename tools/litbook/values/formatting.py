@@ -325,11 +325,25 @@ def _bound(text: str, widest: int = WIDEST) -> str:
 
 
 def _visible(text: str) -> str:
-    """`text` on one line; controls and direction marks, which could disguise it, are spelled out."""
+    """`text` on one line; controls and direction marks, which could disguise it, are spelled out.
+
+    So are characters that another way to write them would look like: `e` and an accent, which look like `é`.
+    """
+    if not unicodedata.is_normalized("NFC", text):
+        text = _BEYOND_ASCII.sub(_spell_composed, text)
     if text.isprintable():
         return text
     signs = {"\n": "⏎", "\t": " ", "\r": "␍"}
     return "".join(signs.get(c) or spell(c) for c in text[:MOST]) + text[MOST:][:1]
+
+
+_BEYOND_ASCII = re.compile(r"[\x00-\x7f]?[^\x00-\x7f]+")  # with what an accent stands on
+
+
+def _spell_composed(part: re.Match[str]) -> str:
+    """As Python escapes it, where it is not what composing it gives."""
+    known = unicodedata.is_normalized("NFC", part[0])
+    return part[0] if known else part[0].encode("ascii", "backslashreplace").decode()
 
 
 def _exact(snapshot: Snapshot, quoted: bool = False) -> str:
