@@ -144,6 +144,8 @@ def test_an_indented_block_is_read_without_its_indentation() -> None:
         "```\\nx = 16\\n```",
         "[here](https://a.b/16) and https://a.b/c-16?d=3",
         "the second half, twice, one of many, a few million tokens",
+        "x86-64, 802.11ac, H.264, UTF-8 bytes, a utf-8 byte, GPT-3 tokens, a top-5 score and Name-1.5-8B",
+        "on layer 9, the GPU 2, and any time before row 0",
     ],
 )
 def test_what_is_structural_is_let_be(text: str) -> None:
@@ -169,6 +171,13 @@ def test_what_is_structural_is_let_be(text: str) -> None:
         ("on 2023-10-30", "2023-10-30"),
         ("Python 3.11.7", "3.11.7"),
         ("from −5", "5"),
+        ("On each device 8 copies lie", "8"),
+        ("For every layer 9 matrices", "9"),
+        ("per GPU 2 copies", "2"),
+        ("on each rank 4 copies", "4"),
+        ("a sub-10 ms latency", "10"),
+        ("an up-to-71 GB cache", "71"),
+        ("a mere-9 GB", "9"),
     ],
 )
 def test_what_only_looks_structural_is_found(text: str, number: str) -> None:
@@ -675,3 +684,56 @@ def test_one_program_with_all_of_these_numbers_has_each_named(tmp_path: Path) ->
     lines = (body.replace("71", number) for number, body in bodies.items())
     listed = said(tmp_path, "n = 3\n" + "\n".join(lines), BEFORE)
     assert set(bodies) - {*listed} == set()
+
+
+# ---------------------------------------------------------------------------- captions of claims
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        'assert n > 2, "an empty list takes 4096 bytes"',
+        'assert n > 2, f"a list takes {4096} bytes, {n} of them used"',
+        'assert n > 2, f"a list takes {4_096:,} bytes"',
+        'assert n > 2, "a list takes " + str(4096) + " bytes"',
+        'assert n > 2, "a list takes %d bytes" % 4096',
+        'text = "a list takes 4096 bytes"\nassert n > 2, text',
+        "assert n > 2, TEXT",
+        'for i in range(n):\n    assert n > i, "a list takes 4096 bytes"',
+        'assert n > 2, "it takes 4096 bytes"\nassert n < 9, "it takes 4096 bytes"',
+        'assert n > 2, "it takes 71 GB"',
+        'assert n > 2, "it is ninety-six bytes long"',
+    ],
+)
+def test_a_number_of_a_caption_that_nothing_in_its_section_holds_is_named(claim: str, tmp_path: Path) -> None:
+    before = 'TEXT = "a list takes " + "40" + "96 bytes"\n'
+    assert said(tmp_path, f'n = len("abc")\n{claim}', before)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        'assert size > 12_000_000_000, "it takes 12.3 GB, or 12,345 MB, or 11.5 GiB, 12 billion bytes"',
+        'assert share > 0.3, "that is more than 30%, or 33.3 percent"',
+        'assert size == 12345678901, f"it takes {size} bytes, {size / 7:.1f} a day"',
+        'assert size == 12345678901, f"it takes {size / 7:.1f} bytes" + " a day"',
+        'assert len("abc") == 2 + 1, "GPT-3 has 3, as row 0 of Table 8 says, in x86-64"',
+        'text = f"{size / 7:.1f} bytes"\nassert size, text',
+        'assert size > 2 * 10 - 1, "more than 19"',
+        'assert size > 4, "of four bytes each"',
+        'assert sum([share] * 71) > 1, "of 71 shares"',
+        'assert 0.0625 < share and 0b1110_0111 < size, "more than 1 / 16, and than the bits 1110 0111"',
+    ],
+)
+def test_a_number_of_a_caption_that_its_section_holds_or_computes_is_let_be(
+    claim: str, tmp_path: Path
+) -> None:
+    assert said(tmp_path, f"size = int('12345678901')\nshare = 1 / len('abc')\n{claim}") == []
+
+
+def test_a_number_of_a_caption_names_its_place_and_the_way_out(tmp_path: Path) -> None:
+    text = section('n = 3\nassert n > 2, "it takes 4096 bytes"')
+    (problem,) = unbacked_number.find_unbacked(parse.read(write(tmp_path, text)), record(tmp_path, text))
+    assert str(problem.place) == "lecture_sample.py:12:29" and problem.code == "unbacked"
+    assert problem.what == "unbacked: the number '4096' in a caption"
+    assert problem.way_out.startswith("let the test hold it")

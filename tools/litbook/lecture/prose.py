@@ -2,10 +2,11 @@
 
 Prose is what a reader reads as the book's own words: notes, both texts of a misbelief, questions, hints and
 wrong answers, captions and alternative texts of figures and images, the text of a link, the lecture's title,
-the headings of sections and of the helpers that a page shows. The caption of a claim is none: it is a label,
-and what it labels stands beside it, computed. Nothing runs here, and what Markdown is, is not known.
+the headings of sections and of the helpers that a page shows. Nothing runs here, and what Markdown is, is not
+known.
 
 What a text says that is put together elsewhere only a run can tell: `said` gives what the record has of it.
+The caption of a claim is the claim in words, and its section knows the numbers: `captions` gives both.
 """
 
 from __future__ import annotations
@@ -15,11 +16,15 @@ import builtins
 import contextlib
 import functools
 import inspect
+import itertools
+import operator
 import re
 import sys
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from litbook.lecture.author_words import UNKNOWN, WORDS, arguments, calls
 from litbook.lecture.model import Lecture
@@ -29,7 +34,7 @@ from litbook.python import scopes
 from litbook.python.file import File
 from litbook.python.nodes import DefinitionNode, FunctionNode, children, dotted, is_literal
 from litbook.python.strings import HOLE, Passage, SourceText
-from litbook.record.model import Record
+from litbook.record.model import Record, Section
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class ProseText:
     """One text, a `HOLE` where something is computed; its section's code holds the numbers `held`."""
 
     file: File
-    kind: Literal["words", "heading", "exercise", "wrong", "label"]
+    kind: Literal["words", "heading", "exercise", "wrong", "label", "caption"]
     passage: Passage
     held: frozenset[float]
     factors: frozenset[float] = frozenset()  # of these what its code multiplies or compares with
@@ -68,17 +73,20 @@ class _Code:
         self.margins = [frozenset().union(*map(scopes.sets, file.tree.body)) for file in lecture.files]
 
     def _numbers(self, function: ast.AST) -> frozenset[float]:
-        """The numbers in its code, and in what it names at the top of any file; not of sections."""
+        return _numbers_in(self.nodes(function))
+
+    def nodes(self, function: ast.AST) -> list[ast.AST]:
+        """A function, and what it names at the top of any file; no sections."""
         lecture = self.lecture
         if isinstance(function, ast.Module):
-            return frozenset()
+            return []
         file = lecture.functions[lecture.function_of[function]].file
         nodes = [function]
         for binding in (self.program.binding(file, name) for name in scopes.reads(function)):
             index = lecture.function_of.get(binding.node) if binding else None
             is_section = index is not None and lecture.functions[index].kind in ("main", "part", "section")
             nodes += [binding.node] if binding and not is_section else []
-        return _numbers_in(nodes)
+        return nodes
 
     def names(self, file: File, function: ast.AST) -> frozenset[str]:
         """The names that a hole could have there."""
@@ -102,6 +110,87 @@ def _numbers_in(nodes: Iterable[ast.AST]) -> frozenset[float]:
     constants = (node.value for top in nodes for node in ast.walk(top) if isinstance(node, ast.Constant))
     numbers = (value for value in constants if isinstance(value, int | float) and type(value) is not bool)
     return frozenset(float(min(abs(number), sys.float_info.max)) for number in numbers)
+
+
+_FOLDED = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+           ast.FloorDiv: operator.floordiv, ast.Pow: operator.pow}  # fmt: skip
+_IN_TEXT = re.compile(r"\d+(?:[,_]\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?")
+_NO_VALUES = ("storage",)  # fields of a snapshot that number what it has
+
+
+def captions(lecture: Lecture, record: Record) -> Iterator[ProseText]:
+    """The captions of the claims that ran; what is put together by more than an f-string, as the run had it.
+
+    Of each are held the numbers of its section's code and of the texts in it that are no caption's, and all
+    values that the run has of the section.
+    """
+    sources, code = [SourceText(file.text) for file in lecture.files], _Code(lecture)
+    held = dict[int, frozenset[float]]()
+    for claim in lecture.claims:
+        function, caption = lecture.statements[claim.statement].function, getattr(claim.node, "msg", None)
+        section = record.by_key.get(lecture.key(function))
+        if caption is None or section is None or not section.has_run:
+            continue
+        node, file = lecture.node_of[function], lecture.file_of_function(function)
+        said = {one.line: one.caption for one in section.claims}
+        if function not in held:
+            known = _written(code.nodes(node)), _computed(section)
+            texts = "\n".join(said.values())
+            both = (one for one in itertools.chain(*known) if not isinstance(one, str) or one not in texts)
+            numbers = (_numbers_of(one) if isinstance(one, str) else (one,) for one in both)
+            held[function] = frozenset(itertools.chain(*numbers))
+        finder = _LiteralFinder(node, sources[file.number])
+        for passage in (finder.passage_of(caption), *finder.others):
+            yield ProseText(file, "caption", passage.dedent(), held[function])
+        given = [*finder.assigned_values(caption.id)] if isinstance(caption, ast.Name) else [caption]
+        if not given or not all(map(_is_plain, given)):
+            text = said.get(lecture.statements[claim.statement].first - section.first, "")
+            places = finder.source.hole(caption).places * len(text)
+            yield ProseText(file, "caption", Passage(text, places), held[function])
+
+
+def _is_plain(node: ast.expr) -> bool:
+    """Whether all that a text shows stands in it, or in holes of its f-strings."""
+    match node:
+        case ast.BinOp(left, ast.Add(), right):
+            return _is_plain(left) and _is_plain(right)
+    return isinstance(node, ast.Constant | ast.JoinedStr)
+
+
+def _written(nodes: Iterable[ast.AST]) -> Iterator[float | str]:
+    """The numbers and texts in code, and what it says of numbers alone: 19 of `2 * 10 - 1`."""
+    todo, values = [*nodes], dict[ast.AST, float]()
+    for node in todo:
+        todo += (child for child in ast.iter_child_nodes(node) if child is not getattr(node, "msg", None))
+    for node in reversed(todo):  # what an expression is made of before it
+        match node:
+            case ast.Constant(value=int() | float() as value) if abs(value) < sys.float_info.max:
+                values[node] = float(value)
+            case ast.Constant(value=str() as text) | ast.Name(text) | ast.Attribute(attr=text):
+                yield text  # of NAME_3_70B, too
+            case ast.BinOp(left, op, right) if type(op) in _FOLDED and left in values and right in values:
+                with contextlib.suppress(ArithmeticError, TypeError):  # one too large, or complex
+                    values[node] = abs(_FOLDED[type(op)](values[left], values[right]))
+    yield from values.values()
+
+
+def _computed(section: Section) -> Iterator[float | str]:
+    """The numbers and texts among the values that a run has of a section."""
+    todo: list[object] = [msgspec.to_builtins((section.snapshots, section.series, section.loops))]
+    for value in todo:
+        match value:
+            case dict():
+                todo += (inner for name, inner in value.items() if name not in _NO_VALUES)
+            case list() | tuple():
+                todo += value
+            case str():
+                yield value.strip("'\"")
+            case int() | float():
+                yield float(min(abs(value), sys.float_info.max))
+
+
+def _numbers_of(text: str) -> Iterator[float]:
+    return (float(re.sub("[,_]", "", match[0])) for match in _IN_TEXT.finditer(text))
 
 
 def prose(lecture: Lecture, shown: Container[str] = ()) -> Iterator[ProseText]:
