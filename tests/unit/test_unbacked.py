@@ -330,15 +330,15 @@ def test_no_sample_has_a_forgotten_f() -> None:
 
 
 def test_what_a_question_gives_in_backticks_needs_no_backing_and_other_numbers_do() -> None:
-    assert found(section('question("How many bytes do `100` floats take?", answer=17)')) == []
-    assert found(section('question("What do `2` trillion tokens take?", answer=17)')) == []
-    assert found(section('question("How many bytes do 100 floats take?", answer=17)')) == ["100"]
+    assert found(section('question("How many bytes do `100` floats take?", answer=8 + 9)')) == []
+    assert found(section('question("What do `2` trillion tokens take?", answer=8 + 9)')) == []
+    assert found(section('question("How many bytes do 100 floats take?", answer=8 + 9)')) == ["100"]
     assert found(section('note("How many bytes do `100` floats take?")')) == ["100"]
 
 
 def test_the_way_out_of_a_number_in_a_question_names_the_backticks() -> None:
     (problem,) = unbacked_number.find_unbacked(
-        parse.parse(section('question("How much do 100 take?", answer=17)'))
+        parse.parse(section('question("How much do 100 take?", answer=8 + 9)'))
     )
     assert problem.way_out == (
         "put backticks around it where the exercise gives it, compute it in an f-string's {…}, "
@@ -347,7 +347,7 @@ def test_the_way_out_of_a_number_in_a_question_names_the_backticks() -> None:
 
 
 def test_questions_captions_alternative_texts_and_links_are_prose() -> None:
-    assert found(section('question("16?", answer=17, hint="18", unit="19")')) == ["16", "18"]
+    assert found(section('question("16?", answer=8 + 9, hint="18", unit="19")')) == ["16", "18"]
     assert found(section('figure(None, caption="16", alt="17")')) == ["16", "17"]
     assert found(section('image("18.png", alt="16", caption="17")')) == ["16", "17"]
     assert found(section('link("https://a.b/18", "16")\nlink("@k16")')) == ["16"]
@@ -737,3 +737,35 @@ def test_a_number_of_a_caption_names_its_place_and_the_way_out(tmp_path: Path) -
     assert str(problem.place) == "lecture_sample.py:12:29" and problem.code == "unbacked"
     assert problem.what == "unbacked: the number '4096' in a caption"
     assert problem.way_out.startswith("let the test hold it")
+
+
+# ---------------------------------------------------------------------------- answers, and headings of names
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["answer=4096", "answer='4096 bytes'", "answer=[4096]", "answer=4096, check=4096", "answer=int('4096')"],
+)
+def test_an_answer_that_is_typed_and_not_checked_is_named(given: str) -> None:
+    assert found(section(f'x = 1\nquestion("How many?", {given})')) == ["4096"]
+
+
+@pytest.mark.parametrize(
+    "given", ["answer=4096, check=2**12", "answer=2**12", "answer=x", "answer='the first'", "answer=True"]
+)
+def test_an_answer_that_is_computed_checked_or_no_number_is_let_be(given: str) -> None:
+    assert found(section(f'x = 1\nquestion("How many?", {given})')) == []
+
+
+def test_a_heading_that_is_made_of_a_name_is_prose() -> None:
+    for name, code, numbers in [
+        ("a_list_takes_4096_bytes", "pass", ["4096"]),
+        ("it_needs_71gb", "pass", ["71gb"]),
+        ("a_list_takes_4096_bytes", "x = 4096", []),
+        ("gpt2_in_x86", "pass", []),
+        ("step_2", "pass", []),
+    ]:
+        text = f"def main():\n    {name}()\n\n\ndef {name}():\n    {code}\n"
+        assert found(text) == numbers
+        places = [problem.place for problem in unbacked_number.find_unbacked(parse.parse(text))]
+        assert all(place and place.line == 5 for place in places)

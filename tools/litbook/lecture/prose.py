@@ -32,7 +32,7 @@ from litbook.lecture.program import Program
 from litbook.lecture.sections import words_in
 from litbook.python import scopes
 from litbook.python.file import File
-from litbook.python.nodes import DefinitionNode, FunctionNode, children, dotted, is_literal
+from litbook.python.nodes import DefinitionNode, FunctionNode, children, dotted, has_docstring, is_literal
 from litbook.python.strings import HOLE, Passage, SourceText
 from litbook.record.model import Record, Section
 
@@ -42,7 +42,7 @@ class ProseText:
     """One text, a `HOLE` where something is computed; its section's code holds the numbers `held`."""
 
     file: File
-    kind: Literal["words", "heading", "exercise", "wrong", "label", "caption"]
+    kind: Literal["words", "heading", "exercise", "wrong", "label", "caption", "answer"]
     passage: Passage
     held: frozenset[float]
     factors: frozenset[float] = frozenset()  # of these what its code multiplies or compares with
@@ -199,11 +199,22 @@ def prose(lecture: Lecture, shown: Container[str] = ()) -> Iterator[ProseText]:
     `shown` are the keys of the helpers that a page shows.
     """
     sources, code = [SourceText(file.text) for file in lecture.files], _Code(lecture)
+    for function, node in lecture.node_of.items():  # a section without a docstring has its name for a heading
+        of = lecture.functions[function]
+        if of.kind in ("part", "section") and isinstance(node, FunctionNode) and not has_docstring(node):
+            at = lecture.file_of_function(function).lines[node.lineno - 1].index(of.name, node.col_offset) + 1
+            places = (*((node.lineno, at + i) for i in range(len(of.heading))),)
+            named = Passage(of.heading, places)
+            yield ProseText(lecture.file_of_function(function), "heading", named, code.numbers(node))
     for statement, number in lecture.statement_of.items():
         spec = lecture.statements[number]
         file, node = lecture.file_of_statement(number), lecture.node_of[spec.function]
         for call, name in _words(statement, file, node, alone=spec.kind == "piece"):
             fields, names = WORDS.get(name, UNKNOWN).fields, code.names(file, node)
+            if name == "question" and (answer := _typed_answer(call)):
+                typed, at = sources[file.number].hole(answer).places, (call.lineno, call.col_offset)
+                text = str(answer.value) if isinstance(answer, ast.Constant) else ast.unparse(answer)
+                yield ProseText(file, "answer", Passage(text, typed * len(text)), frozenset(), word=at)
             for place, argument in ((place, given) for place, given in arguments(call) if place in fields):
                 finder = _LiteralFinder(node, sources[file.number])
                 for passage in (finder.passage_of(argument), *finder.others):
@@ -226,6 +237,14 @@ def prose(lecture: Lecture, shown: Container[str] = ()) -> Iterator[ProseText]:
         docstring = sources[file.number].passage(statement.value).dedent()
         end = len(docstring.text.partition("\n")[0])
         yield ProseText(file, "heading", Passage(docstring.text[:end], docstring.places[:end]), held)
+
+
+def _typed_answer(call: ast.Call) -> ast.expr | None:
+    """The answer of a question that is a literal and that nothing computed checks."""
+    given = {keyword.arg: keyword.value for keyword in call.keywords}
+    answer, check = given.get("answer"), given.get("check")
+    typed = answer is not None and is_literal(answer) and (check is None or is_literal(check))
+    return answer if typed else None
 
 
 def _kind(word: str) -> Literal["words", "exercise", "wrong"]:

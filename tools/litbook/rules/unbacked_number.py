@@ -53,9 +53,12 @@ WAYS_OUT = {
     "words": _WAY_OUT,
     "label": "make the label an f-string, and compute it there, or say it without the number",
     "exercise": f"put backticks around it where the exercise gives it, {_WAY_OUT}",
+    "answer": "compute it, or let check=… compute it a second way",
     "caption": "let the test hold it, compute it in an f-string's {…}, or say it without the number",
     "heading": "let the section's code hold it, in a claim say, or give the heading without the number",
 }
+
+_PLACES = {"heading": "a heading", "label": "a figure", "caption": "a caption", "answer": "an answer"}
 
 # ---------------------------------------------------------------------------- what a number looks like
 
@@ -158,6 +161,7 @@ _INDEXED = re.compile(
     |\b\d(?:-?D|-grams?|-(?:based|indexed))\b""",
     re.VERBOSE,
 )
+_PLAIN = ("wrong", "answer")  # what is no Markdown
 _LISTED = 12  # numbers of one text
 _HOLDING = ("heading", "wrong")  # what has no backticks: a number in it is as one in backticks elsewhere
 _BEFORE_FORMULA = re.compile(r"(?:[=<>≤≥≈^(]|\bO\()\s*[-−+]?$")
@@ -180,7 +184,7 @@ def find_unbacked(lecture: Lecture, record: Record | None = None) -> list[Findin
     more = dict[tuple[int, int, int], list[str]]()  # where several stand in one text that a run put together
     of_run = (said(lecture, record, texts), captions(lecture, record)) if record else ()
     for text in itertools.chain(texts, *of_run):
-        note = grammar.read(text.passage.text, HOLE) if text.kind != "wrong" else _plain(text)
+        note = grammar.read(text.passage.text, HOLE) if text.kind not in _PLAIN else _plain(text)
         # What is read for a character may be several, or none: a control is spelled.
         shown = zip(text.passage.places, visible_characters(text.passage.text), strict=True)
         places = [place for place, read in shown for _ in read]
@@ -203,9 +207,7 @@ def find_unbacked(lecture: Lecture, record: Record | None = None) -> list[Findin
                 if text.made and key in told:
                     continue  # it stands in a text that this one was made of
                 told.add(key)
-                where = {"heading": "a heading", "label": "a figure", "caption": "a caption"}.get(
-                    text.kind, "prose"
-                )
+                where = _PLACES.get(text.kind, "prose")
                 what = f"unbacked: the number {number!r} in {where}"
                 code = "unbacked-label" if text.kind == "label" else "unbacked"
                 problem = Finding(
