@@ -49,7 +49,7 @@ def test_twenty_planted_numbers_are_found_and_nothing_else() -> None:
 def test_what_a_hole_puts_there_is_computed_and_what_stands_around_it_is_not() -> None:
     assert in_note('f"{x} bytes"') == []
     assert in_note('f"{x:>10,.2f} bytes"') == []
-    assert in_note("f\"{'16' if x else '8'} and {dict(a=1)['a']} bytes\"") == []
+    assert in_note("f\"{'16' if x else '8'} and {dict(a=x)['a']} bytes\"") == ["16"]
     assert in_note('f"{x} of 16 bytes"') == ["16"]
     assert in_note('f"{{16}} of {x}"') == ["16"]
     assert in_note('f"{x}000 bytes"') == ["000"]
@@ -509,6 +509,10 @@ PLACES = {  # each text says 71 where its word stands
     "a title": 'explore(f, over={"x": [1, 2]}, at={"x": 2}, caption="A bar of 71 GB.", alt="A bar.")',
     "a task": 'explore(f, over={"x": [1, 2]}, at={"x": 2}, caption="A bar.", alt="A bar.", do="Move it to 71.")',
     "what to see": 'g = explore(f, over={"x": [1, 2]}, at={"x": 2}, caption="A.", alt="A bar.", see="It is 71.")',
+    "a name of a text": 'size = "71 GB"\nnote(f"It takes {size}.")',
+    "a name of a module's text": 'note(f"It takes {SIZE}.")',
+    "one of several": "note(f\"It takes {('no', '71')[n > 1]} GB.\")",
+    "one by its name": "note(f\"It takes {dict(a='71 GB').get('a')}.\")",
     "a limit": 'explore(f, over={"x": [1, 2]}, at={"x": 2}, caption="A.", alt="A.", limit=("the 71 GB", 3))',
 }
 MORE_PLACES = {  # the same, where nobody thought of it at first
@@ -544,6 +548,7 @@ import functools, string
 import litbook
 TEXT = "It takes 71 bytes."
 TEXTS = ["It takes 71 bytes."]
+SIZE = "71 GB"
 
 
 class Shapes:
@@ -667,6 +672,7 @@ def test_one_program_with_all_of_these_numbers_has_each_named(tmp_path: Path) ->
     """Each place has a number of its own: what is named for one hides no other."""
     every = PLACES | MORE_PLACES
     alone = {
+        "a name of a module's text",
         "a helper",
         "a default",
         "a constant of the module",
@@ -769,3 +775,41 @@ def test_a_heading_that_is_made_of_a_name_is_prose() -> None:
         assert found(text) == numbers
         places = [problem.place for problem in unbacked_number.find_unbacked(parse.parse(text))]
         assert all(place and place.line == 5 for place in places)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'name = "Llama-3-8B"\nnote(f"The model {name}.")',
+        "note(f\"It is {dict(a=n)['a']}, {[n, n][n > 1]} or {rows['71 GB']}.\")",
+        'size = "71 GB"\nsize = f"{n} GB"\nnote(f"It takes {size}.")',
+    ],
+)
+def test_a_hole_that_gives_a_name_or_what_is_computed_is_let_be(body: str, tmp_path: Path) -> None:
+    assert said(tmp_path, f"n = 3\nrows = {{'71 GB': n}}\n{body}", "") == []
+
+
+@pytest.mark.parametrize(
+    ("drawn", "numbers"),
+    [
+        ('ax.set_title(r"$71$ GB")', ["71"]),
+        ('ax.set_xticks([0, 1])\nax.set_xticklabels(["16 GB", "32 GB"])', ["16", "32"]),
+        ('ax.bar(["16 GB", "32 GB"], [1, 2])', ["16", "32"]),
+        ('ax.table([["71 GB"]])', ["71"]),
+        ('fig.legend(ax.plot([1, 2], label="71 GB"), ["71 GB"])', ["71"]),
+        ('ax.plot([16, 32], [1, 2])\nx = ["16", "32"]\nax.set_title("$10^{9}$")', []),
+        ('ax.set_xticks([0, 1], [f"{n} GB", f"{2 * n} GB"])', []),
+    ],
+)
+def test_what_somebody_typed_anywhere_in_a_figure_is_a_remark(
+    drawn: str, numbers: list[str], tmp_path: Path
+) -> None:
+    body = f"import matplotlib.pyplot as plt\nn = 3\nfig, ax = plt.subplots()\n{drawn}\n"
+    body += 'figure(fig, caption="A bar.", alt="A bar.")'
+    assert [*dict.fromkeys(said(tmp_path, body, code="unbacked-label"))] == numbers
+
+
+def test_a_name_of_what_readers_explore_is_a_label(tmp_path: Path) -> None:
+    before = 'def parts(x):\n    return {"71 GB of weights": x, f"{x and 9} GB": 2 * x}\n'
+    body = 'explore(parts, over={"x": [1, 2]}, at={"x": 2}, caption="Bars.", alt="Two bars.")'
+    assert said(tmp_path, body, before, "unbacked-label") == ["71"]

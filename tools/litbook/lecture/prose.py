@@ -139,7 +139,7 @@ def captions(lecture: Lecture, record: Record) -> Iterator[ProseText]:
             both = (one for one in itertools.chain(*known) if not isinstance(one, str) or one not in texts)
             numbers = (_numbers_of(one) if isinstance(one, str) else (one,) for one in both)
             held[function] = frozenset(itertools.chain(*numbers))
-        finder = _LiteralFinder(node, sources[file.number])
+        finder = _LiteralFinder(node, sources[file.number], file.tree)
         for passage in (finder.passage_of(caption), *finder.others):
             yield ProseText(file, "caption", passage.dedent(), held[function])
         given = [*finder.assigned_values(caption.id)] if isinstance(caption, ast.Name) else [caption]
@@ -202,8 +202,10 @@ def prose(lecture: Lecture, shown: Container[str] = ()) -> Iterator[ProseText]:
     for function, node in lecture.node_of.items():  # a section without a docstring has its name for a heading
         of = lecture.functions[function]
         if of.kind in ("part", "section") and isinstance(node, FunctionNode) and not has_docstring(node):
-            at = lecture.file_of_function(function).lines[node.lineno - 1].index(of.name, node.col_offset) + 1
-            places = (*((node.lineno, at + i) for i in range(len(of.heading))),)
+            column = (
+                lecture.file_of_function(function).lines[node.lineno - 1].index(of.name, node.col_offset) + 1
+            )
+            places = (*((node.lineno, column + i) for i in range(len(of.heading))),)
             named = Passage(of.heading, places)
             yield ProseText(lecture.file_of_function(function), "heading", named, code.numbers(node))
     for statement, number in lecture.statement_of.items():
@@ -216,7 +218,7 @@ def prose(lecture: Lecture, shown: Container[str] = ()) -> Iterator[ProseText]:
                 text = str(answer.value) if isinstance(answer, ast.Constant) else ast.unparse(answer)
                 yield ProseText(file, "answer", Passage(text, typed * len(text)), frozenset(), word=at)
             for place, argument in ((place, given) for place, given in arguments(call) if place in fields):
-                finder = _LiteralFinder(node, sources[file.number])
+                finder = _LiteralFinder(node, sources[file.number], file.tree)
                 for passage in (finder.passage_of(argument), *finder.others):
                     kind = _kind(str(place) if place == "wrong" else name)
                     at, whole = (call.lineno, call.col_offset), bool(finder.others) and finder.whole
@@ -319,8 +321,9 @@ def said(lecture: Lecture, record: Record, texts: Iterable[ProseText]) -> Iterat
 class _LiteralFinder:
     """Follows an expression to the literals that it is put together from."""
 
-    def __init__(self, function: ast.AST, source: SourceText) -> None:
+    def __init__(self, function: ast.AST, source: SourceText, module: ast.Module) -> None:
         self.function = function
+        self.module = module
         self.source = source
         self.others: list[Passage] = []
         self.followed: set[str] = set()
@@ -363,12 +366,27 @@ class _LiteralFinder:
         if len(holes) != len(places):
             return passage  # a text may hold that character
         for hole, at in reversed([*zip(holes, places, strict=True)]):
-            if is_literal(hole.value):
-                with contextlib.suppress(ValueError, TypeError, SyntaxError):
-                    text = str(ast.literal_eval(hole.value))
-                    typed = Passage(text, passage.places[at : at + 1] * len(text))
-                    passage = passage[:at] + typed + passage[at + 1 :]
+            value = self._named(hole.value)
+            if isinstance(value, ast.Constant) and isinstance(value.value, str) and value is not hole.value:
+                passage = passage[:at] + self.source.passage(value) + passage[at + 1 :]
+            elif is_literal(hole.value):
+                typed = Passage("", ())
+                for text in _typed(hole.value):
+                    typed += Passage(text, passage.places[at : at + 1] * len(text))
+                passage = passage[:at] + typed + passage[at + 1 :]
         return passage
+
+    def _named(self, node: ast.expr) -> ast.expr:
+        """What a name stands for that is bound once, here or at the top of the file; else the node."""
+        if not isinstance(node, ast.Name):
+            return node
+        local = isinstance(self.function, FunctionNode) and node.id in scopes.local_names(self.function)
+        tops: Iterable[ast.AST] = ast.walk(self.function) if local else self.module.body
+        nodes = [inner for top in tops for inner in ([top] if local else ast.walk(top))]
+        stores = [n for n in nodes if isinstance(n, ast.Name) and n.id == node.id]
+        bound = [n for n in stores if not isinstance(n.ctx, ast.Load)]
+        given = [n.value for n in nodes if isinstance(n, ast.Assign) and n.targets == bound]
+        return given[0] if len(bound) == 1 and given else node
 
     def collect_literals(self, node: ast.expr) -> None:
         """Literals that may become part of the text: of the branches, items and names in `node`."""
@@ -418,6 +436,14 @@ class _LiteralFinder:
                     yield value
                 case ast.Call(ast.Attribute(ast.Name(target), "extend" | "insert")) if target == name:
                     yield ast.Name("")  # what is nowhere assigned
+
+
+def _typed(node: ast.expr) -> list[str]:
+    """What a literal comes to, or all texts in it of which it shows one or more."""
+    with contextlib.suppress(ValueError, TypeError, SyntaxError):
+        return [str(ast.literal_eval(node))]
+    texts = (inner.value for inner in ast.walk(node) if isinstance(inner, ast.Constant))
+    return [f" {text} " for text in texts if isinstance(text, str)]
 
 
 _FIELD = r"\{[^{}]*\}"  # what `format` fills

@@ -259,6 +259,8 @@ def _characters(nodes: Iterable[tree.Inline | tree.TableCell], text: ProseText) 
         match node:
             case tree.TextNode(text=words):
                 yield from zip(words, itertools.count(node.at))
+            case tree.Math(latex=tex) if _BARE.fullmatch(tex.strip()) and text.kind == "label":
+                yield from zip(tex, itertools.count(node.at))
             case tree.InlineCode(text=code) if _BARE.fullmatch(code.strip()) and text.kind == "exercise":
                 yield HOLE, node.at  # "`2` trillion tokens": the reader is given a number here
             case tree.InlineCode(text=code) if (
