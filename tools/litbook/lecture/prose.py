@@ -307,7 +307,10 @@ def said(lecture: Lecture, record: Record, texts: Iterable[ProseText]) -> Iterat
     for file in lecture.files if labels else ():
         source = SourceText(file.text)
         # What only looks one up is no label: `reached["64 tokens"]`.
-        keys = {id(node.slice) for node in ast.walk(file.tree) if isinstance(node, ast.Subscript)}
+        slices = [node.slice for node in ast.walk(file.tree) if isinstance(node, ast.Subscript)]
+        keys = {id(key) for each in slices for key in ast.walk(each)}
+        alone = (it for it in ast.walk(file.tree) if isinstance(it, ast.stmt) and not hasattr(it, "body"))
+        beside = {id(node): statement for statement in alone for node in ast.walk(statement)}
         for literal in ast.walk(file.tree):
             if (
                 isinstance(literal, ast.Constant)
@@ -315,7 +318,8 @@ def said(lecture: Lecture, record: Record, texts: Iterable[ProseText]) -> Iterat
                 and id(literal) not in keys
             ):
                 if inspect.cleandoc(literal.value) in labels:
-                    yield ProseText(file, "label", source.passage(literal).dedent(), frozenset())
+                    held = _numbers_in([beside[id(literal)]] if id(literal) in beside else [])
+                    yield ProseText(file, "label", source.passage(literal).dedent(), held)
 
 
 class _LiteralFinder:

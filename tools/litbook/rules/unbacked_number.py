@@ -15,7 +15,8 @@ together elsewhere is in its record, with a hole where the word's own f-string h
 What is left is *unbacked*. Digits always count; so do number words with a unit behind them ("two weeks"), a
 dozen, and what compares ("twice as fast", "half of the time") where the section's code neither multiplies
 with that number nor asserts something of it: that is how a number looks that somebody looked up. In titles
-and labels inside a figure it is a remark. A heading cannot have holes, so a number in it is backed where the
+and labels inside a figure it is a remark, unless the same statement
+holds it. A heading cannot have holes, so a number in it is backed where the
 section's code holds it, and so is one in the sentence of a wrong answer, which is plain text.
 `docs/guide.md` tells authors the same. The caption of a claim that ran may say, rounded and in any unit, what
 its section's code holds and what the run computed there: a number that is neither is unbacked.
@@ -163,7 +164,11 @@ _INDEXED = re.compile(
 )
 _PLAIN = ("wrong", "answer")  # what is no Markdown
 _LISTED = 12  # numbers of one text
-_HOLDING = ("heading", "wrong")  # what has no backticks: a number in it is as one in backticks elsewhere
+_HOLDING = (
+    "heading",
+    "wrong",
+    "label",
+)  # what has no backticks: a number in it is as one in backticks elsewhere
 _BEFORE_FORMULA = re.compile(r"(?:[=<>≤≥≈^(]|\bO\()\s*[-−+]?$")
 _BEFORE_NAME = re.compile(r"\b[A-Z]\w*(?: \d[\w.]*)?\s$")
 _NUMBERED = re.compile(r"\d+(?:\.\d+)*[.)]?\s")  # how a heading with a number begins
@@ -300,7 +305,9 @@ def _numbers(line: str, text: ProseText) -> Iterator[tuple[int, str]]:
             if any(first <= match.start() < last for first, last in names):
                 continue
             # Of a label a digit alone is as a name is, and `4d` is algebra.
-            short = re.fullmatch(r"\d[a-zN]?|\d+[dN]", match[0]) and not _UNIT.match(line, match.end())
+            short = re.fullmatch(
+                r"\d[a-zN]?|\d+[LNT]*[dN][LNT]*|(?:\d[A-Z]){2,}", match[0]
+            ) and not _UNIT.match(line, match.end())
             if text.kind == "label" and short:
                 continue
             values = _values(match[0])
