@@ -390,7 +390,7 @@ def a_rate_times_a_time_is_work() -> None:
         "In 14 days, 8 GPUs do 9.6e21 FLOPs."
     week = 8 * 7 * DAY * rate  # @hide
     assert week == 0.5 * fortnight, \
-        "One week at the peak is as much as two weeks at half of it."  # @hide
+        "One week at the peak is as much as 14 days at half of it."  # @hide
     note(r"""
         Now compare that with the training of GPT-3. By the rule of
         [`6` FLOPs per parameter and token](#a_training_run_in_three_lines), its `174.6` billion

@@ -245,7 +245,7 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
     assert backward == 2 * b * d * d + 4 * b * d * k, \
         "The backward pass has three, not four."
     assert backward == 52_776_558_133_248, \
-        "The three backward matmuls take 53 TFLOP; four would take 88."  # @hide
+        "The three backward matmuls take 53 TFLOP."  # @hide
     small_one = two_layers(64, 32, 16)[1] - 4 * 64 * 32 * 16  # @hide
     assert small_one == 2 * 64 * 32 * 32, \
         "In a smaller network, the first layer has one matmul as well."  # @hide

@@ -345,7 +345,7 @@ def relu_needs_larger_weights() -> None:
     left = lecun.square().mean().item()  # @inspect left
     kept = he.square().mean().item()  # @inspect kept
     assert round(math.log2(left)) == -4, \
-        "With LeCun's rule, the mean square is halved 4 times, to about 1 / 16."
+        "With LeCun's rule, the mean square is halved 4 times."
     assert round(kept) == 1, "With He's rule, the mean square stays near 1."
     question(r"""
         `10` layers with ReLU have weights divided by the root of the number of inputs, without He's

@@ -183,7 +183,7 @@ def the_batch_decides_where_memory_peaks() -> None:
     highest = [max(m, key=lambda it: it.total) for m in batches.values()]  # @hide
     peaks = [at.phase for at in highest]  # @hide
     assert peaks == ["update"] * 4 + ["backward"] * 4, \
-        "For batches of 8 to 64 the peak is in the update, for 128 to 1024 in the backward pass."  # @hide
+        "For batches of 8 to 64 the peak is in the update, for larger ones in the backward pass."  # @hide
     note(r"""
         So find out where the peak is before you try to save memory. A smaller batch, or
         [keeping fewer activations](#checkpointing_trades_flops_for_memory), lowers the peak of the

@@ -25,7 +25,7 @@ def numbers_in_prose() -> None:
     note("```\n17 + 18\n```\n[Here](https://example.org/19), https://example.org/20 and ⟦70B⟧.")
     misbelief("It takes ⟦2.3⟧ GB.", f"It takes {total} GB, or ⟦2.4e9⟧ bytes.")
     misbelief("It takes 2.3 GB [@key].", "It does.")
-    question("How many of ⟦3rd⟧ kind?", answer=21, unit="B22", hint="Fewer than ⟦fifteen billion parameters⟧.")
+    question("How many of ⟦3rd⟧ kind?", answer=7 * 3, unit="B22", hint="Fewer than ⟦fifteen billion parameters⟧.")
     figure(None, caption="The best of ⟦31⟧ runs.", alt=f"A line to {total}, at step ⟦32⟧.")
     image("33.png", alt="A card.", caption="It has ⟦80⟧ GB".replace("GB", "34"))
     link("https://example.org/35", "all ⟦36⟧ of them")

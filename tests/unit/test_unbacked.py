@@ -49,7 +49,7 @@ def test_twenty_planted_numbers_are_found_and_nothing_else() -> None:
 def test_what_a_hole_puts_there_is_computed_and_what_stands_around_it_is_not() -> None:
     assert in_note('f"{x} bytes"') == []
     assert in_note('f"{x:>10,.2f} bytes"') == []
-    assert in_note("f\"{'16' if x else '8'} and {dict(a=1)['a']} bytes\"") == []
+    assert in_note("f\"{'16' if x else '8'} and {dict(a=x)['a']} bytes\"") == ["16"]
     assert in_note('f"{x} of 16 bytes"') == ["16"]
     assert in_note('f"{{16}} of {x}"') == ["16"]
     assert in_note('f"{x}000 bytes"') == ["000"]
@@ -144,6 +144,8 @@ def test_an_indented_block_is_read_without_its_indentation() -> None:
         "```\\nx = 16\\n```",
         "[here](https://a.b/16) and https://a.b/c-16?d=3",
         "the second half, twice, one of many, a few million tokens",
+        "x86-64, 802.11ac, H.264, UTF-8 bytes, a utf-8 byte, GPT-3 tokens, a top-5 score and Name-1.5-8B",
+        "on layer 9, the GPU 2, and any time before row 0",
     ],
 )
 def test_what_is_structural_is_let_be(text: str) -> None:
@@ -169,6 +171,13 @@ def test_what_is_structural_is_let_be(text: str) -> None:
         ("on 2023-10-30", "2023-10-30"),
         ("Python 3.11.7", "3.11.7"),
         ("from −5", "5"),
+        ("On each device 8 copies lie", "8"),
+        ("For every layer 9 matrices", "9"),
+        ("per GPU 2 copies", "2"),
+        ("on each rank 4 copies", "4"),
+        ("a sub-10 ms latency", "10"),
+        ("an up-to-71 GB cache", "71"),
+        ("a mere-9 GB", "9"),
     ],
 )
 def test_what_only_looks_structural_is_found(text: str, number: str) -> None:
@@ -321,15 +330,15 @@ def test_no_sample_has_a_forgotten_f() -> None:
 
 
 def test_what_a_question_gives_in_backticks_needs_no_backing_and_other_numbers_do() -> None:
-    assert found(section('question("How many bytes do `100` floats take?", answer=17)')) == []
-    assert found(section('question("What do `2` trillion tokens take?", answer=17)')) == []
-    assert found(section('question("How many bytes do 100 floats take?", answer=17)')) == ["100"]
+    assert found(section('question("How many bytes do `100` floats take?", answer=8 + 9)')) == []
+    assert found(section('question("What do `2` trillion tokens take?", answer=8 + 9)')) == []
+    assert found(section('question("How many bytes do 100 floats take?", answer=8 + 9)')) == ["100"]
     assert found(section('note("How many bytes do `100` floats take?")')) == ["100"]
 
 
 def test_the_way_out_of_a_number_in_a_question_names_the_backticks() -> None:
     (problem,) = unbacked_number.find_unbacked(
-        parse.parse(section('question("How much do 100 take?", answer=17)'))
+        parse.parse(section('question("How much do 100 take?", answer=8 + 9)'))
     )
     assert problem.way_out == (
         "put backticks around it where the exercise gives it, compute it in an f-string's {…}, "
@@ -338,7 +347,7 @@ def test_the_way_out_of_a_number_in_a_question_names_the_backticks() -> None:
 
 
 def test_questions_captions_alternative_texts_and_links_are_prose() -> None:
-    assert found(section('question("16?", answer=17, hint="18", unit="19")')) == ["16", "18"]
+    assert found(section('question("16?", answer=8 + 9, hint="18", unit="19")')) == ["16", "18"]
     assert found(section('figure(None, caption="16", alt="17")')) == ["16", "17"]
     assert found(section('image("18.png", alt="16", caption="17")')) == ["16", "17"]
     assert found(section('link("https://a.b/18", "16")\nlink("@k16")')) == ["16"]
@@ -500,6 +509,10 @@ PLACES = {  # each text says 71 where its word stands
     "a title": 'explore(f, over={"x": [1, 2]}, at={"x": 2}, caption="A bar of 71 GB.", alt="A bar.")',
     "a task": 'explore(f, over={"x": [1, 2]}, at={"x": 2}, caption="A bar.", alt="A bar.", do="Move it to 71.")',
     "what to see": 'g = explore(f, over={"x": [1, 2]}, at={"x": 2}, caption="A.", alt="A bar.", see="It is 71.")',
+    "a name of a text": 'size = "71 GB"\nnote(f"It takes {size}.")',
+    "a name of a module's text": 'note(f"It takes {SIZE}.")',
+    "one of several": "note(f\"It takes {('no', '71')[n > 1]} GB.\")",
+    "one by its name": "note(f\"It takes {dict(a='71 GB').get('a')}.\")",
     "a limit": 'explore(f, over={"x": [1, 2]}, at={"x": 2}, caption="A.", alt="A.", limit=("the 71 GB", 3))',
 }
 MORE_PLACES = {  # the same, where nobody thought of it at first
@@ -535,6 +548,7 @@ import functools, string
 import litbook
 TEXT = "It takes 71 bytes."
 TEXTS = ["It takes 71 bytes."]
+SIZE = "71 GB"
 
 
 class Shapes:
@@ -658,6 +672,7 @@ def test_one_program_with_all_of_these_numbers_has_each_named(tmp_path: Path) ->
     """Each place has a number of its own: what is named for one hides no other."""
     every = PLACES | MORE_PLACES
     alone = {
+        "a name of a module's text",
         "a helper",
         "a default",
         "a constant of the module",
@@ -675,3 +690,127 @@ def test_one_program_with_all_of_these_numbers_has_each_named(tmp_path: Path) ->
     lines = (body.replace("71", number) for number, body in bodies.items())
     listed = said(tmp_path, "n = 3\n" + "\n".join(lines), BEFORE)
     assert set(bodies) - {*listed} == set()
+
+
+# ---------------------------------------------------------------------------- captions of claims
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        'assert n > 2, "an empty list takes 4096 bytes"',
+        'assert n > 2, f"a list takes {4096} bytes, {n} of them used"',
+        'assert n > 2, f"a list takes {4_096:,} bytes"',
+        'assert n > 2, "a list takes " + str(4096) + " bytes"',
+        'assert n > 2, "a list takes %d bytes" % 4096',
+        'text = "a list takes 4096 bytes"\nassert n > 2, text',
+        "assert n > 2, TEXT",
+        'for i in range(n):\n    assert n > i, "a list takes 4096 bytes"',
+        'assert n > 2, "it takes 4096 bytes"\nassert n < 9, "it takes 4096 bytes"',
+        'assert n > 2, "it takes 71 GB"',
+        'assert n > 2, "it is ninety-six bytes long"',
+    ],
+)
+def test_a_number_of_a_caption_that_nothing_in_its_section_holds_is_named(claim: str, tmp_path: Path) -> None:
+    before = 'TEXT = "a list takes " + "40" + "96 bytes"\n'
+    assert said(tmp_path, f'n = len("abc")\n{claim}', before)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        'assert size > 12_000_000_000, "it takes 12.3 GB, or 12,345 MB, or 11.5 GiB, 12 billion bytes"',
+        'assert share > 0.3, "that is more than 30%, or 33.3 percent"',
+        'assert size == 12345678901, f"it takes {size} bytes, {size / 7:.1f} a day"',
+        'assert size == 12345678901, f"it takes {size / 7:.1f} bytes" + " a day"',
+        'assert len("abc") == 2 + 1, "GPT-3 has 3, as row 0 of Table 8 says, in x86-64"',
+        'text = f"{size / 7:.1f} bytes"\nassert size, text',
+        'assert size > 2 * 10 - 1, "more than 19"',
+        'assert size > 4, "of four bytes each"',
+        'assert sum([share] * 71) > 1, "of 71 shares"',
+        'assert 0.0625 < share and 0b1110_0111 < size, "more than 1 / 16, and than the bits 1110 0111"',
+    ],
+)
+def test_a_number_of_a_caption_that_its_section_holds_or_computes_is_let_be(
+    claim: str, tmp_path: Path
+) -> None:
+    assert said(tmp_path, f"size = int('12345678901')\nshare = 1 / len('abc')\n{claim}") == []
+
+
+def test_a_number_of_a_caption_names_its_place_and_the_way_out(tmp_path: Path) -> None:
+    text = section('n = 3\nassert n > 2, "it takes 4096 bytes"')
+    (problem,) = unbacked_number.find_unbacked(parse.read(write(tmp_path, text)), record(tmp_path, text))
+    assert str(problem.place) == "lecture_sample.py:12:29" and problem.code == "unbacked"
+    assert problem.what == "unbacked: the number '4096' in a caption"
+    assert problem.way_out.startswith("let the test hold it")
+
+
+# ---------------------------------------------------------------------------- answers, and headings of names
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["answer=4096", "answer='4096 bytes'", "answer=[4096]", "answer=4096, check=4096", "answer=int('4096')"],
+)
+def test_an_answer_that_is_typed_and_not_checked_is_named(given: str) -> None:
+    assert found(section(f'x = 1\nquestion("How many?", {given})')) == ["4096"]
+
+
+@pytest.mark.parametrize(
+    "given", ["answer=4096, check=2**12", "answer=2**12", "answer=x", "answer='the first'", "answer=True"]
+)
+def test_an_answer_that_is_computed_checked_or_no_number_is_let_be(given: str) -> None:
+    assert found(section(f'x = 1\nquestion("How many?", {given})')) == []
+
+
+def test_a_heading_that_is_made_of_a_name_is_prose() -> None:
+    for name, code, numbers in [
+        ("a_list_takes_4096_bytes", "pass", ["4096"]),
+        ("it_needs_71gb", "pass", ["71gb"]),
+        ("a_list_takes_4096_bytes", "x = 4096", []),
+        ("gpt2_in_x86", "pass", []),
+        ("step_2", "pass", []),
+    ]:
+        text = f"def main():\n    {name}()\n\n\ndef {name}():\n    {code}\n"
+        assert found(text) == numbers
+        places = [problem.place for problem in unbacked_number.find_unbacked(parse.parse(text))]
+        assert all(place and place.line == 5 for place in places)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'name = "Llama-3-8B"\nnote(f"The model {name}.")',
+        "note(f\"It is {dict(a=n)['a']}, {[n, n][n > 1]} or {rows['71 GB']}.\")",
+        'size = "71 GB"\nsize = f"{n} GB"\nnote(f"It takes {size}.")',
+    ],
+)
+def test_a_hole_that_gives_a_name_or_what_is_computed_is_let_be(body: str, tmp_path: Path) -> None:
+    assert said(tmp_path, f"n = 3\nrows = {{'71 GB': n}}\n{body}", "") == []
+
+
+@pytest.mark.parametrize(
+    ("drawn", "numbers"),
+    [
+        ('ax.set_title(r"$71$ GB")', ["71"]),
+        ('ax.set_xticks([0, 1])\nax.set_xticklabels(["16 GB", "32 GB"])', ["16", "32"]),
+        ('ax.bar(["16 GB", "32 GB"], [1, 2])', ["16", "32"]),
+        ('ax.table([["71 GB"]])', ["71"]),
+        ('fig.legend(ax.plot([1, 2], label="71 GB"), ["71 GB"])', ["71"]),
+        ('ax.plot([16, 32], [1, 2])\nx = ["16", "32"]\nax.set_title("$10^{9}$")', []),
+        ('ax.set_yticks([16, 64], ["16", "64"])\nax.set_ylabel("1F1B, 12LdT, 4d")', []),
+        ('ax.set_xticks([0, 1], [f"{n} GB", f"{2 * n} GB"])', []),
+    ],
+)
+def test_what_somebody_typed_anywhere_in_a_figure_is_a_remark(
+    drawn: str, numbers: list[str], tmp_path: Path
+) -> None:
+    body = f"import matplotlib.pyplot as plt\nn = 3\nfig, ax = plt.subplots()\n{drawn}\n"
+    body += 'figure(fig, caption="A bar.", alt="A bar.")'
+    assert [*dict.fromkeys(said(tmp_path, body, code="unbacked-label"))] == numbers
+
+
+def test_a_name_of_what_readers_explore_is_a_label(tmp_path: Path) -> None:
+    before = 'def parts(x):\n    return {"71 GB of weights": x, f"{x and 9} GB": 2 * x}\n'
+    body = 'explore(parts, over={"x": [1, 2]}, at={"x": 2}, caption="Bars.", alt="Two bars.")'
+    assert said(tmp_path, body, before, "unbacked-label") == ["71"]

@@ -2,10 +2,11 @@
 
 Prose is what a reader reads as the book's own words: notes, both texts of a misbelief, questions, hints and
 wrong answers, captions and alternative texts of figures and images, the text of a link, the lecture's title,
-the headings of sections and of the helpers that a page shows. The caption of a claim is none: it is a label,
-and what it labels stands beside it, computed. Nothing runs here, and what Markdown is, is not known.
+the headings of sections and of the helpers that a page shows. Nothing runs here, and what Markdown is, is not
+known.
 
 What a text says that is put together elsewhere only a run can tell: `said` gives what the record has of it.
+The caption of a claim is the claim in words, and its section knows the numbers: `captions` gives both.
 """
 
 from __future__ import annotations
@@ -15,11 +16,15 @@ import builtins
 import contextlib
 import functools
 import inspect
+import itertools
+import operator
 import re
 import sys
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from litbook.lecture.author_words import UNKNOWN, WORDS, arguments, calls
 from litbook.lecture.model import Lecture
@@ -27,9 +32,9 @@ from litbook.lecture.program import Program
 from litbook.lecture.sections import words_in
 from litbook.python import scopes
 from litbook.python.file import File
-from litbook.python.nodes import DefinitionNode, FunctionNode, children, dotted, is_literal
+from litbook.python.nodes import DefinitionNode, FunctionNode, children, dotted, has_docstring, is_literal
 from litbook.python.strings import HOLE, Passage, SourceText
-from litbook.record.model import Record
+from litbook.record.model import Record, Section
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class ProseText:
     """One text, a `HOLE` where something is computed; its section's code holds the numbers `held`."""
 
     file: File
-    kind: Literal["words", "heading", "exercise", "wrong", "label"]
+    kind: Literal["words", "heading", "exercise", "wrong", "label", "caption", "answer"]
     passage: Passage
     held: frozenset[float]
     factors: frozenset[float] = frozenset()  # of these what its code multiplies or compares with
@@ -68,17 +73,20 @@ class _Code:
         self.margins = [frozenset().union(*map(scopes.sets, file.tree.body)) for file in lecture.files]
 
     def _numbers(self, function: ast.AST) -> frozenset[float]:
-        """The numbers in its code, and in what it names at the top of any file; not of sections."""
+        return _numbers_in(self.nodes(function))
+
+    def nodes(self, function: ast.AST) -> list[ast.AST]:
+        """A function, and what it names at the top of any file; no sections."""
         lecture = self.lecture
         if isinstance(function, ast.Module):
-            return frozenset()
+            return []
         file = lecture.functions[lecture.function_of[function]].file
         nodes = [function]
         for binding in (self.program.binding(file, name) for name in scopes.reads(function)):
             index = lecture.function_of.get(binding.node) if binding else None
             is_section = index is not None and lecture.functions[index].kind in ("main", "part", "section")
             nodes += [binding.node] if binding and not is_section else []
-        return _numbers_in(nodes)
+        return nodes
 
     def names(self, file: File, function: ast.AST) -> frozenset[str]:
         """The names that a hole could have there."""
@@ -104,19 +112,113 @@ def _numbers_in(nodes: Iterable[ast.AST]) -> frozenset[float]:
     return frozenset(float(min(abs(number), sys.float_info.max)) for number in numbers)
 
 
+_FOLDED = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+           ast.FloorDiv: operator.floordiv, ast.Pow: operator.pow}  # fmt: skip
+_IN_TEXT = re.compile(r"\d+(?:[,_]\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?")
+_NO_VALUES = ("storage",)  # fields of a snapshot that number what it has
+
+
+def captions(lecture: Lecture, record: Record) -> Iterator[ProseText]:
+    """The captions of the claims that ran; what is put together by more than an f-string, as the run had it.
+
+    Of each are held the numbers of its section's code and of the texts in it that are no caption's, and all
+    values that the run has of the section.
+    """
+    sources, code = [SourceText(file.text) for file in lecture.files], _Code(lecture)
+    held = dict[int, frozenset[float]]()
+    for claim in lecture.claims:
+        function, caption = lecture.statements[claim.statement].function, getattr(claim.node, "msg", None)
+        section = record.by_key.get(lecture.key(function))
+        if caption is None or section is None or not section.has_run:
+            continue
+        node, file = lecture.node_of[function], lecture.file_of_function(function)
+        said = {one.line: one.caption for one in section.claims}
+        if function not in held:
+            known = _written(code.nodes(node)), _computed(section)
+            texts = "\n".join(said.values())
+            both = (one for one in itertools.chain(*known) if not isinstance(one, str) or one not in texts)
+            numbers = (_numbers_of(one) if isinstance(one, str) else (one,) for one in both)
+            held[function] = frozenset(itertools.chain(*numbers))
+        finder = _LiteralFinder(node, sources[file.number], file.tree)
+        for passage in (finder.passage_of(caption), *finder.others):
+            yield ProseText(file, "caption", passage.dedent(), held[function])
+        given = [*finder.assigned_values(caption.id)] if isinstance(caption, ast.Name) else [caption]
+        if not given or not all(map(_is_plain, given)):
+            text = said.get(lecture.statements[claim.statement].first - section.first, "")
+            places = finder.source.hole(caption).places * len(text)
+            yield ProseText(file, "caption", Passage(text, places), held[function])
+
+
+def _is_plain(node: ast.expr) -> bool:
+    """Whether all that a text shows stands in it, or in holes of its f-strings."""
+    match node:
+        case ast.BinOp(left, ast.Add(), right):
+            return _is_plain(left) and _is_plain(right)
+    return isinstance(node, ast.Constant | ast.JoinedStr)
+
+
+def _written(nodes: Iterable[ast.AST]) -> Iterator[float | str]:
+    """The numbers and texts in code, and what it says of numbers alone: 19 of `2 * 10 - 1`."""
+    todo, values = [*nodes], dict[ast.AST, float]()
+    for node in todo:
+        todo += (child for child in ast.iter_child_nodes(node) if child is not getattr(node, "msg", None))
+    for node in reversed(todo):  # what an expression is made of before it
+        match node:
+            case ast.Constant(value=int() | float() as value) if abs(value) < sys.float_info.max:
+                values[node] = float(value)
+            case ast.Constant(value=str() as text) | ast.Name(text) | ast.Attribute(attr=text):
+                yield text  # of NAME_3_70B, too
+            case ast.BinOp(left, op, right) if type(op) in _FOLDED and left in values and right in values:
+                with contextlib.suppress(ArithmeticError, TypeError):  # one too large, or complex
+                    values[node] = abs(_FOLDED[type(op)](values[left], values[right]))
+    yield from values.values()
+
+
+def _computed(section: Section) -> Iterator[float | str]:
+    """The numbers and texts among the values that a run has of a section."""
+    todo: list[object] = [msgspec.to_builtins((section.snapshots, section.series, section.loops))]
+    for value in todo:
+        match value:
+            case dict():
+                todo += (inner for name, inner in value.items() if name not in _NO_VALUES)
+            case list() | tuple():
+                todo += value
+            case str():
+                yield value.strip("'\"")
+            case int() | float():
+                yield float(min(abs(value), sys.float_info.max))
+
+
+def _numbers_of(text: str) -> Iterator[float]:
+    return (float(re.sub("[,_]", "", match[0])) for match in _IN_TEXT.finditer(text))
+
+
 def prose(lecture: Lecture, shown: Container[str] = ()) -> Iterator[ProseText]:
     """Every text of `lecture` that stands in it as prose, in the order of its statements.
 
     `shown` are the keys of the helpers that a page shows.
     """
     sources, code = [SourceText(file.text) for file in lecture.files], _Code(lecture)
+    for function, node in lecture.node_of.items():  # a section without a docstring has its name for a heading
+        of = lecture.functions[function]
+        if of.kind in ("part", "section") and isinstance(node, FunctionNode) and not has_docstring(node):
+            column = (
+                lecture.file_of_function(function).lines[node.lineno - 1].index(of.name, node.col_offset) + 1
+            )
+            places = (*((node.lineno, column + i) for i in range(len(of.heading))),)
+            named = Passage(of.heading, places)
+            yield ProseText(lecture.file_of_function(function), "heading", named, code.numbers(node))
     for statement, number in lecture.statement_of.items():
         spec = lecture.statements[number]
         file, node = lecture.file_of_statement(number), lecture.node_of[spec.function]
         for call, name in _words(statement, file, node, alone=spec.kind == "piece"):
             fields, names = WORDS.get(name, UNKNOWN).fields, code.names(file, node)
+            if name == "question" and (answer := _typed_answer(call)):
+                typed, at = sources[file.number].hole(answer).places, (call.lineno, call.col_offset)
+                text = str(answer.value) if isinstance(answer, ast.Constant) else ast.unparse(answer)
+                yield ProseText(file, "answer", Passage(text, typed * len(text)), frozenset(), word=at)
             for place, argument in ((place, given) for place, given in arguments(call) if place in fields):
-                finder = _LiteralFinder(node, sources[file.number])
+                finder = _LiteralFinder(node, sources[file.number], file.tree)
                 for passage in (finder.passage_of(argument), *finder.others):
                     kind = _kind(str(place) if place == "wrong" else name)
                     at, whole = (call.lineno, call.col_offset), bool(finder.others) and finder.whole
@@ -137,6 +239,14 @@ def prose(lecture: Lecture, shown: Container[str] = ()) -> Iterator[ProseText]:
         docstring = sources[file.number].passage(statement.value).dedent()
         end = len(docstring.text.partition("\n")[0])
         yield ProseText(file, "heading", Passage(docstring.text[:end], docstring.places[:end]), held)
+
+
+def _typed_answer(call: ast.Call) -> ast.expr | None:
+    """The answer of a question that is a literal and that nothing computed checks."""
+    given = {keyword.arg: keyword.value for keyword in call.keywords}
+    answer, check = given.get("answer"), given.get("check")
+    typed = answer is not None and is_literal(answer) and (check is None or is_literal(check))
+    return answer if typed else None
 
 
 def _kind(word: str) -> Literal["words", "exercise", "wrong"]:
@@ -197,7 +307,10 @@ def said(lecture: Lecture, record: Record, texts: Iterable[ProseText]) -> Iterat
     for file in lecture.files if labels else ():
         source = SourceText(file.text)
         # What only looks one up is no label: `reached["64 tokens"]`.
-        keys = {id(node.slice) for node in ast.walk(file.tree) if isinstance(node, ast.Subscript)}
+        slices = [node.slice for node in ast.walk(file.tree) if isinstance(node, ast.Subscript)]
+        keys = {id(key) for each in slices for key in ast.walk(each)}
+        alone = (it for it in ast.walk(file.tree) if isinstance(it, ast.stmt) and not hasattr(it, "body"))
+        beside = {id(node): statement for statement in alone for node in ast.walk(statement)}
         for literal in ast.walk(file.tree):
             if (
                 isinstance(literal, ast.Constant)
@@ -205,14 +318,16 @@ def said(lecture: Lecture, record: Record, texts: Iterable[ProseText]) -> Iterat
                 and id(literal) not in keys
             ):
                 if inspect.cleandoc(literal.value) in labels:
-                    yield ProseText(file, "label", source.passage(literal).dedent(), frozenset())
+                    held = _numbers_in([beside[id(literal)]] if id(literal) in beside else [])
+                    yield ProseText(file, "label", source.passage(literal).dedent(), held)
 
 
 class _LiteralFinder:
     """Follows an expression to the literals that it is put together from."""
 
-    def __init__(self, function: ast.AST, source: SourceText) -> None:
+    def __init__(self, function: ast.AST, source: SourceText, module: ast.Module) -> None:
         self.function = function
+        self.module = module
         self.source = source
         self.others: list[Passage] = []
         self.followed: set[str] = set()
@@ -255,12 +370,27 @@ class _LiteralFinder:
         if len(holes) != len(places):
             return passage  # a text may hold that character
         for hole, at in reversed([*zip(holes, places, strict=True)]):
-            if is_literal(hole.value):
-                with contextlib.suppress(ValueError, TypeError, SyntaxError):
-                    text = str(ast.literal_eval(hole.value))
-                    typed = Passage(text, passage.places[at : at + 1] * len(text))
-                    passage = passage[:at] + typed + passage[at + 1 :]
+            value = self._named(hole.value)
+            if isinstance(value, ast.Constant) and isinstance(value.value, str) and value is not hole.value:
+                passage = passage[:at] + self.source.passage(value) + passage[at + 1 :]
+            elif is_literal(hole.value):
+                typed = Passage("", ())
+                for text in _typed(hole.value):
+                    typed += Passage(text, passage.places[at : at + 1] * len(text))
+                passage = passage[:at] + typed + passage[at + 1 :]
         return passage
+
+    def _named(self, node: ast.expr) -> ast.expr:
+        """What a name stands for that is bound once, here or at the top of the file; else the node."""
+        if not isinstance(node, ast.Name):
+            return node
+        local = isinstance(self.function, FunctionNode) and node.id in scopes.local_names(self.function)
+        tops: Iterable[ast.AST] = ast.walk(self.function) if local else self.module.body
+        nodes = [inner for top in tops for inner in ([top] if local else ast.walk(top))]
+        stores = [n for n in nodes if isinstance(n, ast.Name) and n.id == node.id]
+        bound = [n for n in stores if not isinstance(n.ctx, ast.Load)]
+        given = [n.value for n in nodes if isinstance(n, ast.Assign) and n.targets == bound]
+        return given[0] if len(bound) == 1 and given else node
 
     def collect_literals(self, node: ast.expr) -> None:
         """Literals that may become part of the text: of the branches, items and names in `node`."""
@@ -310,6 +440,14 @@ class _LiteralFinder:
                     yield value
                 case ast.Call(ast.Attribute(ast.Name(target), "extend" | "insert")) if target == name:
                     yield ast.Name("")  # what is nowhere assigned
+
+
+def _typed(node: ast.expr) -> list[str]:
+    """What a literal comes to, or all texts in it of which it shows one or more."""
+    with contextlib.suppress(ValueError, TypeError, SyntaxError):
+        return [str(ast.literal_eval(node))]
+    texts = (inner.value for inner in ast.walk(node) if isinstance(inner, ast.Constant))
+    return [f" {text} " for text in texts if isinstance(text, str)]
 
 
 _FIELD = r"\{[^{}]*\}"  # what `format` fills

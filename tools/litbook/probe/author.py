@@ -271,6 +271,8 @@ def explore(  # noqa: PLR0913  (all but the first by name)
         _recorder = recorder
         if recorder is not None:
             recorder.resume()
+    for label in grid.names if grid else svg.labels(still) if recorder else ():
+        _say("label", label)
     piece = Piece("explore", 0, 0, 0, title, task, shown, why=insight, grid=grid, live=live)
     if recorder is not None:
         recorder.piece(piece)

@@ -30,6 +30,7 @@ _NUMBER = re.compile(r"-?\d*\.?\d+(?:e[-+]?\d+)?")
 _LONG = re.compile(r"-?\d+\.\d{3,}")
 _UNSEEN = re.compile(r"(?:^|;)\s*opacity:\s*0\s*(?:;|$)")
 _UNTURNED = re.compile(r"rotate\(-?0 [-\d. ]+\)")
+_WRITTEN = ("FixedFormatter", "FuncFormatter", "StrCategoryFormatter")  # of ticks: texts of the author's
 _POINTS = {"M": 1, "L": 1, "Q": 2, "C": 3, "Z": 0}  # points that follow each letter of a path
 
 
@@ -45,18 +46,16 @@ def svg(figure: Any) -> str:
 
 
 def labels(figure: Any) -> list[str]:
-    """The titles, names of axes and curves, and remarks in a figure; not the numbers along its axes."""
-    texts = [getattr(figure, "_suptitle", None), *figure.texts]
-    for axes in figure.axes:
-        legend = axes.get_legend()
-        texts += [
-            axes.title,
-            axes.xaxis.label,
-            axes.yaxis.label,
-            *axes.texts,
-            *(legend.texts if legend else ()),
-        ]
-    return [text.get_text() for text in texts if text is not None]
+    """All texts in a figure; not the numbers along its axes, but what somebody wrote in their place."""
+    from matplotlib.axis import Axis
+    from matplotlib.table import Cell
+    from matplotlib.text import Text
+
+    axes = [a for a in figure.findobj(Axis) if type(a.get_major_formatter()).__name__ not in _WRITTEN]
+    ticks = (tick for axis in axes for tick in (*axis.majorTicks, *axis.minorTicks))
+    numbers = {id(text) for tick in ticks for text in tick.findobj(Text)}
+    texts = [*figure.findobj(Text), *(cell.get_text() for cell in figure.findobj(Cell))]
+    return [text.get_text() for text in texts if id(text) not in numbers]
 
 
 def compact(text: str) -> str:

@@ -140,7 +140,7 @@ def unquote(annotation: ast.expr) -> ast.expr:
     return annotation
 
 
-_CONVERSIONS = ("str", "int", "float", "repr", "format", "round", "bool", "ascii", "complex")
+_CONVERSIONS = ("str", "int", "float", "repr", "format", "round", "bool", "ascii", "complex", "dict")
 
 
 def is_literal(node: ast.expr) -> bool:
@@ -160,10 +160,10 @@ def is_literal(node: ast.expr) -> bool:
             | ast.IfExp(body=left, orelse=right)
         ):
             return is_literal(left) and is_literal(right)
-        case ast.Subscript(value=inner, slice=at):
-            return is_literal(inner) and is_literal(at)
-        case ast.Slice(lower, upper, step):
-            return all(map(is_literal, filter(None, (lower, upper, step))))
+        case ast.Subscript(value=inner):  # whichever it is of them
+            return is_literal(inner)
+        case ast.Dict(values=several):
+            return all(map(is_literal, several))
         case ast.Call(func=ast.Name(name), args=args, keywords=keywords) if name in _CONVERSIONS:
             return all(map(is_literal, (*args, *(keyword.value for keyword in keywords))))
         case ast.Call(func=ast.Attribute(value=inner), args=args, keywords=keywords):  # "4096".strip()

@@ -6,7 +6,8 @@ together elsewhere is in its record, with a hole where the word's own f-string h
     computed     a hole of the word's own f-string puts it there, and the hole is no literal;
     cited        `[@key]` stands in the same sentence, or right behind it; in a table, in the same row;
     structural   the number of a heading or list item; part of a name (`R2`, `Python-3`, `float32`, "rank 0",
-                 "IEEE 754", "Table 8", "Name 2 13B", "row 0", "Step 2", "3D");
+                 "IEEE 754", "Table 8", "Name 2 13B", "row 0", "Step 2", "3D", but not "each row 2" nor
+                 "sub-10 ms");
                  in a formula, an address or code. A number alone in backticks is code where the section's
                  code, or what it calls, holds that number; elsewhere it is a number like any other. In a
                  question it is what the exercise gives, and that needs no backing.
@@ -14,9 +15,11 @@ together elsewhere is in its record, with a hole where the word's own f-string h
 What is left is *unbacked*. Digits always count; so do number words with a unit behind them ("two weeks"), a
 dozen, and what compares ("twice as fast", "half of the time") where the section's code neither multiplies
 with that number nor asserts something of it: that is how a number looks that somebody looked up. In titles
-and labels inside a figure it is a remark. A heading cannot have holes, so a number in it is backed where the
+and labels inside a figure it is a remark, unless the same statement
+holds it. A heading cannot have holes, so a number in it is backed where the
 section's code holds it, and so is one in the sentence of a wrong answer, which is plain text.
-`docs/guide.md` tells authors the same.
+`docs/guide.md` tells authors the same. The caption of a claim that ran may say, rounded and in any unit, what
+its section's code holds and what the run computed there: a number that is neither is unbacked.
 
 What compares is let be in a question, which may give it. Listed too is a number that was meant to be
 computed: `{name}` in a string without its `f`, where the section or the module knows the name. Readers would
@@ -29,11 +32,12 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import cast
 
 from litbook.finding import Finding
 from litbook.lecture.model import Lecture
-from litbook.lecture.prose import ProseText, prose, said
+from litbook.lecture.prose import ProseText, captions, prose, said
 from litbook.markdown import grammar
 from litbook.markdown import nodes as tree
 from litbook.markdown.escape import visible_characters
@@ -50,8 +54,12 @@ WAYS_OUT = {
     "words": _WAY_OUT,
     "label": "make the label an f-string, and compute it there, or say it without the number",
     "exercise": f"put backticks around it where the exercise gives it, {_WAY_OUT}",
+    "answer": "compute it, or let check=… compute it a second way",
+    "caption": "let the test hold it, compute it in an f-string's {…}, or say it without the number",
     "heading": "let the section's code hold it, in a claim say, or give the heading without the number",
 }
+
+_PLACES = {"heading": "a heading", "label": "a figure", "caption": "a caption", "answer": "an answer"}
 
 # ---------------------------------------------------------------------------- what a number looks like
 
@@ -59,8 +67,7 @@ _EXPONENT = r"(?:[eE][-+−]?\d+)?"
 _DIGITS = rf"(?:\d{{1,3}}(?:,\d{{3}})+|\d+(?:_\d+)*)(?:\.\d+)*{_EXPONENT}|\.\d+{_EXPONENT}"
 _SCRIPT = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _NUMBER = re.compile(
-    rf"""(?<![\w.])(?<![^\W\d_]-)          # R2, Python-3 and 1.2.3 from its middle are no numbers
-    (?<![^\W\d_]-\d-)                     # nor is Name-3-8B from there
+    rf"""(?<![\w.])                        # R2 and 1.2.3 from its middle are no numbers
     (?:\d{{4}}-\d\d-\d\d(?!\d)             # a date
     |\d+/\d+(?![\w/])                      # a fraction
     |(?:{_DIGITS})[{_SCRIPT}]*             # 12, 1,000, 3.14e23, 10²³
@@ -82,6 +89,24 @@ _WORDS = re.compile(
     re.IGNORECASE,
 )
 _UNIT = re.compile(rf"\s?(?:%|(?:{'|'.join(_UNITS.split())})s?\b)")
+# A prefix of a unit or a word behind a number, and what the number may be divided by because of it.
+_SCALES: dict[str, tuple[float, ...]] = {
+    "%": (0.01,),
+    "percent": (0.01,),
+    "b": (1e9,),
+    **{w: (n,) for w, n in _SCALE.items()},
+}
+for _n, _names in enumerate(
+    ("k kilo kibi", "m mega mebi", "g giga gibi", "t tera tebi", "p peta pebi", "e exa"), 1
+):
+    _SCALES |= dict.fromkeys(_names.split(), (1e3**_n, 2.0 ** (10 * _n)))
+for _n, _names in enumerate(("milli", "µ micro u", "n nano"), 1):
+    _SCALES |= dict.fromkeys(_names.split(), (1e-3**_n,))
+_SCALES["m"] += (1e-3,)
+_SCALED = re.compile(
+    rf"[ -]?(?:(%|{'|'.join(name for name in _SCALES if len(name) > 3)})"
+    r"|([kKMGTPEBmµun])(?:\b|i?(?:B|b|bit|FLOP|Hz|W|J|s|m)))"
+)
 # What compares, with the numbers of which code holds one where it is computed.
 _PARTS = {"half": (2, 0.5), "twice": (2,), "thrice": (3,), "third": (3,), "quarter": (4, 0.25),
           "fifth": (5, 0.2), "tenth": (10, 0.1), "halves": (2, 0.5), "doubles": (2,), "triples": (3,),
@@ -105,10 +130,21 @@ _OTHER = "\ufffc"  # stands for what is structural: code, a formula, the number 
 _CITED = "\ue001"  # a private character, which stands for a citation
 _BARE = re.compile(rf"[-−+±~]?(?:{_DIGITS})(?:[ ]?[A-Za-z%/]+)?(?:,[ ]*[-−+±~]?(?:{_DIGITS}))*")
 # A rank has its number for a name: "rank 0", "ranks 0, 1 and 3".
-_RANKS = re.compile(r"\branks?\s(\d+(?:(?:,\s|\s(?:and|or)\s)\d+)*)\b(?!\.\d)", re.IGNORECASE)
+_SHORT = r"(?:[kKMGTP]?i?B|[mµun]?s|min|h|d|[kM]?W|J|[kMGT]?Hz|[mcknµ]?m|kg|g|V|A|K|°C?)\b"
+# Python-3, x86-64, Name-3-8B; of "sub-10 ms" the unit says that it is a number.
+_HYPHENED = re.compile(
+    rf"""\b(?!(?:[Ss]ub|(?!utf|int|fp|bf|float|sha|md|base)(?:[a-z]+-)*[a-z]+|\w*\d)
+    -(?:{_DIGITS})[ -]?(?:%|{_SHORT}|(?:{"|".join(_UNITS.split())})s?\b))
+    [^\W\d_]\w*(?:-\w+(?:\.\d+)*)+""",
+    re.VERBOSE,
+)
+# After one of these a noun is no part of a name: "on each device 8 copies".
+_COUNTS = "".join(rf"(?<!\b{word}[ ])" for word in "each every per a an any no one another both all".split())
+_RANKS = re.compile(rf"\b{_COUNTS}ranks?\s(\d+(?:(?:,\s|\s(?:and|or)\s)\d+)*)\b(?!\.\d)", re.IGNORECASE)
 # So have standards, tables, and what has version and size in its name: "IEEE 754", "Table 8", "Name 2 13B".
 _NAMED = re.compile(
-    r"""\b(?:(?:IEEE|ISO|IEC|ANSI|ECMA|RFC|DIN|NIST|POSIX)(?:[ ]Std)?
+    r"""\b802\.\d+[a-z]*\b
+    |\b(?:(?:IEEE|ISO|IEC|ANSI|ECMA|RFC|DIN|NIST|POSIX)(?:[ ]Std)?
     |(?:Table|Figure|Fig\.|Section|Sec\.|Chapter|Equation|Eq\.|Appendix|Algorithm|Theorem|Lemma|Listing|Lecture|Part)s?
     |[A-Z]\w*(?=[ ]\d+(?:\.\d+)?[ ]\d+(?:\.\d+)?[BMT]\b))
     [ ]\d+(?:\.\d+)*[a-z]?(?:[ ]\d+(?:\.\d+)?[BMT])?\b(?!\.?\d)""",
@@ -117,16 +153,22 @@ _NAMED = re.compile(
 # What is one of several has a digit for a name: "row 0", "columns 0 and 1", "Step 2:", "assignment 3"; and
 # so have the position in `x[0]`, an order ("2-D", "3D", a "5-gram") and a way to count ("0-based").
 _INDEXED = re.compile(
-    rf"""\b(?i:row|column|axis|axes|dim(?:ension)?|device|GPU|layer|block|head|expert|index|node|stage|level|phase
-    |assignment|example|problem|question|exercise|case|caveat|route|option|attempt|property|version|order)s?
+    rf"""\b(?i:{_COUNTS}(?:row|column|axis|axes|dim(?:ension)?|device|GPU|layer|block|head|expert
+    |index|node|stage|level|phase|assignment|example|problem|question|exercise|case|caveat|route|option|attempt
+    |property|version|order))s?
     [ ]\d(?:(?:,[ ]|[ ](?:and|or|to)[ ])\d)*(?![\w%]|,?\d|\.\d|[ ]*(?:%|(?:{"|".join(_UNITS.split())})s?\b))
     |\bStep[ ]\d+\b(?![.,]\d)
     |(?<=\w)\[-?\d(?:,[ ]?-?\d)*\]
     |\b\d(?:-?D|-grams?|-(?:based|indexed))\b""",
     re.VERBOSE,
 )
+_PLAIN = ("wrong", "answer")  # what is no Markdown
 _LISTED = 12  # numbers of one text
-_HOLDING = ("heading", "wrong")  # what has no backticks: a number in it is as one in backticks elsewhere
+_HOLDING = (
+    "heading",
+    "wrong",
+    "label",
+)  # what has no backticks: a number in it is as one in backticks elsewhere
 _BEFORE_FORMULA = re.compile(r"(?:[=<>≤≥≈^(]|\bO\()\s*[-−+]?$")
 _BEFORE_NAME = re.compile(r"\b[A-Z]\w*(?: \d[\w.]*)?\s$")
 _NUMBERED = re.compile(r"\d+(?:\.\d+)*[.)]?\s")  # how a heading with a number begins
@@ -145,8 +187,9 @@ def find_unbacked(lecture: Lecture, record: Record | None = None) -> list[Findin
     found: dict[tuple[int, int, int], Finding] = {}
     told = set[tuple[int, int, int, str]]()  # number of a file, place of a word in it, a number
     more = dict[tuple[int, int, int], list[str]]()  # where several stand in one text that a run put together
-    for text in itertools.chain(texts, said(lecture, record, texts) if record else ()):
-        note = grammar.read(text.passage.text, HOLE) if text.kind != "wrong" else _plain(text)
+    of_run = (said(lecture, record, texts), captions(lecture, record)) if record else ()
+    for text in itertools.chain(texts, *of_run):
+        note = grammar.read(text.passage.text, HOLE) if text.kind not in _PLAIN else _plain(text)
         # What is read for a character may be several, or none: a control is spelled.
         shown = zip(text.passage.places, visible_characters(text.passage.text), strict=True)
         places = [place for place, read in shown for _ in read]
@@ -169,7 +212,7 @@ def find_unbacked(lecture: Lecture, record: Record | None = None) -> list[Findin
                 if text.made and key in told:
                     continue  # it stands in a text that this one was made of
                 told.add(key)
-                where = {"heading": "a heading", "label": "a figure"}.get(text.kind, "prose")
+                where = _PLACES.get(text.kind, "prose")
                 what = f"unbacked: the number {number!r} in {where}"
                 code = "unbacked-label" if text.kind == "label" else "unbacked"
                 problem = Finding(
@@ -221,6 +264,8 @@ def _characters(nodes: Iterable[tree.Inline | tree.TableCell], text: ProseText) 
         match node:
             case tree.TextNode(text=words):
                 yield from zip(words, itertools.count(node.at))
+            case tree.Math(latex=tex) if _BARE.fullmatch(tex.strip()) and text.kind == "label":
+                yield from zip(tex, itertools.count(node.at))
             case tree.InlineCode(text=code) if _BARE.fullmatch(code.strip()) and text.kind == "exercise":
                 yield HOLE, node.at  # "`2` trillion tokens": the reader is given a number here
             case tree.InlineCode(text=code) if (
@@ -253,17 +298,23 @@ def _numbers(line: str, text: ProseText) -> Iterator[tuple[int, str]]:
         if _CITED in line[start:end]:
             continue
         names = [match.span(1) for match in _RANKS.finditer(line, start, end)]
-        names += [m.span() for found in (_NAMED, _INDEXED) for m in found.finditer(line, start, end)]
+        names += [
+            m.span() for found in (_NAMED, _INDEXED, _HYPHENED) for m in found.finditer(line, start, end)
+        ]
         for match in _NUMBER.finditer(line, start, end):
             if any(first <= match.start() < last for first, last in names):
                 continue
             # Of a label a digit alone is as a name is, and `4d` is algebra.
-            short = re.fullmatch(r"\d[a-zN]?|\d+[dN]", match[0]) and not _UNIT.match(line, match.end())
+            short = re.fullmatch(
+                r"\d[a-zN]?|\d+[LNT]*[dN][LNT]*|(?:\d[A-Z]){2,}", match[0]
+            ) and not _UNIT.match(line, match.end())
             if text.kind == "label" and short:
                 continue
             values = _values(match[0])
             if re.match(r"\s?%", line[match.end() : match.end() + 2]):  # of 40 % code holds 0.4
                 values = frozenset(v if v in text.held else v / 100 for v in values)
+            if text.kind == "caption" and _is_rounded(line, match, text.held):
+                continue
             if text.kind not in _HOLDING or not values <= text.held:
                 yield match.start(), match[0]
         # "Six FLOPs per parameter" is the thesis of a section: it is what its claims are about.
@@ -271,7 +322,7 @@ def _numbers(line: str, text: ProseText) -> Iterator[tuple[int, str]]:
             words = (match["words"] or "").lower()
             scale = words.split(" ")[0] in _SCALE
             article = words == "one"  # "while one byte arrives"
-            held = text.kind == "wrong" and _spelled(words) in text.held
+            held = text.kind in ("wrong", "caption") and _spelled(words) in text.held
             if not article and not held and not (scale and _SAID_BEFORE.search(line, 0, match.start())):
                 yield match.start(), " ".join(match[0].split())
         for match in _COMPARING.finditer(line, start, end) if text.kind in ("words", "label") else ():
@@ -279,6 +330,25 @@ def _numbers(line: str, text: ProseText) -> Iterator[tuple[int, str]]:
             values = frozenset(_PARTS.get(part) or (_spelled(part),))
             if not line[:end].rstrip().endswith("?") and not text.factors & values:
                 yield match.start(), " ".join(match[0].split())
+
+
+def _is_rounded(line: str, at: re.Match[str], held: frozenset[float]) -> bool:
+    """Whether a number, in the unit behind it, is of those `held`: rounded, cut, `1 / 16`, or in bits."""
+    number, behind = at[0], line[at.end() :]
+    if re.fullmatch("[01]{4,}", number) and any(number in f"{int(v):b}" for v in held if v % 1 == 0):
+        return True
+    if re.search(r"\b1 ?/ ?$", line[: at.start()]):
+        held = held.union(1 / value for value in held if value)
+    written = [match[0].replace(",", "").replace("−", "-") for match in re.finditer(_DIGITS, number)]
+    last = re.search(rf"(?:{_DIGITS})([^\W\d_]*)$", number)  # "71GB", and "71" before " GB"
+    unit = _SCALED.match((last[1] if last else "") + behind)
+    scales = (1, *_SCALES[next(filter(None, unit.groups())).lower()]) if unit else (1,)
+    for text in written if written and all(text.count(".") < 2 for text in written) else ():
+        said, digit = float(text), 10.0 ** cast(int, Decimal(text).normalize().as_tuple().exponent)
+        away = (value / scale - said for value in held for scale in scales)
+        if not any(-digit / 2 <= off < digit for off in away):
+            return False
+    return bool(written)
 
 
 def _spelled(words: str) -> float:
