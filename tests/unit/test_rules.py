@@ -180,6 +180,20 @@ def test_an_assert_may_be_meant_to_fail(tmp_path: Path, excuse: str) -> None:
     assert found(write(tmp_path, lecture_of(body))) == []
 
 
+@pytest.mark.parametrize("body", ["one = 1\nassert one == 3", "check(1)", "assert check(1)"])
+def test_an_assert_that_is_meant_to_fail_and_ends_its_section_says_to_catch_it(
+    tmp_path: Path, body: str
+) -> None:
+    allowed = "  # @allow claim-fails: it shows what failing looks like"
+    body += allowed * ("assert" in body)
+    helper = f"def check(x):\n    assert x > 4{allowed}\n    return x\n\n\n"
+    path = write(tmp_path, lecture_of(body) + "\n\n" + helper)
+    [said] = [f for f in judge(Subject(path, run=lambda: process.record_of(path)), {}).errors if f.code == "raised"]
+    assert said.what.endswith("raises all the same: catch it, try: … except AssertionError:")
+    path = write(tmp_path, lecture_of("one = 1\nassert one == 3"))  # and no other one
+    assert "catch it" not in str(judge(Subject(path, run=lambda: process.record_of(path)), {}).errors)
+
+
 def test_a_mutant_and_a_change_may_be_excused(tmp_path: Path) -> None:
     body = 'count = 7\nassert count < 100, "few"'
     path = write(tmp_path, lecture_of(body))
