@@ -435,7 +435,7 @@ def test_the_other_name_of_mkdocs_configuration_is_told(tmp_path: Path, words: l
     assert files(tmp_path) == ["mkdocs.yaml"]
 
 
-MENU = [{"Lectures": []}]
+MENU: list[Any] = [{"Lectures": []}]
 
 
 @pytest.mark.parametrize(

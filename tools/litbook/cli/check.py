@@ -25,7 +25,9 @@ CODES = "by code, several with commas; `litbook rule` lists them."
 @click.command(params=[ANY_LECTURE, SECTIONS, CONFIG_FILE])
 @click.option("--select", metavar="CODE", multiple=True, help=f"Only these rules, {CODES}")
 @click.option("--ignore", metavar="CODE", multiple=True, help=f"All but these rules, {CODES}")
-@click.option("--text", "only_text", is_flag=True, help="Only the rules that read a lecture's text: nothing runs.")
+@click.option(
+    "--text", "only_text", is_flag=True, help="Only rules that read a lecture's text: nothing runs."
+)
 @click.option("--format", "form", type=click.Choice(["text", "json", "github"]), default="text",
               show_default=True, help="How findings are printed.")  # fmt: skip
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")

@@ -285,7 +285,7 @@ class Asserts:
                     self._left[statement].heard += 1
 
     def way_out(self, error: BaseException) -> str:
-        """What to do about an exception that ended a section and came from an assert that is meant to fail."""
+        """What to do about an exception that ended a section, of an assert that is meant to fail."""
         raised = tracebacks.statements(self.recorder.numbering, error)
         meant = isinstance(error, AssertionError) and not self.meant.isdisjoint(raised)
         return f"\n{WAY_OUT_MEANT}" if meant else ""

@@ -74,7 +74,9 @@ def lacks(folder: Path) -> list[str]:
     lists = [folder / name for name in (REQUIREMENTS, "pyproject.toml") if (folder / name).is_file()]
     if not any(re.search(r"\blitbook\b", file.read_text(encoding="utf-8")) for file in lists):
         needed = f"litbook[site] @ {version.pip_source() or '${LITBOOK}'}"
-        told.append(f"{lists[0].name if lists else REQUIREMENTS}: {needed}, and each package that a lecture imports")
+        told.append(
+            f"{lists[0].name if lists else REQUIREMENTS}: {needed}, and each package that a lecture imports"
+        )
     lines = ignored.read_text(encoding="utf-8").split() if ignored.exists() else []
     there = {line.strip("/") for line in lines}
     docs, recordings = project.docs_at, f"/{project.lectures_at}/recordings/.*"
