@@ -31,6 +31,7 @@ from tests.running import (
 from tests.running import process as command
 
 from litbook.html import page
+from litbook.probe.asserts import WAY_OUT_MEANT
 from litbook.record import model
 from litbook.rules import outcome
 from litbook.run import process
@@ -534,7 +535,7 @@ def test_one_that_is_marked_and_held_is_an_error(tmp_path: Path) -> None:
 def test_one_that_is_marked_and_caught_by_nobody_ends_its_section(tmp_path: Path) -> None:
     text = section("assert 1 == 2  # @fails\nassert 1 == 1")
     made = record(tmp_path, text)
-    assert messages(made) == [f"{line_of(text, '1 == 2')}: AssertionError"]
+    assert messages(made) == [f"{line_of(text, '1 == 2')}: AssertionError\n{WAY_OUT_MEANT}"]
 
 
 def test_a_mark_that_stands_at_no_assert_is_refused(tmp_path: Path) -> None:
