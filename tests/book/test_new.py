@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,6 +17,7 @@ from tests.running import LITBOOK, REPO, section
 
 from litbook import version as litbook_version
 from litbook.site import scaffold
+from litbook.site.pages import fill_nav
 
 EXTRA = ("torch", "numpy", "einops", "jaxtyping", "matplotlib")
 USES = re.compile(r"uses: (\S+@\w{40})")
@@ -394,8 +396,11 @@ def test_beside_a_site_that_is_there_a_lecture_is_added_and_nothing_else_changes
     assert done.stdout == (
         "added:\n    lectures/lecture_01.py\n    lectures/references.bib\n\nTo be written by you:\n"
         "    mkdocs.yml: `- litbook` below `plugins:`, behind `- search`\n"
-        "    mkdocs.yml: `- Lectures: []` below `nav:`, where the lectures' pages are to come\n"
+        "    mkdocs.yml: `- Lectures: []` in `nav:`, where the lectures' pages are to come\n"
+        f"    requirements.txt: litbook[site] @ {litbook_version.pip_source() or '${LITBOOK}'}, "
+        "and each package that a lecture imports\n"
         "    .gitignore: /docs/lectures/\n    .gitignore: /docs/assets/litbook/\n    .gitignore: .litbook/\n"
+        "    .gitignore: /lectures/recordings/.*\n"
     )
     assert {name: (tmp_path / name).read_text() for name in before} == before
     assert files(tmp_path) == sorted([*before, "lectures/lecture_01.py", "lectures/references.bib"])
@@ -404,14 +409,47 @@ def test_beside_a_site_that_is_there_a_lecture_is_added_and_nothing_else_changes
     done = litbook(tmp_path, "build")
     assert done.returncode == 1
     assert "no menu names lecture_01\n    write into nav, in mkdocs.yml: - Lectures: []" in done.stderr
-    menu = SITE.replace("plugins:", "  - Lectures: []\nplugins:") + "  - litbook\n"
+    course = "  - Course:\n      - Plan: other.md\n      - Lectures: []\nplugins:"
+    menu = SITE.replace("plugins:", course) + "  - litbook\n"
     (tmp_path / "mkdocs.yml").write_text(menu)
     ignored = "".join(f"{line.split(': ')[1]}\n" for line in done_lines(litbook(tmp_path, "new", ".").stdout))
     (tmp_path / ".gitignore").write_text(before[".gitignore"] + ignored)
+    (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["mkdocs"]\n')
+    assert "    pyproject.toml: litbook[site] @ " in litbook(tmp_path, "new", ".").stdout
+    (tmp_path / "requirements.txt").write_text("mkdocs\nlitbook[site] @ file:///somewhere\n")
     assert litbook(tmp_path, "new", ".").stdout == "nothing is missing beside the lectures there are\n"
     done = litbook(tmp_path, "build")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "site" / "lectures" / "lecture_01" / "index.html").is_file()
+    assert 'href="lectures/lecture_01/"' in (tmp_path / "site" / "index.html").read_text()
+
+
+@pytest.mark.parametrize("words", [["new", "."], ["build"], ["run", "lecture_01"]])
+def test_the_other_name_of_mkdocs_configuration_is_told(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "mkdocs.yaml").write_text(SITE)
+    done = litbook(tmp_path, *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(
+        "\n    its file is called mkdocs.yaml, and litbook reads mkdocs.yml: rename it\n"
+    )
+    assert files(tmp_path) == ["mkdocs.yaml"]
+
+
+MENU: list[Any] = [{"Lectures": []}]
+
+
+@pytest.mark.parametrize(
+    ("nav", "filled"),
+    [
+        (["index.md", *MENU], ["index.md", "here"]),
+        ([{"Course": [{"Plan": "plan.md"}, *MENU]}, "end.md"], [{"Course": [{"Plan": "plan.md"}, "here"]}, "end.md"]),
+        ([{"A": [{"B": MENU}]}], [{"A": [{"B": ["here"]}]}]),
+        ([{"Lectures elsewhere": "https://x"}, {"A": "lectures.md"}], [{"Lectures elsewhere": "https://x"}, {"A": "lectures.md"}]),
+        (None, []),
+    ],
+)  # fmt: skip
+def test_the_lectures_come_where_the_menu_has_their_entry_at_any_depth(nav: Any, filled: list[Any]) -> None:
+    assert fill_nav(nav, "Lectures", ["here"]) == filled
 
 
 def done_lines(printed: str) -> list[str]:

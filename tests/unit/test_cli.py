@@ -304,6 +304,20 @@ def test_a_check_of_a_whole_lecture_takes_no_sections_in_silence(
     )
 
 
+def test_check_of_the_text_runs_nothing(book: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ran = book / "ran"
+    write(book, section(f"open({str(ran)!r}, 'w').close()\nassert 1 == 2"), "lecture_01.py")
+    assert cli.litbook(["check", "--text"]) == 0
+    assert "lecture_01: nothing\n" in capfd.readouterr().out and not ran.exists()
+    write(book, section("x = 1  # @inspct x"), "lecture_01.py")
+    assert cli.litbook(["check", "lecture_01", "--text"]) == 2
+    assert "did you mean @inspect?" in capfd.readouterr().out
+    assert cli.litbook(["check", "--text", "--select", "unbacked"]) == 2
+    assert capfd.readouterr().err == (
+        "litbook: --text chooses the rules itself\n    leave out --select, or --text\n"
+    )
+
+
 def test_check_looks_for_all_that_no_claim_guards(book: Path, capfd: pytest.CaptureFixture[str]) -> None:
     text = section('note("Of 16 bytes.")\nx = 3\nassert x < 100\nreturn\nassert x').replace(
         "One.", "One thing."

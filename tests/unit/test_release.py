@@ -77,7 +77,8 @@ def test_each_schema_since_the_first_version_is_read_for_comparison() -> None:
 def test_the_hook_for_books_calls_a_command_that_there_is() -> None:
     (hook,) = yaml.safe_load((REPO / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     program, command, *rest = shlex.split(hook["entry"])
-    assert program == "litbook" and command in group.commands and rest == []
+    assert program == "litbook" and command in group.commands and rest == ["--text"]
+    assert "--text" in {name for it in group.commands[command].params for name in it.opts}
     assert {"id", "name", "entry", "language", "files"} <= set(hook)
     guide = (REPO / "docs" / "guide.md").read_text(encoding="utf-8")
     assert f"hooks: [{{id: {hook['id']}}}]" in guide

@@ -6,10 +6,10 @@ import json
 import re
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
-from tests.running import Done
+from tests.running import REPO, Done
 from tests.running import command as run_lecture
 
 from litbook import cli, plugins
@@ -180,6 +180,22 @@ def test_an_assert_may_be_meant_to_fail(tmp_path: Path, excuse: str) -> None:
     assert found(write(tmp_path, lecture_of(body))) == []
 
 
+@pytest.mark.parametrize("body", ["one = 1\nassert one == 3", "check(1)", "assert check(1)"])
+def test_an_assert_that_is_meant_to_fail_and_ends_its_section_says_to_catch_it(
+    tmp_path: Path, body: str
+) -> None:
+    allowed = "  # @allow claim-fails: it shows what failing looks like"
+    body += allowed * ("assert" in body)
+    helper = f"def check(x):\n    assert x > 4{allowed}\n    return x\n\n\n"
+    path = write(tmp_path, lecture_of(body) + "\n\n" + helper)
+    [said] = [
+        f for f in judge(Subject(path, run=lambda: process.record_of(path)), {}).errors if f.code == "raised"
+    ]
+    assert said.what.endswith("raises all the same: catch it, try: … except AssertionError:")
+    path = write(tmp_path, lecture_of("one = 1\nassert one == 3"))  # and no other one
+    assert "catch it" not in str(judge(Subject(path, run=lambda: process.record_of(path)), {}).errors)
+
+
 def test_a_mutant_and_a_change_may_be_excused(tmp_path: Path) -> None:
     body = 'count = 7\nassert count < 100, "few"'
     path = write(tmp_path, lecture_of(body))
@@ -316,6 +332,28 @@ def test_a_rule_of_another_package_is_found(monkeypatch: pytest.MonkeyPatch, tmp
         assert found(path, "no-question") == ["no-question"]
     finally:
         all_rules.cache_clear()
+
+
+def test_the_rule_of_the_reference_passes_its_own_test_and_lets_a_question_be(tmp_path: Path) -> None:
+    reference = (REPO / "docs" / "reference.md").read_text(encoding="utf-8")
+    ruled = reference.split("A rule of your own is")[1].split("<!-- rules -->")[0]
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```$", ruled, re.MULTILINE | re.DOTALL))
+    names: dict[str, Any] = {}
+    exec(compile(code, "reference.md", "exec"), names)
+    names["test_a_lecture_without_a_question_is_found"](tmp_path)
+    told = names["RULE"].explanation
+    assert told.what and told.why and told.way_out
+    assert [one.code for one in names["find"](Subject(write(tmp_path, lecture_of(told.example))))] == [
+        "no-question"
+    ]
+    asked = write(tmp_path, lecture_of('question("How many?", answer=1 + 1)'))
+    assert [*names["find"](Subject(asked))] == []
+    reads = set(re.findall(r'^\| `"(\w+)"', ruled, re.MULTILINE)) | {"book", "pages"}
+    assert reads == set(get_args(get_type_hints(Rule)["reads"]))
+    assert all(
+        hasattr(Subject, name) or name in Subject.__dataclass_fields__
+        for name in ("lecture", "path", "project", "record", "runs", "prose", "trials")
+    )
 
 
 class Mistaken:

@@ -31,6 +31,7 @@ from tests.running import (
 from tests.running import process as command
 
 from litbook.html import page
+from litbook.probe.asserts import WAY_OUT_MEANT
 from litbook.record import model
 from litbook.rules import outcome
 from litbook.run import process
@@ -386,6 +387,39 @@ def test_a_thread_that_does_not_end_is_an_error(tmp_path: Path) -> None:
     )
 
 
+SHOWN = """
+import threading, time
+def late():
+    time.sleep(60)
+    assert 1 == 2
+class Chart:
+    def __repr__(self):
+        return "a chart"
+    def _repr_mimebundle_(self, **_):
+        threading.Thread(TARGET).start()
+        time.sleep(9)
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "blamed"),
+    [
+        ("target=time.sleep, args=(60,)", False),
+        ("target=threading.Event().wait", False),
+        ("target=late", True),
+    ],
+)
+def test_a_thread_that_began_while_a_value_showed_itself_is_not_the_lectures(
+    tmp_path: Path, target: str, blamed: bool
+) -> None:
+    """As the browser is, which a library starts to draw a picture, and which is cut off; what asserts is."""
+    text = section("chart = Chart()  # @inspect chart", SHOWN.replace("TARGET", target))
+    made = process.record_of(write(tmp_path, text))
+    assert ["still runs after the end" in said for said in messages(made)] == [True] * blamed
+    why = "_repr_mimebundle_ took longer than 2 s"
+    assert why in [getattr(shot, "why", "") for shot in made.by_key["one"].snapshots]
+
+
 def test_every_module_of_the_folder_is_the_lectures_text(tmp_path: Path) -> None:
     folder = tmp_path / "lecture_09"
     folder.mkdir()
@@ -501,7 +535,7 @@ def test_one_that_is_marked_and_held_is_an_error(tmp_path: Path) -> None:
 def test_one_that_is_marked_and_caught_by_nobody_ends_its_section(tmp_path: Path) -> None:
     text = section("assert 1 == 2  # @fails\nassert 1 == 1")
     made = record(tmp_path, text)
-    assert messages(made) == [f"{line_of(text, '1 == 2')}: AssertionError"]
+    assert messages(made) == [f"{line_of(text, '1 == 2')}: AssertionError\n{WAY_OUT_MEANT}"]
 
 
 def test_a_mark_that_stands_at_no_assert_is_refused(tmp_path: Path) -> None:

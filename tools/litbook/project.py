@@ -21,6 +21,8 @@ from litbook.errors import LitbookError, NotFound
 from litbook.finding import Finding
 
 CONFIG = "mkdocs.yml"
+OTHER_CONFIG = "mkdocs.yaml"  # MkDocs reads it, too
+RENAME = f"\n    its file is called {OTHER_CONFIG}, and litbook reads {CONFIG}: rename it"
 PATTERN = "lecture_*"
 NUMBERED = re.compile(r"\d+_\w+\.py")  # 02_vectors.py, as other tools' courses call theirs
 INSIDE = "__init__.py"  # where a lecture that is a folder begins
@@ -43,9 +45,11 @@ class NoBook(LitbookError):
 
     slug = "no-book"
 
-    def __init__(self) -> None:
+    def __init__(self, other: Path | None = None) -> None:
         super().__init__(
-            f"this is no book: there is no {CONFIG} here or in a folder above\n"
+            f"{display_path(other.parent)} is no book{RENAME}"
+            if other
+            else f"this is no book: there is no {CONFIG} here or in a folder above\n"
             "    go into a book, or begin one: litbook new DIR\n"
             "    a lecture can also be named by its path: litbook run path/to/lecture.py"
         )
@@ -60,6 +64,7 @@ class Project:
     docs_at: str | Path = "docs"
     bibliography_at: str | Path = ""
     options: Mapping[str, Any] = field(default_factory=dict)  # what stands below `litbook:` in `mkdocs.yml`
+    nav: Any = None  # the menu there, if it has one
 
     @classmethod
     def find(cls, start: Path) -> Project:
@@ -68,7 +73,8 @@ class Project:
         for folder in (start, *start.parents):
             if (folder / CONFIG).is_file():
                 return cls.from_config(folder / CONFIG)
-        raise NoBook
+        others = (folder / OTHER_CONFIG for folder in (start, *start.parents))
+        raise NoBook(next(filter(Path.is_file, others), None))
 
     @classmethod
     def from_config(cls, config: Path) -> Project:
@@ -80,6 +86,7 @@ class Project:
             str(settings.get("docs_dir") or cls.docs_at),
             str(options.get("bibliography") or cls.bibliography_at),
             options,
+            settings.get("nav"),
         )
 
     @staticmethod

@@ -25,6 +25,9 @@ CODES = "by code, several with commas; `litbook rule` lists them."
 @click.command(params=[ANY_LECTURE, SECTIONS, CONFIG_FILE])
 @click.option("--select", metavar="CODE", multiple=True, help=f"Only these rules, {CODES}")
 @click.option("--ignore", metavar="CODE", multiple=True, help=f"All but these rules, {CODES}")
+@click.option(
+    "--text", "only_text", is_flag=True, help="Only rules that read a lecture's text: nothing runs."
+)
 @click.option("--format", "form", type=click.Choice(["text", "json", "github"]), default="text",
               show_default=True, help="How findings are printed.")  # fmt: skip
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
@@ -38,6 +41,7 @@ def check(
     sections: Sequence[str],
     select: Sequence[str],
     ignore: Sequence[str],
+    only_text: bool,
     form: str,
     words: str | None,
     config_file: Path | None,
@@ -60,7 +64,10 @@ def check(
             raise missing
         if not chosen:
             complain(str(missing))
+    if only_text and chosen:
+        raise LitbookError("--text chooses the rules itself\n    leave out --select, or --text")
     rules = rules_of(chosen, left_out, trials=True)
+    rules = [rule for rule in rules if rule.reads == "text" or not only_text]
     if sections and not chosen:
         rules = [rule for rule in rules if rule.reads == "trials"]
     whole = [rule.code for rule in rules if rule.reads != "trials"]

@@ -50,6 +50,7 @@ from litbook.rules.vacuous import CUT, VAST, why_nothing
 from litbook.snapshot.snapshot import as_snapshot, glimpse, is_immediate
 
 WAY_OUT = "if it is meant to fail, say so on its line: # @allow claim-fails: WHY"
+WAY_OUT_MEANT = "an assert that is meant to fail raises all the same: catch it, try: … except AssertionError:"
 WAY_OUT_LEFT = "let it be judged; if it is meant to raise, say so on its line: # @allow claim-fails: WHY"
 WAY_OUT_TRUE = "claim something that can be false"
 WAY_OUT_UNHEARD = (
@@ -321,6 +322,12 @@ class Asserts:
             for statement in tracebacks.statements(self.recorder.numbering, cause):
                 if statement in self._left:
                     self._left[statement].heard += 1
+
+    def way_out(self, error: BaseException) -> str:
+        """What to do about an exception that ended a section, of an assert that is meant to fail."""
+        raised = tracebacks.statements(self.recorder.numbering, error)
+        meant = isinstance(error, AssertionError) and not self.meant.isdisjoint(raised)
+        return f"\n{WAY_OUT_MEANT}" if meant else ""
 
     # -- what is said of them
 

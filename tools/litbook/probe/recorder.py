@@ -324,6 +324,7 @@ class Recorder(Judge):
         )
         kind = "author" if isinstance(error, AuthorError) else "exception"
         message = tracebacks.text_of(error) + tracebacks.way_out(self.lecture, error)
+        message += self.asserts.way_out(error)
         if isinstance(error, SystemExit):
             kind = "exit"
             call = getattr(error, "call", "sys.exit")

@@ -18,6 +18,7 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType, ModuleType
 from typing import Any
 
 from litbook.probe.recorder import Recorder
+from litbook.snapshot.timeout import is_foreign
 
 _FRAMES = {GeneratorType: "gi_frame", CoroutineType: "cr_frame", AsyncGeneratorType: "ag_frame"}
 PATIENCE = 3.0  # seconds for threads that are no daemons; one that is in the lecture's code then is an error
@@ -64,6 +65,9 @@ def end(recorder: Recorder, modules: list[ModuleType]) -> None:
                 calls: Any = getattr(thread, "function", None) or getattr(thread, "_target", None)
                 code: Any = getattr(inspect.unwrap(getattr(calls, "func", calls)), "__code__", end.__code__)
                 file = lecture.file_of(code.co_filename)
+                # What a library began to show a value is not the lecture's, unless its code is to run there.
+                if file is None and is_foreign(thread):
+                    continue
                 recorder.asserts.report_unfinished(thread.name, file, code.co_firstlineno)
         if not busy:  # else it would find its names gone
             # The last goes first: a `__del__` still finds what stood above it.

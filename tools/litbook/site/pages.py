@@ -38,6 +38,20 @@ DATA = ("claims.json", "claims.svg")
 NavEntry = str | dict[str, Any]  # MkDocs: a page, or a title with pages below it
 
 
+def fill_nav(nav: Any, title: str, shown: Sequence[NavEntry]) -> list[Any]:
+    """The menu with `shown` in the place of its entry `title`, however deep that stands."""
+    filled: list[Any] = []
+    for entry in nav or ():
+        if isinstance(entry, dict) and title in entry:
+            filled += shown
+        elif isinstance(entry, dict):
+            below = {k: fill_nav(v, title, shown) for k, v in entry.items() if isinstance(v, list)}
+            filled.append(entry | below)
+        else:
+            filled.append(entry)
+    return filled
+
+
 class Choices(Struct, frozen=True):
     """What an author has chosen: which of `ENDS`, "notebooks", "workbook" not to have; rules' severities."""
 

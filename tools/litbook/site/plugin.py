@@ -55,7 +55,7 @@ from litbook.rules.recorded import MAY_BE_OLDER
 from litbook.rules.registry import SEVERITIES, severities
 from litbook.run import process
 from litbook.site import search, theme_patches
-from litbook.site.pages import ENDS, FOLDER, PLACE, Choices, NavEntry, Pages, workbook_page
+from litbook.site.pages import ENDS, FOLDER, PLACE, Choices, NavEntry, Pages, fill_nav, workbook_page
 
 Records = Generator[Callable[[], model.Record], None, None]
 Runner = Callable[[Sequence[Path]], Records]  # as `process.records_of`
@@ -230,9 +230,8 @@ class LitbookPlugin(BasePlugin[Options]):
             content = path.read_bytes()
             _write(project.assets / path.name, rjsmin.jsmin(content) if path.suffix == ".js" else content)
         if config["nav"] is not None:
-            title = _(self.config.title)
-            nav = [{title: self.entries} if self._is_place(entry) else entry for entry in config["nav"]]
-            config["nav"] = [entry for entry in nav if self.entries or not self._is_place(entry)]
+            shown: list[NavEntry] = [{_(self.config.title): self.entries}] if self.entries else []
+            config["nav"] = fill_nav(config["nav"], self.config.title, shown)
         return config
 
     def on_files(self, files: Any, *, config: Any) -> Any:
@@ -496,9 +495,6 @@ class LitbookPlugin(BasePlugin[Options]):
         theme.dirs.insert(0, str(THEME))
         features = theme.get("features") or []
         theme["features"] = [*dict.fromkeys([*features, "toc.integrate", "toc.follow"])]
-
-    def _is_place(self, item: Any) -> bool:
-        return isinstance(item, dict) and self.config.title in item
 
     def _check_colab(self, config: Any) -> None:
         """A wrong address would give every notebook a link that leads nowhere."""

@@ -15,7 +15,8 @@ from string import Template
 from litbook import version
 from litbook.errors import LitbookError
 from litbook.files import way_out
-from litbook.project import CONFIG, Project
+from litbook.project import CONFIG, OTHER_CONFIG, RENAME, Project
+from litbook.site.pages import fill_nav
 
 WORKFLOW = ".github/workflows/pages.yml"
 REQUIREMENTS = "requirements.txt"
@@ -62,20 +63,31 @@ def add(folder: Path) -> list[str]:
 
 
 def lacks(folder: Path) -> list[str]:
-    """What the author of a site has to write into `mkdocs.yml` and `.gitignore`, line by line."""
-    config = folder / CONFIG
-    text, ignored = config.read_text(encoding="utf-8"), folder / ".gitignore"
+    """What the author of a site has to write into the files that are there, line by line."""
+    config, ignored = folder / CONFIG, folder / ".gitignore"
+    project = Project.from_config(config)
     told = [] if Project.is_drawn(config) else [f"{CONFIG}: `- litbook` below `plugins:`, behind `- search`"]
-    if re.search(r"^nav:", text, re.MULTILINE) and not re.search(r"^\s*-\s*Lectures:", text, re.MULTILINE):
-        told.append(f"{CONFIG}: `- Lectures: []` below `nav:`, where the lectures' pages are to come")
+    title = str(project.options.get("title") or "Lectures")
+    if project.nav and fill_nav(project.nav, title, []) == project.nav:
+        told.append(f"{CONFIG}: `- {title}: []` in `nav:`, where the lectures' pages are to come")
+    # Where others install from: a workflow that has no litbook builds no page of a lecture.
+    lists = [folder / name for name in (REQUIREMENTS, "pyproject.toml") if (folder / name).is_file()]
+    if not any(re.search(r"\blitbook\b", file.read_text(encoding="utf-8")) for file in lists):
+        needed = f"litbook[site] @ {version.pip_source() or '${LITBOOK}'}"
+        told.append(
+            f"{lists[0].name if lists else REQUIREMENTS}: {needed}, and each package that a lecture imports"
+        )
     lines = ignored.read_text(encoding="utf-8").split() if ignored.exists() else []
-    docs = Project.from_config(config).docs_at
-    written = [f"/{docs}/lectures/", f"/{docs}/assets/litbook/", ".litbook/"]
-    return told + [f".gitignore: {line}" for line in written if line not in lines]
+    there = {line.strip("/") for line in lines}
+    docs, recordings = project.docs_at, f"/{project.lectures_at}/recordings/.*"
+    written = [f"/{docs}/lectures/", f"/{docs}/assets/litbook/", ".litbook/", recordings]
+    return told + [f".gitignore: {line}" for line in written if line.strip("/") not in there]
 
 
 def begin(folder: Path) -> list[str]:
     """Write a book into the folder; what was written comes back. Raises `LitbookError` where anything is."""
+    if (folder / OTHER_CONFIG).is_file():
+        raise LitbookError(f"{folder} holds a site, and nothing was written{RENAME}")
     if folder.is_dir() and (there := sorted(entry.name for entry in folder.iterdir())):
         held = ", ".join(there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
         raise LitbookError(

@@ -194,10 +194,10 @@ class _SnapshotBuilder:
         if not self.shows or self.inside:
             return None
         for ask in FORMS:
-            form, why = ask(value, kind, Clock(SHOWING))
+            form, why = ask(value, kind, Clock(SHOWING, late=f"took longer than {SHOWING:g} s"))
             if form is not None or why:
                 opaque, (media, text) = opaque_values.describe(value, kind, self.clock), form or ("", "")
-                return replace(opaque, media=media, form=text, why=opaque.why or why)
+                return replace(opaque, media=media, form=text, why=why or opaque.why)
         return None
 
     def _tensor(self, torch: libraries.Torch, value: Any, kind: type) -> model.Snapshot:

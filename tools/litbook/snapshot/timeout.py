@@ -11,12 +11,14 @@ import signal
 import threading
 import time
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from litbook.errors import Stopped
 from litbook.snapshot.safe_types import name_of
 
+BEGUN = list[weakref.ref[threading.Thread]]()  # threads that foreign code began; see `is_foreign`
 AGAIN = 0.001  # a repr that swallows its interruption is interrupted anew after so many seconds
 PATIENCE = 3  # and after so many times much sooner
 
@@ -53,9 +55,15 @@ class Clock:
     foreign is called.
     """
 
-    def __init__(self, seconds: float, otherwise: str = "was not called: no time was left") -> None:
+    def __init__(
+        self,
+        seconds: float,
+        otherwise: str = "was not called: no time was left",
+        late: str = "took too long",
+    ) -> None:
         self.left = seconds
         self.otherwise = otherwise  # why nothing is called once the seconds are used up
+        self.late = late  # what is said of a call that was stopped
 
     def call(self, function: Callable[[Any], Any], value: object, what: str = "repr") -> tuple[Any, str]:
         """`function(value)` and "", or None and why there is nothing, in words about `what`.
@@ -68,18 +76,26 @@ class Clock:
             return None, f"{what} is not called while other code holds SIGALRM"
         if self.left <= 0.001:
             return None, f"{what} {self.otherwise}"
-        started = time.monotonic()
+        started, threads = time.monotonic(), threading.enumerate()
         try:
             with alarm(self.left, _Bell(), AGAIN):
                 return _foreign(function, value), ""
         except _TimeUp:
-            return None, f"{what} took too long"
+            return None, f"{what} {self.late}"
         except (KeyboardInterrupt, Stopped):
             raise
         except BaseException as error:
             return None, f"{what} raised {name_of(type(error))}"
         finally:
             self.left -= time.monotonic() - started
+            there = {id(thread) for thread in threads}  # by identity: a thread may have a hostile __eq__
+            BEGUN[:] = [begun for begun in BEGUN if begun() is not None]
+            BEGUN.extend(weakref.ref(thread) for thread in threading.enumerate() if id(thread) not in there)
+
+
+def is_foreign(thread: threading.Thread) -> bool:
+    """Whether it began while foreign code was called: of a browser, say, that was to draw a value."""
+    return any(thread is begun() for begun in BEGUN)
 
 
 def _foreign(function: Callable[[Any], Any], value: object) -> Any:
