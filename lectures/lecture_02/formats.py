@@ -350,7 +350,7 @@ def bfloat16_has_the_exponents_of_float32() -> None:
     assert times == 65536.0, "The smallest bfloat16 is 65536 times the smallest float32."  # @hide
     misbelief("bfloat16 has the same dynamic range as float32.", rf"""
         It has the same *exponents*. But its largest number is {1 - ratio:.1%} ($1/256$) smaller,
-        and its smallest is $2^{{-133}} / 2^{{-149}} = 2^{{16}} = {times:.0f}$ times as large.
+        and its smallest is $2^{{-133}} / 2^{{-149}} = 2^{{16}}$, or {times:.0f}, times as large.
     """)
     decades = [round(math.log10(f.max / f.smallest_normal), 1) for f in limits]  # @hide
     assert decades == [76.5, 9.0, 76.5, 4.5, 9.0], "float32 and bfloat16 span 76.5 decades, float16 and E5M2 9, E4M3 4.5."  # @hide

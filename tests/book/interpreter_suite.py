@@ -115,8 +115,14 @@ class Counting:
     def side(self, statement: int, number: int, value: object) -> object:
         return value
 
-    def tolerance(self, statement: int, value: object, relative: int = 0) -> object:
+    def tolerance(self, statement: int, value: object, kind: int, part: int, sides: int) -> object:
         return value
+
+    def apart(self, statement: int, part: int, sides: int, place: int, value: object) -> object:
+        return value
+
+    def in_step(self, statement: int, part: int, given: tuple[object, ...]) -> tuple[object, ...]:
+        return given
 
     def test(self, value: object) -> object:
         return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -316,10 +317,23 @@ TYPE = """(figure) => Math.min(...[...figure.querySelectorAll('svg text')].map((
   const matrix = text.getScreenCTM(); return parseFloat(getComputedStyle(text).fontSize) * Math.hypot(matrix.a, matrix.b); }).filter((size) => size))"""
 
 
-@pytest.mark.parametrize(
-    ("name", "drawn"),
-    [(NUMBERS, ".lb-figure"), (STORAGE, ".lb-storage"), (f"{LECTURE}gradients/", ".lb-figure")],
-)
+@pytest.mark.parametrize("lecture", [f"lecture_0{n}" for n in (2, 3, 4, 5)])
+def test_a_phone_shows_every_plot_of_the_book_whole_with_text_of_12_pixels(
+    browser: Browser, site: Path, address: str, lecture: str
+) -> None:
+    page, small, seen = browser.new_page(viewport={"width": 390, "height": 844}), [], 0
+    for part in sorted((site / "lectures" / lecture).glob("*/index.html")):
+        page.goto(f"{address}lectures/{lecture}/{part.parent.name}/")
+        page.evaluate("document.querySelectorAll('.lb-aside').forEach((it) => { it.open = true })")
+        for figure in page.locator(".lb-figure:not(.lb-explore):has(> svg.lb-plot)").all():
+            seen, size = seen + 1, figure.evaluate(TYPE)
+            caption = figure.locator("figcaption").inner_text()[:40]
+            small += [(part.parent.name, caption, size)] if 0 < size < 11.95 else []
+    assert small == [] and seen
+    page.close()
+
+
+@pytest.mark.parametrize(("name", "drawn"), [(STORAGE, ".lb-storage")])
 def test_a_drawing_is_fitted_to_a_phone_or_shown_in_its_own_size(
     browser: Browser, address: str, name: str, drawn: str
 ) -> None:

@@ -15,7 +15,7 @@ from litbook.values.drawable import indices
 
 CELL, ROW = 34, 26  # width and height of one element, in SVG units
 
-PHONE = 340  # pixels that any screen has for a drawing
+PHONE = 410  # pixels of a drawing that any screen shows with a fifth less at most
 
 
 def svg(

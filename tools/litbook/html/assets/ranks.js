@@ -13,13 +13,14 @@ window.litbookRanks = (tracks, mine, words, h) => {
   });
   const brief = (text) => (text.length > 60 ? `${text.slice(0, 59)}…` : text);
   const common = (texts) => (new Set(texts).size === 1 ? texts[0] : ""); // what all say is said once, beside the name
-  const typed = (text) => /^(?:.* · )?/.exec(text)[0]; // of a tensor its dtype, shape and bytes
+  const typed = (text) => text.split(" · ").slice(0, -1).join(" · "); // of a tensor its dtype, shape and bytes
+  const untyped = (text, type) => (type && typed(text) === type ? text.slice(type.length + 3) : text);
   function row([name, cells]) {
     const here = cells.filter(Boolean), type = common(here.map(({ text }) => typed(text))), seen = common(here.map((one) => one.seen));
     const cell = (one) => h("td", one.changed ? "lbp-new" : one.old ? "lbp-old" : null,
-      one.was !== null && h("small", {}, `${brief(typed(one.was) === type ? one.was.slice(type.length) : one.was)} → `),
-      brief(one.text.slice(type.length)), one.seen && !seen && h("small", {}, ` ${one.seen}`));
-    return h("tr", {}, h("th", { scope: "row" }, name, (type || seen) && h("small", {}, ` ${[type.replace(/ · $/, ""), seen].filter(Boolean).join(", ")}`)),
+      one.was !== null && h("small", {}, `${brief(untyped(one.was, type))} → `),
+      brief(untyped(one.text, type)), one.seen && !seen && h("small", {}, ` ${one.seen}`));
+    return h("tr", {}, h("th", { scope: "row" }, name, (type || seen) && h("small", {}, ` ${[type, seen].filter(Boolean).join(", ")}`)),
       ...tracks.map((_, rank) => (cells[rank] ? cell(cells[rank]) : h("td", {}, "–"))));
   }
   return (k) => { // a row for each name that differs between ranks, or that this line has changed on one of them
