@@ -235,7 +235,6 @@ def test_paper_has_the_text_and_not_the_frame(laptop: Page, address: str) -> Non
 
 # ------------------------------------------------------------------------------- copying
 
-NUMBERS = f"{LECTURE}number-formats/"
 CODE = """() => { const block = [...document.querySelectorAll('section.lb-code')].find((b) => b.querySelectorAll('.lb-c').length > 1 && b.querySelector('.lb-v .lb-text'));
   return [block.querySelector('.lb-n').id, [...block.querySelectorAll('.lb-c')].map((c) => c.textContent.trimEnd())]; }"""
 LONG = """() => { const block = [...document.querySelectorAll('section.lb-code:has(> .lb-copy)')].find((b) => b.checkVisibility());
@@ -367,7 +366,7 @@ def test_a_drawing_is_fitted_to_a_phone_or_shown_in_its_own_size(
 
 
 def test_on_a_laptop_nothing_asks_for_the_size_of_a_drawing(laptop: Page, address: str) -> None:
-    laptop.goto(address + NUMBERS)
+    laptop.goto(address + STORAGE)
     assert laptop.locator(".lb-zoom").count() > 0
     assert laptop.locator(".lb-zoom:visible").count() == 0
 
