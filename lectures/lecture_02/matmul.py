@@ -445,7 +445,7 @@ def reduce_names_the_axis_it_removes() -> None:
     library = F.avg_pool2d(old, kernel_size=3)  # @hide
     assert torch.allclose(library[0, 0], pooled), \
         "PyTorch's pooling gives the same means."  # @hide
-    box, pattern = torch.ones(4, 5, 7), "batch seq hidden -> hidden"  # @hide  # @unnoticed: 7, arguments swapped: axes that are not reduced
+    box, pattern = torch.ones(4, 5, 7), "batch seq hidden -> hidden"  # @hide
     question(r"""
         A tensor of shape `(4, 5, 7)` is reduced by `batch seq hidden -> hidden`. The sum is how
         many times the mean?

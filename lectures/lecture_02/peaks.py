@@ -116,7 +116,7 @@ def sparsity_means_two_of_every_four() -> None:
         `topk` finds the positions of the two smallest, and `scatter` writes zeros there, along axis
         `1`, the axis of a row's elements:
     """)
-    w = torch.tensor([[1.0, 5.0, -2.0, 6.0], [7.0, 3.0, 4.0, -8.0]])
+    w = torch.tensor([[1.0, 5.0, -2.0, 6.0], [7.0, 3.0, 4.0, -8.0]])  # @unnoticed: 3.0: twice that is still one of the two smallest
     smallest = w.abs().topk(2, largest=False).indices
     pruned = w.scatter(1, smallest, 0.0)  # @inspect pruned
     assert pruned.tolist() == [[0, 5, 0, 6], [7, 0, 0, -8]], \

@@ -311,7 +311,9 @@ def test_the_scripts_of_a_page_get_their_words_from_it(site: Path) -> None:
     start = (site / "index.html").read_text(encoding="utf-8")
     assert "lb-words" not in start, "a page without scripts of ours has no words for them"
     for name, own in words.items():  # each word is said, and no other is asked for
-        files = (name, "memory", "stepping") if name == "player" else (name,)  # what it loads when it opens
+        files = (
+            (name, "memory", "ranks", "stepping") if name == "player" else (name,)
+        )  # what it loads when it opens
         assets = ENGINE / "html" / "assets"
         script = "".join((assets / f"{file}.js").read_text(encoding="utf-8") for file in files)
         asked = {

@@ -81,7 +81,7 @@ def test_lanes_have_launches_above_operations_each_as_long_as_it_takes(lecture: 
     launch, operation = 5, 2
     times = lecture("regimes").in_lanes(launch, operation, lecture("regimes").AT_THE_END)
     (axes,) = lecture("figures").plot_lanes(launch, operation, times).axes
-    boxes = [(bool(it.get_y() > 0), it.get_x(), it.get_x() + it.get_width()) for it in axes.patches]
+    boxes = [(bool(it.get_y() > -0.5), it.get_x(), it.get_x() + it.get_width()) for it in axes.patches]
     handed, done = ([end for above, _, end in boxes if above is lane] for lane in (True, False))
     assert handed == [launch * i for i in range(1, 9)] == times["handed"]
     assert done == [start + operation for start in times["starts"]] and done[-1] == times["total"]

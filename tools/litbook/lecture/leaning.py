@@ -114,13 +114,13 @@ class Leanings:
             for file in lecture.files
         ]
         self._cached = [
-            {name for name, made in blocks.items() if any(map(_is_cache, made.decorator_list))}
+            {name for name, block in defined.items() if any(map(_is_cache, block.decorator_list))}
             | {
                 name
                 for name, value in _made(file.tree)
                 if isinstance(value, ast.Call) and _is_cache(value.func)
             }
-            for file, blocks in zip(lecture.files, self._blocks, strict=True)
+            for file, defined in zip(lecture.files, self._blocks, strict=True)
         ]
         self._class_of: dict[ast.AST, tuple[ast.ClassDef, int]] = {}  # of a method
         self._methods: dict[str, list[tuple[FunctionNode, int]]] = {}  # of the lecture's classes, by name
