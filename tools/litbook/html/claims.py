@@ -1,7 +1,9 @@
 """How a page says claims: captions as sentences below the code that they follow, which open the asserts.
 
-All of a claim's look is decided here, and in the part of `litbook.css` that is called so. Other forms of a
-lecture keep the assert. Which lines are folded with a claim the rows of the code say (`CodeRow.proof`).
+How this looks is decided here, and in the part of `litbook.css` that is called so. A caption also stands in
+`margin`, in the box of a claim that fails (`section`, `verdicts`), in `ledger` and `player`, and in the
+terminal. Other forms of a lecture keep the assert. Which lines are folded with a claim the rows of the code
+say (`CodeRow.proof`).
 """
 
 from __future__ import annotations
