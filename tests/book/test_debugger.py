@@ -19,8 +19,11 @@ BODY = """
 """
 
 
-def talk(folder: Path, *answers: str, body: str = BODY) -> tuple[int, str]:
-    """What a lecture with a breakpoint says at a terminal where this is answered, and its exit status."""
+def talk(folder: Path, *answers: str, body: str = BODY, think: float = 0) -> tuple[int, str]:
+    """What a lecture with a breakpoint says at a terminal where this is answered, and its exit status.
+
+    The one who answers takes `think` seconds for it.
+    """
     file = write(folder, section(body))
     ours, theirs = pty.openpty()
     command = [sys.executable, str(REPO / "tools" / "run_lecture.py"), str(file), "--quiet"]
@@ -40,6 +43,7 @@ def talk(folder: Path, *answers: str, body: str = BODY) -> tuple[int, str]:
         except OSError:  # everybody has left
             break
         if waiting and text.endswith("(Pdb) "):
+            time.sleep(think)
             os.write(ours, f"{waiting.pop(0)}\n".encode())
             text += "\n"
     os.close(ours)
@@ -62,6 +66,14 @@ def test_a_breakpoint_stops_at_its_line_and_what_is_set_there_counts(tmp_path: P
     assert "\n40\n" in text
     assert "1 claim holds, 0 fail, 0 not run" in text
     assert "foreground True" in text  # the terminal is the shell's again
+
+
+def test_nothing_is_drawn_over_a_prompt_that_waits(tmp_path: Path) -> None:
+    """The line that says where a run is moves four times a second: behind a prompt, it would hide it."""
+    status, text = talk(tmp_path, "p total", "c", think=1.0)
+    asked = text.split("(Pdb) ")[1:]
+    assert status == 1, text  # 41 is not 42
+    assert asked[0].strip() == "p total\n40" and asked[1].startswith("\nc\n"), text
 
 
 def test_pdb_itself_asks_too_and_says_its_header(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def carry_out(desk: Mailbox, asked: dict[str, Any]) -> None:
         descriptors = Descriptors(desk.folder)  # before anybody keeps our stdout
         listener = _find(asked["listener"])() if asked["listener"] else None
         try:
-            debugger.ask_at(asked["terminal"])
+            debugger.ask_at(asked["terminal"], *([listener.make_way] if listener is not None else []))
             how = {name: asked[name] for name in "sections device timeout seed slow words ranks".split()}
             record = run.run(
                 Path(asked["path"]), **how, listener=listener, owner=desk, descriptors=descriptors

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Callable
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import FrameType, ModuleType
 from typing import Any
@@ -26,8 +27,13 @@ class NoTerminal(LitbookError, RuntimeError):
         super().__init__("a debugger stops in a terminal alone\nin one: litbook run LECTURE SECTION")
 
 
-def ask_at(at: str) -> None:
-    """From here on `breakpoint()` and `pdb.set_trace()` ask at the terminal `at`; "" for none."""
+def ask_at(
+    at: str, make_way: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
+) -> None:
+    """From here on `breakpoint()` and `pdb.set_trace()` ask at the terminal `at`; "" for none.
+
+    While `make_way()` is open, nobody else draws there.
+    """
 
     def stop(frame: FrameType, header: str | None = None) -> None:
         try:
@@ -46,7 +52,8 @@ def ask_at(at: str) -> None:
                 before = os.tcgetpgrp(terminal)
                 os.tcsetpgrp(terminal, os.getpgrp())
                 try:
-                    super().interaction(*given)
+                    with make_way():
+                        super().interaction(*given)
                 finally:
                     with contextlib.suppress(OSError):  # that group has ended
                         os.tcsetpgrp(terminal, before)

@@ -5,7 +5,9 @@ Plain text when the output is no terminal: no colour, no boxes, one fact a line,
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from typing import Any, assert_never
 
 from rich.console import Console
@@ -86,6 +88,17 @@ class Terminal:
         self._release()
         if self.status is not None:
             self.status.stop()
+
+    @contextlib.contextmanager
+    def make_way(self) -> Iterator[None]:
+        """While somebody else writes where this prints, a debugger, nothing is drawn anew."""
+        if self.status is not None:
+            self.status.stop()
+        try:
+            yield
+        finally:
+            if self.status is not None:
+                self.status.start()
 
     def section(self, function: int) -> None:
         """A section begins."""
