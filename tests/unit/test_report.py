@@ -178,3 +178,9 @@ def test_what_a_notebook_would_show_and_a_page_does_not_is_said_with_the_way_out
     what = "plt.show() shows nothing here" if "show" in code else alone
     expected = [f"lecture_sample.py:{at}: {what}\n    {code}\n    {way_out}"] if way_out else []
     assert remarks(made) == expected
+
+
+def test_what_a_line_that_was_not_reached_would_have_shown_is_not_known(tmp_path: Path) -> None:
+    made = record(tmp_path, section('raise ValueError("no")\nnote("a"), note("b")'))
+    assert not [told for told in remarks(made) if "stands alone" in told]
+    assert [error.message for one in made.sections for error in one.errors] == ["ValueError: no"]

@@ -119,7 +119,8 @@ def shown_nowhere(record: Record) -> Iterator[Finding]:
     for section in record.sections:
         source = record.sources[section.file]
         texts = source.text.split("\n")
-        said = [piece for piece in view_of_run(record, section).pieces if piece.kind == "stderr"]
+        view = view_of_run(record, section)
+        said = [piece for piece in view.pieces if piece.kind == "stderr"]
         if told := next((piece for piece in said if piece.text.strip()), None):
             first = told.text.strip().partition("\n")[0][:120]
             what = "what this line prints to stderr is on no page"
@@ -128,6 +129,8 @@ def shown_nowhere(record: Record) -> Iterator[Finding]:
         rows = {section.first + it.first: it for it in section.statements if it.first == it.last}
         margin = min((len(texts[at - 1]) - len(texts[at - 1].lstrip()) for at in rows), default=0)
         for at, statement in rows.items():
+            if at in view.unreached_lines:  # what it would have said is not known
+                continue
             code = texts[at - 1][margin:]  # within a block, a `try` say, a value may be asked for to raise
             if statement.kind == "code" and not code.startswith(" ") and (why := find_lost_output(code)):
                 what, way_out = why
