@@ -591,6 +591,7 @@ def test_a_typed_number_is_named_wherever_its_word_stands(where: str, tmp_path: 
         'note("IEEE 754 floats, Table 8 of the paper, Name 2 13B and rank 0.")',
         'note("Row 0 and columns 1 and 2, dim 1, GPU 3, layer 5; Step 12: see assignment 1, example 2, stage 3.")',
         'note("A 3D mesh of 2-D tensors, x[0], y[0, -1], a 5-gram model, 0-based.")',
+        'note("A matrix is a rank 2 tensor, an order 2 tensor, a rank 1 update.")',
     ],
 )
 def test_what_holes_of_the_words_own_f_string_put_there_is_computed(body: str, tmp_path: Path) -> None:

@@ -157,6 +157,7 @@ _INDEXED = re.compile(
     |index|node|stage|level|phase|assignment|example|problem|question|exercise|case|caveat|route|option|attempt
     |property|version|order))s?
     [ ]\d(?:(?:,[ ]|[ ](?:and|or|to)[ ])\d)*(?![\w%]|,?\d|\.\d|[ ]*(?:%|(?:{"|".join(_UNITS.split())})s?\b))
+    |\b(?i:rank|order|degree)[ ]\d(?=[ ](?:tensor|matri|array|update|approximation|polynomial))
     |\bStep[ ]\d+\b(?![.,]\d)
     |(?<=\w)\[-?\d(?:,[ ]?-?\d)*\]
     |\b\d(?:-?D|-grams?|-(?:based|indexed))\b""",
