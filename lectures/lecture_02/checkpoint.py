@@ -193,37 +193,39 @@ def a_resumed_run_needs_all_of_its_state() -> None:
     """A checkpoint must hold everything that the next step reads."""
     note(r"""
         What has to be saved so that a training run can be stopped and resumed? Everything that the
-        next step reads, because otherwise the next step is a different one. Here that is five
-        parts:
+        next step reads, because otherwise the next step is a different one. Here, on a CPU, that is
+        five parts:
 
         - `model`: the weights;
         - `optimizer`: the averages that Adam keeps;
-        - `steps`: the number of steps so far, because the learning rate falls with it;
-        - `data`: the state of the random generator that picks the data;
+        - `steps`: the number of steps so far, because the learning rate falls with it, from $0.1$;
+        - `data`: the state of the random generator that chooses the batches;
         - `dropout`: the state of the random generator for *dropout*, which sets randomly chosen
           values to zero.
 
-        `drift` trains a small model twice: once without a break, and once with a stop in the
-        middle, where only the named parts are saved and loaded; the others start anew. It returns
-        the largest difference between a weight of one run and the same weight of the other:
+        `drift` trains a small model for `20` steps twice, the second time with a stop after `10`.
+        There it saves the named parts, begins a new run, loads them, and trains for `10` more; the
+        other parts are reset. It returns the largest difference between the weights of the two
+        runs. (For scale: a step of Adam moves a weight by about the learning rate at most.)
     """)
     parts = ["model", "optimizer", "steps", "data", "dropout"]
     complete = drift(parts)  # @inspect complete
     assert complete == 0.0, \
-        "With all five parts, the weights are the same to the last bit."  # @zero: the distance between two equal runs
+        "With all five parts, the weights of this run are the same to the last bit."  # @zero: the distance between two equal runs
 
     misbelief("A checkpoint is the model and the optimizer.", rf"""
         Those are two of {len(parts)} parts. With these alone the run goes on without an error, but
         it ends with different weights, because the learning rate starts over, and different data
         and dropout are drawn.
     """)
-    usual = drift(["model", "optimizer"])  # @inspect usual
+    usual = drift(["model", "optimizer"])  # @hide
     assert usual > complete, \
-        "With model and optimizer alone, the resumed run ends with different weights."
+        "With model and optimizer alone, the resumed run ends with different weights."  # @hide
     note("Which of the five parts are needed? Leave out one at a time:")
     costs = {part: drift([p for p in parts if p != part]) for part in parts}  # @inspect costs
     assert min(costs.values()) > 0, \
         "Without any one of the five, the run ends with different weights."
+    note("A larger run can have more such parts: the position in the data, and the generators of GPUs, NumPy and Python.")
     model = Stack(64, 3)  # @hide
     optimizer = torch.optim.Adam(model.parameters())  # @hide
     weights = sum(p.nbytes for p in model.parameters())  # @hide
@@ -249,9 +251,9 @@ def a_resumed_run_needs_all_of_its_state() -> None:
         check=sum(cost > 0 for part, cost in costs.items() if part not in ("dropout", "steps")),
         hint="Which of the five parts does no step of such a run read?",
         why=r"""
-            Nothing draws dropout, and a constant learning rate does not depend on the number of
-            steps. That leaves three parts: the weights, the averages of the optimizer, and the
-            generator that picks the data.
+            There is no dropout to draw, and a constant learning rate does not depend on the number
+            of steps. That leaves three parts: the weights, the averages of the optimizer, and the
+            generator that chooses the batches.
         """, unit="parts")
 
 
@@ -268,9 +270,9 @@ def loading_takes_two_steps_and_refuses_objects() -> None:
     """`torch.load` reads tensors and plain values from a file; `load_state_dict` changes the model."""
     note(r"""
         How does a model get its weights back from a checkpoint? In two steps, because `torch.load`
-        knows nothing of the model: it reads the file and returns a dictionary of tensors.
-        `load_state_dict` then copies these tensors into the model. If the second step is forgotten,
-        training goes on with fresh random weights, without an error.
+        knows nothing of the model: it reads the file and returns what was saved, here a dictionary
+        of tensors. `load_state_dict` then copies these tensors into the model. If the second step
+        is forgotten, training goes on with fresh random weights, without an error.
 
         `reloaded` saves a value and reads it again with `torch.load`. `trained` and `fresh` are
         small models of two matrices each, with different random weights. The weights of `trained`
@@ -296,7 +298,7 @@ def loading_takes_two_steps_and_refuses_objects() -> None:
         What can a checkpoint contain? `torch.load` reads tensors and plain Python values: numbers,
         strings, lists, dictionaries. It refuses other objects, such as NumPy's numbers and whole
         layers, because a file can hide code in an object that would run while the file is loaded.
-        `loads` says whether a value was saved and loaded without an error:
+        `loads` is true if `torch.load` raises no error for a value:
     """)
 
     def loads(value: object) -> bool:
@@ -317,8 +319,9 @@ def loading_takes_two_steps_and_refuses_objects() -> None:
     assert all("Weights only load failed" in error for error in errors), \
         "All three are refused for what they are."  # @hide
     misbelief("`torch.load(path)` gives back whatever `torch.save` wrote.", r"""
-        It did so in early versions. Now it reads tensors and plain values only, unless it is called
-        with `weights_only=False`.
+        It does so only with `weights_only=False`, once the default. Use that only for files that
+        you trust. Otherwise it reads tensors, plain values, and classes that
+        `torch.serialization.add_safe_globals` has allowed.
     """)
     given = [3, torch.ones(2), np.float64(3), {"lr": 0.1}]  # @hide
     given += [np.random.default_rng(0), nn.Linear(2, 2).state_dict()]  # @hide

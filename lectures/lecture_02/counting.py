@@ -26,7 +26,6 @@ def counting_flops() -> None:
     only_arithmetic_counts()
     a_matmul_costs_two_m_k_n()
     a_forward_pass_costs_two_per_parameter()
-    not_everything_else_is_linear()
     cheap_in_flops_is_not_cheap_in_time()
     a_matmul_in_tiles_loads_less()
     a_rate_times_a_time_is_work()
@@ -34,13 +33,13 @@ def counting_flops() -> None:
 
 @aside
 def only_arithmetic_counts() -> None:
-    """Additions and multiplications are FLOPs; moving and comparing elements costs none."""
+    """By convention additions and multiplications are FLOPs; copies and comparisons are not."""
     note(r"""
-        Which operations on a matrix cost FLOPs? FLOPs measure arithmetic, such as additions and
-        multiplications. By convention copies, conversions and comparisons do not count.
+        Which operations on a matrix cost FLOPs? By convention arithmetic counts, such as additions
+        and multiplications, and copies, conversions and comparisons do not.
 
-        To see it, take a matrix that keeps a record. `counted` makes one whose elements write each
-        `+`, `*` and `<` into a list, the *tally*. Add a `3 × 5` matrix to itself:
+        A record shows how many of each there are. `counted` makes a matrix whose elements write
+        each `+`, `*` and `<` into a list, the *tally*. Add a `3 × 5` matrix to itself:
     """)
     tally: list[str] = []
     a = counted(tally, 3, 5)
@@ -49,14 +48,9 @@ def only_arithmetic_counts() -> None:
     assert tally == ["+"] * 3 * 5, \
         "The tally has 15 additions, one per element."
     note(r"""
-        Now transpose the matrix and copy it: the elements are only moved. Then compare each element
-        with another one. The comparisons are recorded, but they are not arithmetic, so they are not
-        FLOPs:
+        So the sum costs `15` FLOPs. Then compare each element with another one. The comparisons are
+        recorded, but they are not arithmetic, so they are not FLOPs:
     """)
-    turned = a.T.copy()
-    assert turned.shape == (5, 3), "The copy is transposed."  # @hide
-    assert tally == ["+"] * 3 * 5, \
-        "The transposed copy adds nothing to the tally."
     smaller = a < a[::-1]  # with the rows in reverse order
     assert smaller.shape == (3, 5), "There is a comparison for each of the 15 numbers."  # @hide
     assert tally[15:] == ["<"] * 3 * 5, \
@@ -69,14 +63,34 @@ def only_arithmetic_counts() -> None:
         PyTorch's own counter leaves out more: an operation that it has no formula for, even a sum,
         counts as zero [@pytorch_flop_counter].
     """)
-    x = torch.randn(3, 5)  # @hide
+    x = torch.randn(3, 5)
+    summed = flops(lambda: x + x)  # @inspect summed as FLOP
     handled = flops(lambda: (x.t().contiguous(), x.bfloat16(), x > 0))  # @hide
     assert handled == 0, \
         "PyTorch's counter also reports nothing for a copy, a conversion and a comparison."  # @zero: the counter counts products alone  # @hide
-    summed, multiplied = flops(lambda: x + x), flops(lambda: x @ x.T)  # @hide
     assert summed == 0, \
         "A sum is arithmetic, but PyTorch's counter leaves it out."  # @zero: it counts products alone
+    multiplied = flops(lambda: x @ x.T)  # @hide
     assert multiplied == 2 * 3 * 5 * 3, "It counts the matmul of two matrices."  # @hide
+
+    def comparisons(n: int) -> int:  # @hide
+        tally: list[str] = []
+
+        def order(p: int, q: int) -> int:
+            tally.append("<")
+            return p - q
+
+        sorted(torch.randperm(n).tolist(), key=cmp_to_key(order))
+        return len(tally)
+
+    growth = comparisons(4096) / comparisons(2048)  # @hide
+    assert 2.1 < growth < 2.3, \
+        "Sorting 4096 numbers takes more than twice as many comparisons as sorting 2048."  # @hide
+    misbelief("The cost of every operation other than a matmul is proportional to the size of its tensors.",
+        rf"""
+            For elementwise operations it is. But sorting, which costs comparisons and no FLOPs,
+            needs {growth:.1f} times as many of them for a list that is twice as long.
+        """)
     tally.clear()  # @hide
     p, q = counted(tally, 4, 6), counted(tally, 4, 6)  # @hide
     smaller = (p * q + p).T < q.T  # @hide
@@ -242,64 +256,6 @@ def a_forward_pass_costs_two_per_parameter() -> None:
         unit="times")
 
 
-@aside
-def not_everything_else_is_linear() -> None:
-    """With twice the data, some operations cost more than twice as much."""
-    note(r"""
-        A tensor becomes twice as large. Does an operation on it cost twice as much? An
-        [elementwise](#elementwise_operations_make_a_new_tensor) one does, because it does the same
-        to each element. Other operations combine elements with each other, and can cost more.
-
-        *Attention* compares each token with every token: `2` tokens make `2 * 2 = 4` pairs, and `4`
-        tokens make `4 * 4 = 16`. Each pair costs a dot product of two rows, here of `64` elements.
-        `scores` counts the FLOPs, with the same matrix `q` on both sides:
-    """)
-
-    def scores(seq: int) -> int:
-        q = torch.empty(seq, 64, device="meta")  # a shape, no data
-        return flops(lambda: q @ q.t())
-
-    assert scores(2048) == 4 * scores(1024), \
-        "Attention's scores cost 4 times as many FLOPs for 2048 tokens as for 1024."
-
-    def comparisons(n: int) -> int:  # @hide
-        tally: list[str] = []
-
-        def order(p: int, q: int) -> int:
-            tally.append("<")
-            return p - q
-
-        sorted(torch.randperm(n).tolist(), key=cmp_to_key(order))
-        return len(tally)
-
-    note(r"""
-        *Sorting* compares values. In a list that is twice as long, each value is compared about
-        once more: the two halves are sorted as before, and then merged. In a list of
-        $2^{11} = 2048$ values that is about $11$ times, in one of $4096$ about $12$ times, so the
-        longer list needs about `2 * 12 / 11 = 2.2` times as many comparisons. `comparisons` counts
-        them while Python sorts a shuffled list:
-    """)
-    growth = comparisons(4096) / comparisons(2048)  # @inspect growth as times
-    assert 2.1 < growth < 2.3, \
-        "Sorting 4096 numbers takes more than twice as many comparisons as sorting 2048."
-    misbelief("The cost of every operation other than a matmul is proportional to the size of its tensors.",
-        rf"""
-            For elementwise operations it is. But sorting is no matmul either, and a list that is
-            twice as long needs {growth:.1f} times as many comparisons.
-        """)
-    question(r"""
-        For `1024` tokens the scores of attention cost `scores(1024)` FLOPs. How many times as many
-        do they cost for `8192` tokens?
-    """, answer=scores(8192) / scores(1024),
-        check=8**2, unit="times",
-        wrong={
-            "That is for an operation that does the same to each element.": 8,
-            "That is for 2048 tokens.": 4,
-        },
-        hint="How many times as many tokens are there, and how many times as many pairs of tokens?",
-        why="There are `8` times as many tokens, so `8 * 8` times as many pairs. Each pair costs a dot product as before.")
-
-
 def cheap_in_flops_is_not_cheap_in_time() -> None:
     """An operation with few FLOPs can take a long time, because it has to move its elements."""
     note(r"""
@@ -374,45 +330,43 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
 
 @aside
 def a_rate_times_a_time_is_work() -> None:
-    """A rate in FLOP/s times a time in seconds is work in FLOPs."""
+    """A rate in FLOP/s times a time in seconds is work in FLOPs, and work divided by a rate is a time."""
     note(r"""
         How many FLOPs can `8` H100s do in `14` days, at their peak in `bfloat16`? FLOPs are an
-        amount of work, and FLOP/s is a rate. A rate times a time is an amount of work, because
-        FLOP/s times seconds is FLOPs. Advice: never write FLOPS. It may mean either.
+        amount of work, and FLOP/s is a rate. By hand, at $3$ FLOP/s, $4$ seconds are enough for
+        `3 * 4 = 12` FLOPs. Advice: never write FLOPS. Some write it for FLOPs, others for FLOP/s.
 
-        A day has `86400` seconds, so the work is `8 * 14 * 86400 * 989.5e12` FLOPs. `dense_peak`
-        looks up the peak of a GPU for dense matrices:
+        By the data sheet, the peak of an H100 for dense matrices is `989.5e12` FLOP/s
+        [@nvidia-h100]. A day has `86400` seconds, so the work is `8 * 14 * 86400 * 989.5e12` FLOPs:
     """)
     rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
-    assert rate / TERA == 989.5, "One H100 does 989.5e12 FLOPs in a second."
-    fortnight = 8 * 14 * DAY * rate  # @inspect fortnight as FLOP
-    assert 9.574e21 < fortnight < 9.576e21, \
-        "In 14 days, 8 GPUs do 9.6e21 FLOPs."
+    assert rate / TERA == 989.5, "By its data sheet, an H100 does at most 989.5e12 FLOPs in a second."  # @hide
+    two_weeks = 8 * 14 * DAY * rate  # @inspect two_weeks as FLOP
+    assert 9.574e21 < two_weeks < 9.576e21, \
+        "In 14 days at their peak, 8 GPUs do 9.6e21 FLOPs."
     week = 8 * 7 * DAY * rate  # @hide
-    assert week == 0.5 * fortnight, \
+    assert week == 0.5 * two_weeks, \
         "One week at the peak is as much as 14 days at half of it."  # @hide
     note(r"""
-        Now compare that with the training of GPT-3. By the rule of
+        The training of GPT-3 was more work. By the rule of
         [`6` FLOPs per parameter and token](#a_training_run_in_three_lines), its `174.6` billion
-        parameters and `300` billion tokens make `3.14e23` FLOPs, the total that the paper reports
-        [@gpt3]:
+        parameters and `300` billion tokens give `3.14e23` FLOPs, the total that the paper reports
+        [@gpt3]. Divided by the rate, the work is a time:
     """)
     gpt3 = 6 * 174.6e9 * 300e9  # @inspect gpt3 as FLOP
     assert 3.142e23 < gpt3 < 3.144e23, "The rule gives the published total."
-    fortnights = gpt3 / fortnight  # @inspect fortnights
-    assert 32 < fortnights < 33, \
-        "GPT-3 needed 33 such fortnights of 8 H100s at their peak."
+    days = gpt3 / (8 * rate) / DAY  # @inspect days as days
+    assert round(days, -1) == 460, \
+        "At their peak, 8 H100s would need about 460 days for GPT-3's FLOPs."
     note(r"""
         Of GPT-4 only guesses are known: the report on it withholds the compute [@gpt4]. Estimates
-        from outside are above `1e25` FLOPs [@epoch], some near `2e25`:
+        from outside are above `1e25` FLOPs [@epoch]; take `2e25`. (For scale, in the United States
+        an executive order of `2023`, revoked in `2025` [@eo14148], required reports on models
+        trained with more than `1e26` operations, and on models for biological sequences above
+        `1e23` [@eo14110].)
     """)
     assert 63.6 < 2e25 / gpt3 < 63.7, \
         "A guess of 2e25 FLOPs for GPT-4 is 64 times GPT-3."
-    note(r"""
-        Rules for reporting are written in FLOPs as well. In the United States an order of `2023`
-        required reports on models trained with more than `1e26` operations, and on models for
-        biological sequences above `1e23` [@eo14110]. It was revoked in `2025` [@eo14148].
-    """)
     older = dense_peak("A100 SXM 80GB", "bfloat16")  # @hide
     question(rf"""
         How many days does one A100, at its dense `bfloat16` peak of `{older / TERA:.0f}e12` FLOP/s,

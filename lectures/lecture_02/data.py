@@ -39,18 +39,17 @@ def data_and_randomness() -> None:
     a_memory_map_loads_what_is_touched()
     the_size_of_the_data_is_tokens_times_bytes()
     a_pinned_copy_does_not_wait()
-    a_second_stream_hides_the_copy()
 
 
 @aside
 def each_library_keeps_a_generator_of_its_own() -> None:
     """A seed makes the random numbers of one generator repeat, and a program has several."""
     note(r"""
-        Why do two runs of the same training program give different results? Because training draws
-        random numbers: for the first weights, for the order of the data, and for *dropout*, which
-        sets randomly chosen activations to zero. A *generator* computes each random number from its
-        state, and then changes the state. A *seed* sets the state, so the same seed gives the same
-        sequence of numbers:
+        Why do two runs of the same training program give different results? One reason is that
+        training draws random numbers: for the first weights, for the order of the data, and for
+        *dropout*, which sets randomly chosen activations to zero. A *generator* computes each
+        random number from its state, and then changes the state. A *seed* sets the state, so the
+        same seed gives the same sequence of numbers:
     """)
     ones = torch.ones(100)  # @unnoticed: 100: enough for two draws to differ
     dropped, again = F.dropout(ones), F.dropout(ones)  # @hide
@@ -116,12 +115,13 @@ def each_library_keeps_a_generator_of_its_own() -> None:
 
 @aside
 def a_shared_generator_couples_what_shares_it() -> None:
-    """Dropout and the shuffle change each other's random numbers if they share a generator."""
+    """Dropout changes the order of the data if it draws from the generator of the shuffle."""
     note(r"""
-        You switch dropout on to see whether it helps, with the same seed as before. Now the data
-        come in a different order as well. Why? Because dropout and the *shuffle*, which orders the
-        data, draw from the same generator. Dropout draws the first numbers, so the shuffle gets
-        later ones.
+        You turn on dropout to see whether it helps, with the same seed as before. Now the data come
+        in a different order as well. Why? Because on the CPU, dropout and the *shuffle*, which
+        orders the data, draw from the same generator. Dropout draws the first numbers, so the
+        shuffle gets later ones. (On a GPU, dropout draws from the GPU's own generator. There, any
+        other draw on the CPU, such as the first weights of another layer, shifts the shuffle.)
 
         `order` sets the seed of PyTorch's global generator to `0`, applies dropout if asked, and
         shuffles `8` elements, with the global generator, or with a separate one, `generator`:
@@ -141,24 +141,20 @@ def a_shared_generator_couples_what_shares_it() -> None:
     assert reshuffled != without, "With dropout, the order is different."
     note(r"""
         Two runs with and without dropout now differ in two ways at once, so one cannot say which of
-        them helped. The fix is a generator for the shuffle alone, with a seed of its own, here `1`.
-        Nothing else draws from it, so the order stays the same:
+        them helped. The fix is a generator for the shuffle alone. Nothing else draws from it, so
+        the order stays the same. Its seed is another one, here `1`, because generators with the
+        same seed can draw the same numbers:
     """)
     without = order(False, torch.Generator().manual_seed(1))
     kept = order(True, torch.Generator().manual_seed(1))  # @inspect kept
     assert kept == without, \
         "With a generator for the shuffle, dropout leaves the order as it was."
-    note(r"""
-        Should every generator in a run have a different seed, then? Yes, even in different
-        libraries. PyTorch and NumPy may use the same algorithm, and the same seed then gives the
-        same numbers. Draw four numbers below `256` from each:
-    """)
-    torch.manual_seed(0)
-    np.random.seed(0)
-    by_torch = torch.randint(256, (4,)).tolist()  # @inspect by_torch
-    by_numpy = np.random.randint(256, size=4).tolist()  # @inspect by_numpy
+    torch.manual_seed(0)  # @hide
+    np.random.seed(0)  # @hide
+    by_torch = torch.randint(256, (4,)).tolist()  # @hide
+    by_numpy = np.random.randint(256, size=4).tolist()  # @hide
     assert by_numpy == by_torch, \
-        "With the same seed, PyTorch and NumPy draw the same four numbers."
+        "With the same seed, PyTorch on the CPU and NumPy's older generator draw the same four integers."  # @hide
     orders = set()  # @hide
     for dropout in (False, True):  # @hide
         own = torch.Generator().manual_seed(1)
@@ -210,17 +206,18 @@ def a_token_file_does_not_know_its_dtype() -> None:
     note(r"""
         In another format, the same `40` bytes are different tokens. There is no error if they make
         a whole number of tokens. If no format is given, `np.memmap` takes one byte for each token,
-        which makes `40` tokens. With `int64`, of `8` bytes, there are `40 / 8 = 5`:
+        which makes `40` tokens. With `int64`, of `8` bytes, there are `40 / 8 = 5`. The first is
+        `1 + 2 * 2**32`, the tokens `1` and `2` side by side:
     """)
     unstated = np.memmap(raw, mode="r")  # @inspect unstated  # @unnoticed: 'r', mode= dropped: nothing is written here
     wrong = np.memmap(raw, dtype=np.int64, mode="r")  # @inspect wrong  # @unnoticed: 'r', mode= dropped: nothing is written here
     assert (len(unstated), len(wrong)) == (40, 5), \
         "With one byte each there are 40 tokens, with eight bytes 5."
+    assert wrong[0] == 1 + 2 * 2**32, "The first token of eight bytes is 1 and 2 side by side."  # @hide
 
     misbelief('`array.tofile("data.npy")` writes a NumPy file, and NumPy can load it back.', r"""
-        It writes a raw file, whatever its name. CS336 names its raw file so [@cs336]. But a `.npy`
-        file begins with a *header*, bytes that state dtype and shape. `np.load` finds none and
-        refuses.
+        It writes a raw file, whatever its name. But a `.npy` file begins with a *header*, bytes
+        that state dtype and shape. `np.load` finds none and raises an error.
     """)
     refused = message_of(lambda: np.load(raw))  # @hide
     assert "pickle" in refused, \
@@ -232,9 +229,6 @@ def a_token_file_does_not_know_its_dtype() -> None:
     headed = Path(folder.name) / "tokens.npy"  # @hide
     np.save(headed, tokens)
     mapped = np.load(headed, mmap_mode="r")  # @unnoticed: mmap_mode= dropped: the same numbers, loaded
-    header = headed.stat().st_size - size  # @inspect header as B
-    assert header == 128, \
-        "The header of this file has 128 bytes."
     assert mapped.dtype == np.int32, \
         "np.load finds out that the tokens are int32."
     folder.cleanup()  # @hide
@@ -270,7 +264,7 @@ def resident_after(touch: Callable[[], object]) -> int | None:
 
 @aside
 def a_memory_map_loads_what_is_touched() -> None:
-    """A memory map loads parts of a file; without a mode, an assignment changes the file."""
+    """A memory map loads the parts of a file that are read; without a mode, an assignment changes the file."""
     note(r"""
         How does a program read tokens from a file that is larger than memory? With a *memory map*,
         `np.memmap`: an array whose elements stay in the file until the program reads them. The
@@ -296,13 +290,14 @@ def a_memory_map_loads_what_is_touched() -> None:
     read = resident_after(stretch.sum)  # @measure read as B
     assert (few.nbytes, stretch.nbytes) == (64, 64 * MiB), \
         "The few tokens are 64 bytes, the stretch 64 MiB."  # @hide
-    if peek is not None and read is not None:
+    if peek is not None and read is not None:  # where the system reports it
         assert few.nbytes < peek < size, \
             "For 64 bytes, memory grows by more than 64 bytes, and by less than the file."
         assert peek < read, "For the long stretch, memory grows by more."
     note(rf"""
-        For `64` bytes the memory grew by far more, because the system loads whole pages, here of
-        {PAGESIZE // KiB} KiB, and neighbouring pages with each.
+        For `64` bytes the memory grew by far more. Each of the `32` tokens lies in a page of its
+        own, here of {PAGESIZE // KiB} KiB, which makes {32 * PAGESIZE // KiB} KiB. What goes beyond
+        that are neighbouring pages, which the system loads along with them.
 
         What if a program assigns to an element of the map? That depends on the *mode* in which the
         file was opened. Without a mode, the file itself changes, so a mistake can spoil the
@@ -350,9 +345,13 @@ def the_size_of_the_data_is_tokens_times_bytes() -> None:
         size is the number of tokens times the bytes of an integer. By hand, $3$ tokens of `2` bytes
         need `3 * 2 = 6` bytes.
 
+        How many bytes does a token need? That depends on the vocabulary, the list of all tokens,
+        because each entry of the list needs its own number. The `2` bytes of a `uint16` have
+        `2**16 = 65536` values. Llama 3 has a vocabulary of `128K` tokens [@llama3], too many for
+        `2` bytes; an `int32` has `4`.
+
         The largest models of the first LLaMA family were trained on `1.4` trillion tokens
-        [@touvron2023]. An integer of the format `uint16` needs `2` bytes, and one of `int32` needs
-        `4`:
+        [@touvron2023]. In both formats, with a GB of `10**9` bytes, their file would be:
     """)
     tokens = 1400 * 10**9
     narrow = tokens * np.dtype(np.uint16).itemsize  # @inspect narrow as B
@@ -361,21 +360,10 @@ def the_size_of_the_data_is_tokens_times_bytes() -> None:
         "With 2 bytes per token, the file needs 2800 GB."
     assert wide == 5600 * GB, \
         "With 4 bytes per token, the file needs 5600 GB."
-    note(r"""
-        The documents that were cut into these tokens have yet another size. The report lists it, in
-        GB, for Common Crawl, C4, GitHub, Wikipedia, books, arXiv and Stack Exchange [@touvron2023]:
-    """)
-    text = (3300 + 783 + 328 + 83 + 85 + 92 + 78) * GB  # @inspect text as B
-    assert text == 4749 * GB, "The seven sources together have 4749 GB."
     misbelief(f"LLaMA's training data is {narrow / TERA} TB.", rf"""
-        That is one of three sizes: tokens of {narrow // tokens} bytes each. With {wide // tokens}
-        bytes per token it is {wide / TERA} TB, and as documents it was about {text / TERA:.1f} TB.
-        So say what was counted.
-    """)
-    note(r"""
-        How many bytes does a token need? That depends on the vocabulary, the list of all tokens,
-        because each entry of the list needs its own number. `2` bytes have `2**16 = 65536` values.
-        Llama 3 has a vocabulary of `128K` tokens [@llama3], too many for `2` bytes.
+        That is its size with {narrow // tokens} bytes per token. With {wide // tokens} it is
+        {wide / TERA} TB, and as documents it had yet another size [@touvron2023]. So say what was
+        counted.
     """)
     values = np.iinfo(np.uint16).max + 1  # @hide
     assert values == 65536, "A uint16 has 65536 values."  # @hide
@@ -395,7 +383,7 @@ def the_size_of_the_data_is_tokens_times_bytes() -> None:
         """)
 
 
-def get_batch(
+def get_batch(  # @show
     data: NDArray[Any], batch: int, length: int, generator: torch.Generator
 ) -> tuple[Int[Tensor, "batch length"], Int[Tensor, "batch length"]]:
     """A batch of inputs and targets, both (batch, length) in int64, from random positions of the data."""
@@ -472,8 +460,8 @@ def a_batch_is_inputs_and_their_next_tokens() -> None:
         - the inputs are all but the last, `[3, 4, 5, 6]`;
         - the targets are all but the first, `[4, 5, 6, 7]`.
 
-        `get_batch` does that for several sequences, from random positions of the data, and returns
-        `int64` tokens. The data here count up, so that one can see the shift:
+        `get_batch` does that for several sequences, from random positions of the data. The data
+        here count up, so that one can see the shift:
     """)
     text = "count everything, même ça"  # @hide
     tokens = np.frombuffer(text.encode(), dtype=np.uint8)  # @hide
@@ -487,9 +475,9 @@ def a_batch_is_inputs_and_their_next_tokens() -> None:
     assert x.dtype == torch.int64, "In the batch a token is an int64, 8 bytes."  # @hide
     note(r"""
         At how many positions of the data can a sequence start? With its last target it needs `5`
-        tokens in a row. In `10` tokens there are `10 - 5 + 1 = 6` such rows. So `get_batch` draws
-        the start with `randint(len(data) - length)`, one of `10 - 4 = 6` positions, since `randint`
-        leaves out its end. Draw `4000` sequences, and look at their first tokens:
+        tokens in a row, so in `10` tokens the last start is `10 - 5 = 5`. The starts are `0` to
+        `5`: six. `randint(6)`, which leaves out its end, draws one of these. Draw `4000` sequences,
+        so many that each start is almost sure to occur, and look at their first tokens:
     """)
     many, after = get_batch(data, 4000, 4, generator)  # @unnoticed: 4000: enough to draw each start
     first_tokens = many[:, 0].unique().tolist()  # @inspect first_tokens
@@ -509,10 +497,33 @@ def a_batch_is_inputs_and_their_next_tokens() -> None:
         """, unit="positions")
 
 
+def in_turn(batches: list[Tensor], w: Tensor) -> list[Tensor]:  # @stepover
+    """Copies each batch to the GPU and multiplies it by `w`, all in one stream; returns the sums of the results."""
+    fetched = (batch.to("cuda", non_blocking=True) for batch in batches)
+    return [(x @ w).sum() for x in fetched]
+
+
+def two_streams(  # @stepover
+    batches: list[Tensor], w: Tensor, side: torch.cuda.Stream
+) -> list[Tensor]:
+    """The same, with the copies in a stream of their own, `side`."""
+    main_stream = torch.cuda.current_stream()
+    side.wait_stream(main_stream)  # begin after all earlier work
+    sums = []
+    for batch in batches:
+        with torch.cuda.stream(side):
+            x = batch.to("cuda", non_blocking=True)
+        main_stream.wait_stream(side)  # the matmul needs its copy
+        # Keep the memory of x until main_stream has used it:
+        x.record_stream(main_stream)
+        sums.append((x @ w).sum())
+    return sums
+
+
 @aside
 @requires("cuda")
 def a_pinned_copy_does_not_wait() -> None:
-    """A copy from pinned memory to the GPU returns before it has finished."""
+    """A copy from pinned memory does not stop the program, and in a stream of its own it can overlap with matmuls."""
     note(r"""
         Does a program have to wait while a batch is copied to the GPU? Not if the batch is in
         *pinned* memory, which the operating system never moves. Because the batch stays at its
@@ -520,91 +531,54 @@ def a_pinned_copy_does_not_wait() -> None:
         once. Ordinary memory is *pageable*: the system may move it at any time, so the driver first
         copies the batch into a pinned buffer, and the program waits for that.
 
-        First the speed. `time_call` measures a copy from pageable and one from pinned memory, of
-        `count` elements: `2**26`, or fewer on a GPU with little memory. That is `4 * 2**26 = 2**28`
-        bytes. The link of an H100 carries `64e9` bytes in a second [@nvidia-h100], so a copy takes
-        at least `2**28 / 64e9 = 0.0042` s:
+        The link of an H100 carries `64e9` bytes in a second [@nvidia-h100]. So a copy of `2**26`
+        elements of `4` bytes takes at least `2**28 / 64e9 = 0.0042` s. `quick` starts such a copy
+        from pinned memory, and `arrived`, an *event*, is a mark that is put behind it. `query` says
+        whether the GPU has reached the mark. Right after the call, expect that it has not:
     """)
     count = scaled(2**26, lambda n: 16 * n)  # @hide
-    pageable = torch.randn(count)
+    pageable = torch.randn(count)  # @hide
     pinned = pageable.pin_memory()
-    assert pinned.is_pinned() is True, "pin_memory() returns a pinned tensor."
-    slow = time_call(lambda: pageable.to("cuda"), "cuda")  # @measure slow
+    assert pinned.is_pinned() is True, "pin_memory() returns a pinned tensor."  # @hide
+    slow = time_call(lambda: pageable.to("cuda"), "cuda")  # @measure slow  # @hide
     quick = partial(pinned.to, "cuda", non_blocking=True)
-    fast = time_call(quick, "cuda")  # @measure fast
+    fast = time_call(quick, "cuda")  # @measure fast  # @hide
     assert fast.seconds < slow.seconds, \
-        "The copy from pinned memory takes less time."
-    note(r"""
-        Now the waiting. `quick` starts the copy. An *event* is a mark that is put behind it, and
-        `query` says whether the GPU has reached the mark. Right after the call it has not:
-    """)
-    arrived = torch.cuda.Event()
+        "The copy from pinned memory takes less time."  # @hide
+    arrived = torch.cuda.Event()  # @hide
     there = quick()
     arrived.record()
     done = arrived.query()  # @measure done
     assert done is False, "The call has returned, and the copy is not done."
-    note(r"""
-        So the program can work while the GPU copies. It must not overwrite the pinned memory until
-        the copy is done, because the GPU still reads it. `synchronize` waits for the event:
-    """)
-    arrived.synchronize()
+    arrived.synchronize()  # @hide
     assert torch.equal(there.cpu(), pageable), \
-        "After waiting, the copy is complete."
-    question(r"""
-        A GPU copies `256` MiB from pinned memory at `25e9` B/s. For how many seconds after the call
-        must this memory not be overwritten?
-    """, answer=256 * MiB / 25e9,
-        check=2**28 / 25e9, unit="s",
-        hint="How long does the copy take?",
-        why="The memory is read until the copy is done, which takes as long as its bytes divided by the rate.")
-
-
-@aside
-@requires("cuda")
-def a_second_stream_hides_the_copy() -> None:
-    """In a stream of their own, copies can overlap with matmuls."""
+        "After waiting, the copy is complete."  # @hide
+    del there  # @hide
     note(r"""
-        A GPU has to copy each batch before it can multiply it. Can it copy the next batch while it
-        multiplies this one? Yes, with two *streams*. A stream is a queue of work on the GPU: work
-        in one stream is done in order. Work in two streams may overlap, but `a.wait_stream(b)`
-        makes later work in `a` wait for all earlier work in `b`.
+        So the program can work while the GPU copies. (Until then it must not overwrite the pinned
+        memory, because the GPU still reads it; `arrived.synchronize()` waits.)
 
+        Can the GPU multiply one batch while it copies the next? Yes, with two *streams*. A stream
+        is a queue of work on the GPU: work in one stream is done in order. Work in two streams may
+        overlap, but `a.wait_stream(b)` makes later work in `a` wait for all earlier work in `b`.
         `in_turn` copies and multiplies `8` batches in one stream. `two_streams` copies in a second
-        one, `side`, and each matmul in `main_stream` waits only for the copy of its own batch. (The
-        batches are in [pinned](#a_pinned_copy_does_not_wait) memory, and `non_blocking=True` lets
-        the program go on while a copy runs.)
+        one, `side`, and each matmul waits only for the copy of its own batch.
 
-        What to expect? A batch has `1024` rows of `inner` elements, `16384` on a large GPU. On an
-        H100 [@nvidia-h100], a copy takes `1024 * 16384 * 4 / 64e9 = 0.00105` s at `64e9` B/s, and a
-        matmul takes `2 * 1024 * 16384 * 4096 / 67e12 = 0.00205` s at `67e12` FLOP/s. In turn that
+        A batch has `1024` rows of `16384` elements, or fewer on a small GPU. On an H100, a copy
+        takes `1024 * 16384 * 4 / 64e9 = 0.00105` s, and a matmul with `4096` columns takes
+        `2 * 1024 * 16384 * 4096 / 67e12 = 0.00205` s at `67e12` FLOP/s [@nvidia-h100]. In turn that
         makes `8 * (1.05 + 2.05) = 24.8` ms at best. With two streams only the first copy is waited
-        for: `1.05 + 8 * 2.05 = 17.45` ms. `time_call` measures both:
+        for: `1.05 + 8 * 2.05 = 17.45` ms.
     """)
     inner = scaled(16384, lambda n: 40 * 4096 * n + 160 * 1024 * 4 * n)  # @hide
-    batches = [torch.randn(1024, inner).pin_memory() for _ in range(8)]
-    w = torch.randn(inner, 4096, device="cuda")
-    side, main_stream = torch.cuda.Stream(), torch.cuda.current_stream()
-
-    def in_turn() -> list[Tensor]:
-        fetched = (batch.to("cuda", non_blocking=True) for batch in batches)
-        return [(x @ w).sum() for x in fetched]
-
-    def two_streams() -> list[Tensor]:
-        side.wait_stream(main_stream)  # begin after all earlier work
-        sums = []
-        for batch in batches:
-            with torch.cuda.stream(side):
-                x = batch.to("cuda", non_blocking=True)
-            main_stream.wait_stream(side)  # the matmul needs its copy
-            # Keep the memory of x until main_stream has used it:
-            x.record_stream(main_stream)
-            sums.append((x @ w).sum())
-        return sums
-
-    expected, sums = torch.stack(in_turn()), torch.stack(two_streams())
-    assert torch.allclose(sums, expected), "Both ways give the same sums."
-    serial = time_call(in_turn, "cuda")  # @measure serial
-    overlapped = time_call(two_streams, "cuda")  # @measure overlapped
+    batches = [torch.randn(1024, inner).pin_memory() for _ in range(8)]  # @hide
+    w = torch.randn(inner, 4096, device="cuda")  # @hide
+    side = torch.cuda.Stream()  # @hide
+    expected = torch.stack(in_turn(batches, w))  # @hide
+    sums = torch.stack(two_streams(batches, w, side))  # @hide
+    assert torch.allclose(sums, expected), "Both ways give the same sums."  # @hide
+    serial = time_call(lambda: in_turn(batches, w), "cuda")  # @measure serial
+    overlapped = time_call(lambda: two_streams(batches, w, side), "cuda")  # @measure overlapped
     assert overlapped.seconds < serial.seconds, \
         "With two streams, all batches finish sooner."
     misbelief("Pinned memory makes fetching and computing run in parallel.", r"""

@@ -177,17 +177,18 @@ def a_training_run_in_three_lines() -> None:
 
 @aside
 def the_printed_peak_is_twice_too_large() -> None:
-    """The large number on a datasheet is for matrices that are half zeros."""
+    """The large number on the H100's datasheet is for matrices that are half zeros."""
     note(r"""
-        The datasheet of the H100 prints `1979` TFLOP/s for `bfloat16` in large type [@nvidia-h100].
-        Why should an estimate use only half of it? Because the GPU reaches that number only if it
-        can skip half of the multiplications. A footnote says *with sparsity*: two of every four
-        weights [have to be zero](#sparsity_means_two_of_every_four).
+        The datasheet of the H100 prints `1979` TFLOP/s, trillions of FLOPs per second, for
+        `bfloat16` in large type [@nvidia-h100]. Why should an estimate use only half of it? Because
+        the GPU reaches that number only if it can skip half of the multiplications. A footnote says
+        *with sparsity*: two of every four weights
+        [have to be zero](#sparsity_means_two_of_every_four).
 
-        Take the four weights $0, 3, 0, 5$. The GPU multiplies only by $3$ and by $5$, in the time
-        of two multiplications, and the datasheet counts all four. The matrices of a model in
-        training are *dense*: they have no such zeros, so nothing can be skipped. `peak` looks up
-        the peak for dense matrices:
+        Take the four weights $0, 3, 0, 5$. The GPU multiplies only by $3$ and by $5$. The datasheet
+        still counts four multiplications, in the time of two: twice the speed. The matrices of a
+        model in training are *dense*: they have no such zeros, so nothing can be skipped. `peak`
+        looks up the peak for dense matrices:
     """)
     printed = 1979e12  # in large type, in FLOP/s
     dense = peak(CARDS["H100 SXM"], "bfloat16")  # @inspect dense as FLOP/s
@@ -196,22 +197,19 @@ def the_printed_peak_is_twice_too_large() -> None:
         "The peak with sparsity is the number in large type."  # @hide
     assert printed / dense == 2.0, "The printed peak is twice the dense peak."
     misbelief(f"An H100 does {printed / TERA:.0f} TFLOP/s in bfloat16.", rf"""
-        It does so only when two of every four weights are zero [@nvidia-hopper]. A dense matmul
-        reaches at most {dense / TERA:.1f} TFLOP/s.
+        That is the most it can do, and only if two of every four weights are zero [@nvidia-hopper].
+        A dense matmul reaches at most {dense / TERA:.1f} TFLOP/s.
     """)
-    note(r"""
-        Comparisons of GPUs go wrong in the same way. For the older A100, the usual `312` TFLOP/s
-        are a dense peak [@nvidia-a100]. How many times as fast is an H100?
-    """)
-    older = 312e12  # the A100's dense peak
+    older = 312e12  # the A100's dense peak  # @hide
     assert older == dense_peak("A100 SXM 80GB", "bfloat16"), "The A100's dense peak is 312 TFLOP/s."  # @hide
-    mixed, fair = printed / older, dense / older  # @inspect mixed, fair as times
+    mixed, fair = printed / older, dense / older  # @hide
     assert 6.3 < mixed < 6.4, \
-        "Sparse divided by dense, the factor would be more than 6."
+        "Sparse divided by dense, the factor would be more than 6."  # @hide
     assert 3.1 < fair < 3.2, \
-        "Dense divided by dense, the factor is a little more than 3."
+        "Dense divided by dense, the factor is a little more than 3."  # @hide
     misbelief(f"An H100 is more than {mixed:.0f} times an A100.", rf"""
-        That divides a sparse peak by a dense one. Dense by dense it is {fair:.2f} times.
+        That divides the H100's sparse peak by the A100's dense `312` TFLOP/s [@nvidia-a100]. Dense
+        by dense, the peak is {fair:.2f} times as high.
     """)
     rate = 2.684e14  # @hide
     speedup = rate / 5.409e13  # @hide
@@ -233,7 +231,7 @@ def the_printed_peak_is_twice_too_large() -> None:
     """, answer=(1 / printed) / (1 / dense),
         check=1 / CARDS["H100 SXM"].sparse_factor,
         wrong={
-            "That would be right if the matrices were half zeros.": 1,
+            "The assumed speed is the whole dense peak, not half of it.": 1,
             "A higher speed makes the estimate shorter.": 2,
         },
         hint="By what factor is the assumed speed too high?",
@@ -400,9 +398,9 @@ def a_master_copy_saves_no_memory() -> None:
     moments = sum(m.nbytes for m in averages) // n  # @hide
     assert recipes["mixed precision"] == (half, half, full, moments), "The tensors of mixed precision have these bytes."  # @hide
     note(r"""
-        What mixed precision gains is speed, because matmuls are faster in `bfloat16`. Moments in
-        `bfloat16` save `4` bytes. Leaving out the master copy also saves `4`, but then small
-        updates get lost.
+        What mixed precision gains is speed, because matmuls are faster in `bfloat16`, and smaller
+        activations. Moments in `bfloat16` save `4` bytes. Leaving out the master copy also saves
+        `4`, but then small updates get lost.
     """)
     question(r"""
         A recipe keeps weight and gradient in `bfloat16`, a master copy in `float32`, and each of

@@ -3,14 +3,13 @@ import math
 from typing import Any
 
 import torch
-from hardware import CARDS, peak
 from jaxtyping import BFloat16, Float, UInt8
 from torch import Tensor, nn
 
 from litbook import aside, explore, figure, misbelief, note, question
 
-from .figures import byte_figure, curves, decades_figure, plot_bits, staircase_figure
-from .measure import E4M3, E5M2, dense_peak, message_of
+from .figures import byte_figure, curves, plot_bits, staircase_figure
+from .measure import E4M3, E5M2, message_of
 
 FORMATS = (torch.float32, torch.float16, torch.bfloat16, E4M3, E5M2)
 NAMES = {"bfloat16": torch.bfloat16, "float32": torch.float32, "float16": torch.float16}
@@ -23,21 +22,20 @@ def number_formats() -> None:
     total = torch.tensor(256.0, dtype=torch.bfloat16) + 1  # @inspect total
     assert total.item() == 256, "In bfloat16, 256 + 1 is 256."
     note(rf"""
-        In `bfloat16`, the working format of many language models, `256 + 1` is {total.item():.0f}.
-        That is not a machine error. A number format has a certain number of bits. It can spend them
-        on range, so that values may be very large or very small, or on resolution, so that they lie
-        close together. This part shows how the formats spend their bits, and what goes wrong when a
-        format has too few.
+        `bfloat16`, the working format of many language models, has been in use on Google's TPUs
+        since `2017` [@norrie2021]. In it, `256 + 1` is {total.item():.0f}. That is not a machine
+        error. A number format has a certain number of bits. It can spend them on range, so that
+        values may be very large or very small, or on resolution, so that they lie close together.
+        This part shows how the formats spend their bits, and what goes wrong when a format has too
+        few.
     """)
     a_float_is_three_fields()
     float16_spends_little_on_range()
     small_values_vanish_in_float16()
     bfloat16_is_the_top_half_of_float32()
-    bfloat16_has_the_exponents_of_float32()
     bfloat16_is_much_coarser()
     five_formats_on_one_line()
     one_byte_comes_in_two_formats()
-    one_byte_is_for_storing_and_multiplying()
 
 
 def what_rounding_loses() -> None:
@@ -163,16 +161,18 @@ def a_float_is_three_fields() -> None:
 
 @aside
 def float16_spends_little_on_range() -> None:
-    """The values of `float16` end at 65504, because its exponent has five bits."""
+    """The values of `float16` end at 65504: five bits for the exponent, ten for the fraction."""
     note(r"""
         `float16` needs `2` bytes instead of the `4` of `float32`. What does it give up? Above all
         range, because only `5` of its bits are for the [exponent](#a_float_is_three_fields). They
-        have $2^5 = 32$ patterns. One is for values near zero, and one for infinity. The other $30$
-        are the powers of two from $2^{-14}$ to $2^{15} = 32768$.
+        have $2^5 = 32$ patterns. The lowest is for values near zero, and the highest for infinity
+        and *not a number*. The patterns $1$ to $30$, less the bias $15$, are the exponents of the
+        powers of two from $2^{-14}$ to $2^{15} = 32768$.
 
-        The fraction has `10` bits, so there are $2^{10} = 1024$ equal steps from one power of two
-        to the next. Above $32768$ a step is $32768 / 1024 = 32$. The next power of two, $65536$,
-        does not exist in `float16`. So the values end one step before it, at $65536 - 32 = 65504$:
+        A number is such a power, multiplied by $1$ plus a fraction. The fraction has `10` bits, so
+        $2^{10} = 1024$ equal steps lead from one power of two to the next. Above $32768$ a step is
+        $32768 / 1024 = 32$. The next power of two, $65536$, does not exist in `float16`. So the
+        values end one step before it, at $65536 - 32 = 65504$:
     """)
     assert layout(torch.float16) == (1, 5, 10), "float16 has 1 bit of sign, 5 of exponent and 10 of fraction."  # @hide
     x = torch.zeros(4, 8, dtype=torch.float16)  # @hide
@@ -190,7 +190,7 @@ def float16_spends_little_on_range() -> None:
         "65519, less than half way, is rounded down to 65504."
     assert cast(65520, torch.float16) == math.inf, \
         "65520, half way to 65536, becomes infinity."
-    note("A single infinity spoils a training step, because no sum that contains it is finite.")
+    note("One infinite gradient spoils a training step: every sum that contains it is infinite or not a number.")
     question("Which number of `float16` comes right before the largest, `65504`?",
              answer=(torch.tensor(largest, dtype=torch.float16).view(torch.int16) - 1)
              .view(torch.float16).item(),
@@ -298,6 +298,35 @@ def bfloat16_is_the_top_half_of_float32() -> None:
         It is {off:.1%} too large, but not zero. For a gradient that is good enough, if the weight
         itself is [kept in `float32`](#small_updates_are_lost).
     """)
+    wide, narrow, half = (torch.finfo(d) for d in (torch.float32, torch.bfloat16, torch.float16))  # @hide
+    less, times = 1 - narrow.max / wide.max, 2**-133 / 2**-149  # @hide
+    assert 0.0038 < less < 0.0040, "The largest bfloat16 is 0.4 % smaller than the largest float32."  # @hide
+    assert narrow.smallest_normal == wide.smallest_normal == 2**-126, "The smallest normal number is the same in both."  # @hide
+    least = cast(2**-149, torch.float32), cast(2**-133, torch.bfloat16), cast(2**-134, torch.bfloat16)  # @hide
+    assert least == (2**-149, 2**-133, 0), "float32 ends at 2**-149, bfloat16 at 2**-133."  # @hide  # @zero: it underflows
+    assert times == 2**16, "The smallest bfloat16 is 65536 times the smallest float32."  # @hide
+    assert str(wide) == (
+        "finfo(resolution=1e-06, min=-3.40282e+38, max=3.40282e+38, "
+        "eps=1.19209e-07, smallest_normal=1.17549e-38, tiny=1.17549e-38, "
+        "dtype=float32)"
+    ), "PyTorch prints these limits of float32."  # @hide
+    assert str(half) == (
+        "finfo(resolution=0.001, min=-65504, max=65504, "
+        "eps=0.000976562, smallest_normal=6.10352e-05, tiny=6.10352e-05, "
+        "dtype=float16)"
+    ), "PyTorch prints these limits of float16."  # @hide
+    assert str(narrow) == (
+        "finfo(resolution=0.01, min=-3.38953e+38, max=3.38953e+38, "
+        "eps=0.0078125, smallest_normal=1.17549e-38, tiny=1.17549e-38, "
+        "dtype=bfloat16)"
+    ), "PyTorch prints these limits of bfloat16."  # @hide
+    slip = round(math.log10(1.17549e38 / narrow.smallest_normal))  # @hide
+    assert slip == 76, "Without its minus sign, the smallest normal bfloat16 is 76 powers of ten too large."  # @hide
+    misbelief("bfloat16 has the same dynamic range as float32.", rf"""
+        Nearly. The *exponents* are the same, but with a shorter fraction the largest number is
+        {less:.1%} smaller, and the smallest positive one is $2^{{-133}}$, which is
+        $2^{{-133}} / 2^{{-149}} = 2^{{16}}$, or {times:.0f}, times as large.
+    """)
     question(r"""
         A `float32` has `32` bits, a `bfloat16` the first `16` of them. Suppose that the last `16`
         are simply cut off, without rounding. How many different patterns of `float32` then become
@@ -311,96 +340,6 @@ def bfloat16_is_the_top_half_of_float32() -> None:
         why=r"""
             Two patterns become the same `bfloat16` if their first `16` bits agree. The last `16`
             bits can then have any value, and there are $2^{16}$ ways to set them.
-        """)
-
-
-@aside
-def bfloat16_has_the_exponents_of_float32() -> None:
-    """`bfloat16` has the exponents of `float32`, but not quite its range."""
-    note(r"""
-        Does `bfloat16` reach as far as `float32`? Nearly. Both have `8` bits of exponent, so both
-        have the same powers of two, from $2^{-126}$ to $2^{127}$. But the fraction decides where
-        exactly the values stop, and that of `bfloat16` is shorter: $7$ bits instead of $23$.
-
-        - *The largest value* is one step below $2^{128}$. With $7$ bits the step is
-          $2^{127} / 2^7 = 2^{128} / 256$, longer than with $23$, so `bfloat16` stops earlier.
-        - *The smallest value* is one step above zero. From zero to $2^{-126}$, the smallest
-          *normal* number, the steps are equal, and the numbers are called *subnormal*. With $23$
-          bits a step is $2^{-126-23} = 2^{-149}$, with $7$ bits it is $2^{-126-7} = 2^{-133}$.
-
-        `cast` rounds a number to a format:
-    """)
-    both = torch.float32, torch.bfloat16  # @unnoticed: float32 -> float64: holds them as well
-    large = [cast(3.4e38, dtype) for dtype in both]  # @inspect large
-    assert [x == math.inf for x in large] == [False, True], \
-        "float32 can hold 3.4e38, and bfloat16 makes it infinity."
-    small = [cast(2**-149, dtype) for dtype in both]  # @inspect small
-    assert small == [2**-149, 0], \
-        "float32 can hold 2**-149, and bfloat16 makes it zero."
-    assert cast(2**-133, torch.bfloat16) == 2**-133, \
-        "The smallest bfloat16 is 2**-133."
-    assert cast(2**-134, torch.bfloat16) == 0.0, "2**-134 becomes zero."  # @hide  # @zero: it underflows
-    limits = [torch.finfo(d) for d in FORMATS]  # @hide
-    wide, narrow = torch.finfo(torch.float32), torch.finfo(torch.bfloat16)  # @hide
-    ratio = narrow.max / wide.max  # @hide
-    assert 0.9960 < ratio < 0.9962, \
-        "The largest bfloat16 is 0.9961 times the largest float32."  # @hide
-    assert narrow.smallest_normal == wide.smallest_normal == 2**-126, "The smallest normal number is the same in both."  # @hide
-    times = 2**-133 / 2**-149  # @hide
-    assert times == 65536.0, "The smallest bfloat16 is 65536 times the smallest float32."  # @hide
-    misbelief("bfloat16 has the same dynamic range as float32.", rf"""
-        It has the same *exponents*. But its largest number is {1 - ratio:.1%} ($1/256$) smaller,
-        and its smallest is $2^{{-133}} / 2^{{-149}} = 2^{{16}}$, or {times:.0f}, times as large.
-    """)
-    decades = [round(math.log10(f.max / f.smallest_normal), 1) for f in limits]  # @hide
-    assert decades == [76.5, 9.0, 76.5, 4.5, 9.0], "float32 and bfloat16 span 76.5 decades, float16 and E5M2 9, E4M3 4.5."  # @hide
-    single, half, brain = [str(f) for f in limits[:3]]  # @hide
-    assert single == (
-        "finfo(resolution=1e-06, min=-3.40282e+38, max=3.40282e+38, "
-        "eps=1.19209e-07, smallest_normal=1.17549e-38, tiny=1.17549e-38, "
-        "dtype=float32)"
-    ), "PyTorch prints these limits of float32."  # @hide
-    assert half == (
-        "finfo(resolution=0.001, min=-65504, max=65504, "
-        "eps=0.000976562, smallest_normal=6.10352e-05, tiny=6.10352e-05, "
-        "dtype=float16)"
-    ), "PyTorch prints these limits of float16."  # @hide
-    assert brain == (
-        "finfo(resolution=0.01, min=-3.38953e+38, max=3.38953e+38, "
-        "eps=0.0078125, smallest_normal=1.17549e-38, tiny=1.17549e-38, "
-        "dtype=bfloat16)"
-    ), "PyTorch prints these limits of bfloat16."  # @hide
-    true = limits[2].smallest_normal  # @hide
-    slip = round(math.log10(1.17549e38 / true))  # @hide
-    assert slip == 76, "Without its minus sign, the smallest normal bfloat16 is 76 powers of ten too large."  # @hide
-    note("Without the subnormal numbers, the two formats look alike. Those of one byte, at the bottom, have a much smaller range:")
-    figure(decades_figure(FORMATS), caption=r"""
-        Each bar reaches from the smallest normal number of a format to its largest number. Its
-        label counts powers of ten.
-    """, alt=rf"""
-        Horizontal bars on an axis of powers of ten. float32 and bfloat16 span about
-        {decades[0]:.0f} decades around one; float16 and float8 E5M2 about nine, float8 E4M3 four
-        and a half.
-    """)
-    note(r"""
-        The format is often dated to `2018` [@cs336], but Google's second TPU, in use in `2017`,
-        already multiplied in it [@norrie2021].
-    """)
-    question(r"""
-        Suppose that a format had the `8` exponent bits of `float32` and `8` bits of fraction, one
-        more than `bfloat16`. The smallest `bfloat16` is $2^{-133}$. What power of two would be the
-        smallest number of that format? Give its exponent.
-    """,
-             answer=int(math.log2(narrow.smallest_normal)) - 8,
-        check=-133 - 1, within=0,
-        wrong={
-            "With one more bit the steps are smaller, so the smallest number is smaller.": -132,
-            "That is the smallest normal number; there are steps below it.": -126,
-        },
-        hint="What does one more bit of fraction do to the step?",
-        why=r"""
-            One more bit of fraction divides the same way, from zero to $2^{-126}$, into twice as
-            many steps. Each is half as long, $2^{-134}$.
         """)
 
 
@@ -595,12 +534,12 @@ def five_formats_on_one_line() -> None:
 
 @aside
 def one_byte_comes_in_two_formats() -> None:
-    """A float of one byte is either finer, `E4M3`, or has more range, `E5M2`."""
+    """Of the floats of one byte, `E4M3` has more steps between powers of two, `E5M2` has more range."""
     note(r"""
         How can a float fit into one byte? One of its bits is the sign, and exponent and fraction
         share the other seven. GPUs support two ways to share them, because one bit cannot serve
         both. As a bit of the exponent it extends the range, and as a bit of the fraction it makes
-        the steps smaller.
+        the steps between powers of two smaller.
 
         The names count the bits. `E4M3` has `4` bits of exponent and `3` of *mantissa*, another
         word for the fraction. `E5M2` has `5` and `2`. From $1$ to $2$ they have these values:
@@ -609,9 +548,9 @@ def one_byte_comes_in_two_formats() -> None:
         - `E5M2`, in $2^2 = 4$ steps: $1, 1.25, 1.5, 1.75$.
 
         In turn, `E5M2` has more powers of two, so it reaches farther: from $2^{-16}$ to
-        $1.75 \cdot 2^{15} = 57344$. `E4M3` reaches only from $2^{-9}$ to $1.75 \cdot 2^8 = 448$,
-        because its code for $1.875 \cdot 2^8$ means *not a number*. `torch.finfo` lists the limits
-        of a format:
+        $1.75 \cdot 2^{15} = 57344$. `E4M3` reaches only from $2^{-9}$ to $1.75 \cdot 2^8 = 448$.
+        (Its next code, for $1.875 \cdot 2^8$, stands for *not a number*.) A number between two
+        values is rounded to the nearer one. `torch.finfo` lists the lowest and the highest value:
     """)
     fields = layout(E4M3), layout(E5M2)  # @hide
     assert fields == ((1, 4, 3), (1, 5, 2)), "E4M3 has 4 bits of exponent and 3 of fraction, E5M2 5 and 2."  # @hide
@@ -643,9 +582,16 @@ def one_byte_comes_in_two_formats() -> None:
         at {torch.finfo(E4M3).max:.0f}; the column for E5M2 has half as many ticks per doubling and
         stretches from far below the first of E4M3 up to {torch.finfo(E5M2).max:.0f}.
     """)
+    refused = message_of(lambda: codes.view(E4M3) + codes.view(E4M3))  # @hide
+    assert "not implemented" in refused, "Adding two such tensors is refused."  # @hide
     note(r"""
-        The paper that proposed the two formats advises `E5M2` for gradients, which need range, and
-        `E4M3` for weights and activations, which need small steps [@micikevicius2022].
+        The paper that proposed both formats in `2022`, by authors from NVIDIA, Arm and Intel,
+        advises `E5M2` for gradients, which need range, and `E4M3` for weights and activations,
+        which need small steps [@micikevicius2022; @ofp8]. NVIDIA's Transformer Engine, a library of
+        layers that multiply floats of one byte, began with this recipe [@transformer-engine]. In a
+        newer one each block of a tensor has a scale, and so a range of its own, and `E4M3` is
+        enough for the gradients as well [@te-blockwise]. PyTorch cannot add two such tensors:
+        convert them to `float32` first.
     """)
     question(r"""
         From `16` to `32`, `E4M3` has eight equal steps, and `E5M2` has four. Which two values do
@@ -656,52 +602,6 @@ def one_byte_comes_in_two_formats() -> None:
             `E4M3` has the values `16, 18, 20, …`, and `18` is the nearest. `E5M2` has `16, 20, …`,
             and `20` is nearer to `18.5` than `16`.
         """)
-
-
-@aside
-def one_byte_is_for_storing_and_multiplying() -> None:
-    """Floats of one byte are for storing and for matmuls, not for other arithmetic."""
-    note(r"""
-        `E4M3` is a float of [one byte](#one_byte_comes_in_two_formats). Can two of them be added
-        like other floats? Not directly. PyTorch does not implement the addition:
-    """)
-    x = torch.ones(2, dtype=torch.float8_e4m3fn)  # @inspect x
-    refused = message_of(lambda: x + x)  # the error  # @inspect refused
-    assert "not implemented" in refused, "Adding two such tensors is refused."
-    note("To add two such tensors, convert both to `float32`, add them, and convert the sum back:")
-    y = (x.float() + x.float()).to(torch.float8_e4m3fn)  # @inspect y
-    assert y.float().tolist() == [2.0, 2.0], "One plus one is two."  # @hide
-    assert y.dtype == x.dtype == E4M3, "The result is in E4M3 again."  # @hide
-    note(r"""
-        Matmuls are the exception. The tensor cores of a GPU such as the H100
-        [multiply one-byte floats](#both_one_byte_formats_multiply) and add up the products in a
-        format of higher precision [@nvidia-hopper], so the sum loses little. The peak for them is
-        twice that for `bfloat16`. `dense_peak` looks up both on the datasheet:
-    """)
-    one_byte = dense_peak("H100 SXM", "float8")  # @inspect one_byte as FLOP/s
-    two_bytes = dense_peak("H100 SXM", "bfloat16")  # @inspect two_bytes as FLOP/s
-    assert one_byte == 2 * two_bytes, \
-        "On an H100 the peak is twice that of bfloat16."
-    assert one_byte == 1979e12, "An H100 has a peak of 1979 TFLOP/s for one-byte floats."  # @hide
-    older = peak(CARDS["A100 SXM 80GB"], "float8")  # @hide
-    assert older is None, "An A100 has no peak for them."  # @hide
-    note(r"""
-        The older A100 cannot multiply them.
-
-        These formats were *proposed* in `2022`, by authors from NVIDIA, Arm and Intel
-        [@micikevicius2022], and became a specification of the Open Compute Project, OFP8, in `2023`
-        [@ofp8].
-    """)
-    question(r"""
-        Two `E4M3` tensors of `1000` elements are added via `float32` copies. How many bytes do the
-        two copies and their `float32` sum need together, before the cast back?
-    """, answer=3 * torch.ones(1000, dtype=E4M3).float().nbytes,
-        check=3 * 1000 * 4, unit="B",
-        wrong={
-            "The sum takes memory as well.": 2 * 1000 * 4,
-            "A float32 has 4 bytes.": 3 * 1000,
-        },
-        why="There are three tensors of `1000` elements, the two copies and their sum, with `4` bytes per element.")
 
 
 def running_sum(
@@ -847,7 +747,7 @@ def small_updates_are_lost() -> None:
         """)
 
 
-def round_randomly(x: Float[Tensor, "n"]) -> BFloat16[Tensor, "n"]:
+def round_randomly(x: Float[Tensor, "n"]) -> BFloat16[Tensor, "n"]:  # @show
     """Rounds each element to one of its two neighbours in bfloat16 at random, the nearer one with the higher probability."""
     noise = torch.randint(0, 2**16, x.shape, dtype=torch.int32)
     kept = (x.view(torch.int32) + noise) & ~0xFFFF
@@ -856,7 +756,7 @@ def round_randomly(x: Float[Tensor, "n"]) -> BFloat16[Tensor, "n"]:
 
 @aside
 def rounding_at_random_saves_them() -> None:
-    """With random rounding, small updates have their effect on average, even in `bfloat16`."""
+    """With random rounding, small updates take effect on average, even in `bfloat16`."""
     note(r"""
         A weight of `1` in `bfloat16` [loses every update](#small_updates_are_lost) of `-0.001`,
         because the next smaller number is `1/256` away, and $0.999$ is rounded back to $1$. Does
@@ -864,11 +764,13 @@ def rounding_at_random_saves_them() -> None:
 
         No: round up or down *at random* [@gupta2015]. The update is about a quarter of the way to
         the next number. So round $0.999$ to that number in a quarter of all cases, and back to $1$
-        in the others. Then one update in four moves the weight, and moves it $4$ times too far. On
-        average the weight moves by the right amount, because the two factors cancel.
+        in the others. Then about one update in four moves the weight, by about $4$ times the
+        update. On average the weight moves by the right amount. (Below $1/2$ the gaps are smaller:
+        more updates move the weight, each by less.)
 
-        `round_randomly` rounds each element in this way. Take many weights of `1`, so that the
-        average can be seen, and give each `1000` updates, which should take it to zero:
+        `round_randomly` adds a random number of `16` bits to the bits of each element, and clears
+        the last `16`, which `bfloat16` does not have. Take many weights of `1`, so that the average
+        can be seen, and give each `1000` updates, which should take it to zero:
     """)
     w = torch.ones(4096, dtype=torch.bfloat16)  # @unnoticed: bfloat16 -> float32, dtype= dropped: each rounding makes it bfloat16
     for _ in range(1000):
@@ -879,11 +781,12 @@ def rounding_at_random_saves_them() -> None:
     spread = w.float().std().item()  # @hide
     assert 0.038 < spread < 0.044, \
         "The standard deviation of the weights is about 0.04."  # @hide
-    note("The price is noise: the weights end at different numbers around zero.")
+    note(f"The price is noise: the weights end around zero, with a standard deviation of {spread:.2f}.")
     misbelief("Parameters and optimizer state must be float32, or training is unstable.", r"""
         Random rounding keeps small updates on average, as the run above shows, though it trains no
         model. By another technique, a paper keeps each element of the optimizer state in one byte,
-        and trains well [@dettmers2022].
+        and still trains well [@dettmers2022]. Transformer Engine's Adam can keep both averages in
+        floats of one byte [@te-adam]. Peng and others store and send gradients in them [@peng2023].
     """)
     question(r"""
         `1000` weights are exactly `4` in `bfloat16`, and the next number below is `1/64` away. An
@@ -902,16 +805,16 @@ def rounding_at_random_saves_them() -> None:
 
 @aside
 def scaling_the_loss_saves_small_gradients() -> None:
-    """Multiply the loss by a large number, and small gradients survive in `float16`."""
+    """Multiply the loss by a large number, and a gradient of `1e-8` survives in `float16`."""
     note(r"""
         A gradient of `1e-8` [becomes zero in `float16`](#small_values_vanish_in_float16), because
         it is less than half of the smallest value there, $6 \cdot 10^{-8}$. How can one train in
         this format?
 
         The fix is *loss scaling* [@micikevicius2018]: multiply the loss by a large number before
-        the backward pass. That multiplies every gradient by the same number, so it is no longer too
-        small for `float16`. Afterwards divide it by the same number in `float32`, which can hold
-        `1e-8`.
+        the backward pass. That multiplies every gradient by the same number, so one of `1e-8` is no
+        longer too small for `float16`. Afterwards divide it by the same number in `float32`, which
+        can hold `1e-8`.
 
         By hand, with a factor of `65536`, where `cast` rounds a number to a format:
     """)
@@ -922,8 +825,8 @@ def scaling_the_loss_saves_small_gradients() -> None:
         "With the factor it survives, to three digits."
     note(r"""
         PyTorch's `GradScaler` does that in training. It begins with the factor `65536`. In this
-        tiny example `w` is a weight in `float32`. `w.half()` rounds it to `float16`, and the
-        backward pass of `half` rounds the gradient to `float16` as well:
+        tiny example `w` is a weight in `float32`, and `w.half()` is a copy in `float16`. The
+        gradient of a tensor has its format, so that of the copy, `1e-8`, is rounded to `float16`:
     """)
     w = torch.tensor([1.0], requires_grad=True)  # @unnoticed: 1.0: the gradient is the same at any weight
     loss = (w.half().float() * 1e-8).sum()  # the gradient is 1e-8  # @unnoticed: .float(): any wider format
@@ -941,8 +844,10 @@ def scaling_the_loss_saves_small_gradients() -> None:
         "The gradient of w is 1e-8, to three digits."
     assert recovered == by_hand, "Scaling, casting to float16 and dividing by hand gives the same gradient."  # @hide
     note(r"""
-        In `bfloat16` this gradient needs no scaling, because the format
-        [holds `1e-8`](#bfloat16_is_the_top_half_of_float32).
+        In a training loop `scaler.step(optimizer)` and `scaler.update()` follow. They skip the step
+        and lower the factor if a gradient has become infinite [@pytorch-amp]. In `bfloat16` this
+        gradient needs no scaling, because the format
+        [holds `1e-8`](#bfloat16_is_the_top_half_of_float32) to about a thousandth.
     """)
     question(r"""
         The largest `float16` is `65504`. About how large can a gradient be without overflowing when

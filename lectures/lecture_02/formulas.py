@@ -1,12 +1,11 @@
 """The formulas of the lecture, each with an example."""
-from counters import Alive, flops
+from counters import flops
 
 import torch
 from hardware import CARDS
-from torch import Tensor
 from units import DAY
 
-from litbook import aside, note, question
+from litbook import note, question
 
 from .measure import bill, decoder_flops, dense_peak, intensity, step_flops
 
@@ -18,7 +17,6 @@ def summary() -> None:
         that the table names, and is compared with one more here.
     """)
     the_formulas_and_where_they_were_shown()
-    the_four_kinds_of_memory_are_a_list_not_a_total()
 
 
 def the_formulas_and_where_they_were_shown() -> None:
@@ -133,63 +131,4 @@ def the_formulas_and_where_they_were_shown() -> None:
         why=r"""
             The state belongs to the parameters, so it stays the same. Each row has activations of
             its own and passes through all layers, so activations and FLOPs grow with the batch.
-        """)
-
-
-def temporaries(
-    weights: list[Tensor], foreach: bool = False, fused: bool = False
-) -> int:
-    """The peak bytes that AdamW's step needs in addition to what it keeps."""
-    optimizer = torch.optim.AdamW(weights, foreach=foreach, fused=fused)
-    for w in weights:
-        w.grad = torch.randn_like(w)
-    optimizer.step()
-    with Alive() as alive:
-        optimizer.step()
-    return alive.most
-
-
-@aside
-def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
-    """An update of AdamW may need temporary memory as large as all parameters."""
-    note(r"""
-        A training step keeps four kinds of values: parameters, gradients, optimizer state and
-        activations. Is their sum all the memory that the step needs? Often not, because the step
-        also creates *temporary* tensors, which live only for a moment.
-
-        AdamW's update is an example. For each matrix, it keeps an average of the squared gradients
-        and divides by its root. The root is a new tensor. PyTorch can do the update in three ways:
-
-        - one matrix after another, in a loop. At most three temporary tensors are in memory: the
-          root; the divisor that is computed from it; and the divisor of the previous matrix, until
-          its variable gets the new one;
-        - `foreach`, the default on a GPU: all matrices together. Each has one root, which is then
-          changed in place;
-        - `fused`: all in one *kernel*, a program on the device, without temporary tensors.
-
-        Measure it for `16` equal matrices. `temporaries` takes a step and returns the largest
-        number of bytes that temporary tensors need at one time:
-    """)
-    weights = [torch.randn(10, 100, requires_grad=True) for _ in range(16)]  # @unnoticed: 10, 100: matrices of any size
-    most = [
-        temporaries(weights), temporaries(weights, foreach=True),
-        temporaries(weights, fused=True),
-    ]
-    # In matrices:
-    held = [size / weights[0].nbytes for size in most]  # @inspect held
-    assert held == [3, 16, 0], \
-        "The loop has 3 temporary matrices, foreach 16, fused none."
-    question(r"""
-        A model has `1` billion parameters in `float32`. How many bytes of temporary tensors does an
-        update of AdamW with `foreach` need?
-    """, answer=10**9 * most[1] // sum(w.numel() for w in weights),
-        check=4 * 10**9, unit="B",
-        wrong={
-            "Those are elements; each has four bytes.": 10**9,
-            "The loop has three temporaries, for one matrix at a time; foreach has one for each.": 12 * 10**9,
-        },
-        hint="`foreach` has one temporary for each matrix. How large are all matrices together?",
-        why=r"""
-            With one temporary for each matrix, the temporaries are as large as all parameters:
-            `1e9 * 4` bytes, a quarter of the `16` bytes per parameter that a step keeps.
         """)

@@ -2,15 +2,13 @@
 import math
 
 import torch
-import torch.nn.functional as F
 from hardware import CARDS, find
-from timing import time_call
 from units import GiB, MiB
 
 from litbook import aside, figure, misbelief, note, question, requires
 
 from .figures import curves, plot_blocks
-from .measure import E4M3, E5M2, default_allocator, dense_peak, float32_products, message_of, scaled
+from .measure import default_allocator, dense_peak, message_of, scaled
 
 
 def tensors_on_a_gpu() -> None:
@@ -23,11 +21,8 @@ def tensors_on_a_gpu() -> None:
     """)
     a_matmul_must_be_large_to_pay_for_its_copy()
     blocks_are_multiples_of_a_smallest_one()
-    moving_allocates_on_the_gpu()
     deleting_returns_blocks_to_a_cache()
     the_driver_knows_how_much_memory_there_is()
-    a_low_precision_matmul_is_timed_here()
-    both_one_byte_formats_multiply()
 
 
 def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
@@ -112,11 +107,12 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
 
 @aside
 def blocks_are_multiples_of_a_smallest_one() -> None:
-    """On a GPU a tensor takes whole blocks of 512 bytes."""
+    """PyTorch gives a tensor on a GPU whole blocks of 512 bytes."""
     note(r"""
-        Why is more GPU memory in use than your tensors have bytes? Because PyTorch hands out the
-        memory of a GPU in blocks of `512` bytes, and a tensor gets whole blocks
-        [@pytorch-allocator].
+        Why is more GPU memory in use than your tensors have bytes? One small reason is that PyTorch
+        hands out the memory of a GPU in blocks of `512` bytes, and a tensor gets whole blocks
+        [@pytorch-allocator]. A much larger one is PyTorch's
+        [cache](#deleting_returns_blocks_to_a_cache).
 
         By hand, with matrices of `float32`, `4` bytes per element: a `10 * 10` matrix needs
         `10 * 10 * 4 = 400` bytes, and gets one block of `512`. A `33 * 33` matrix needs
@@ -141,8 +137,9 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
            caption="The blocks of four matrices: their bytes, and the part of the last block that stays empty.",
            alt=f"A row of blocks for each matrix, filled from the left. {rows}")
     misbelief("Allocated memory grows by exactly the bytes of the tensor.", rf"""
-        It grows by whole blocks: a `10` × `10` matrix of {asked[1]} bytes takes {taken[1]}. If the
-        bytes are already a multiple of {block}, as for `32` × `32`, nothing is added.
+        By PyTorch's source [@pytorch-allocator], it grows by whole blocks: a `10` × `10` matrix of
+        {asked[1]} bytes takes {taken[1]}. If the bytes are already a multiple of {block}, as for
+        `32` × `32`, nothing is added.
     """)
     question("A vector has `300` elements in `bfloat16`, `2` bytes each. How many bytes does it need on the GPU?",
              answer=-(-300 * torch.bfloat16.itemsize // block) * block,
@@ -160,54 +157,6 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
 
 @aside
 @requires("cuda")
-def moving_allocates_on_the_gpu() -> None:
-    """`memory_allocated` rounds the bytes of each tensor up to a multiple of 512."""
-    note(r"""
-        How much GPU memory do your tensors use? `torch.cuda.memory_allocated` says so. But it
-        rounds each tensor up to a multiple of `512` bytes, because PyTorch hands out the memory of
-        a GPU in [blocks of this size](#blocks_are_multiples_of_a_smallest_one).
-
-        First two matrices whose bytes fill their blocks: `x` has `32 * 32` elements of `4` bytes,
-        and `32 * 32 * 4 = 8 * 512`. Copy it to the GPU, and make another one there:
-    """)
-    x = torch.zeros(32, 32)
-    before = torch.cuda.memory_allocated()  # @measure before as B
-    y = x.to("cuda:0")  # @inspect y.device
-    z = torch.zeros(32, 32, device="cuda:0")  # @inspect z.device
-    gpu = torch.device("cuda", 0)
-    assert y.device == z.device == gpu, \
-        "The copy of x and the new matrix are on the GPU."
-    assert x.device == torch.device("cpu"), "The original is still on the CPU."
-    grown = torch.cuda.memory_allocated() - before  # @inspect grown as B
-    if default_allocator():
-        assert grown == 2 * (32 * 32 * 4), \
-            "The two matrices take exactly their bytes."
-    note(r"""
-        Now a matrix whose bytes are not a multiple of `512`. A `33 * 33` matrix needs
-        `33 * 33 * 4 = 4356` bytes. They are rounded up to `9 * 512 = 4608`:
-    """)
-    before = torch.cuda.memory_allocated()
-    odd = torch.zeros(33, 33, device="cuda:0")
-    grown = torch.cuda.memory_allocated() - before  # @inspect grown as B
-    if default_allocator():
-        assert grown == 9 * 512, "The matrix of 4356 bytes takes 4608 bytes."
-    assert odd.nbytes == 33 * 33 * 4, "The matrix needs 4356 bytes."  # @hide
-    before = torch.cuda.memory_allocated()  # @hide
-    both = z.to("cuda:0"), z.bfloat16()  # @hide
-    question(r"""
-        `.to` returns the tensor itself if it is on that device already. `z` is a `float32` matrix
-        of `32 * 32` elements on the GPU. By how many bytes does `memory_allocated` grow when
-        `z.to("cuda:0")` and `z.bfloat16()` are both kept?
-    """, answer=torch.cuda.memory_allocated() - before,
-        check=32 * 32 * 2, unit="B",
-        why=r"""
-            `z` is on the GPU already, so `.to` returns `z` itself. The copy in `bfloat16` has
-            `32 * 32` elements of `2` bytes, which is four blocks.
-        """)
-
-
-@aside
-@requires("cuda")
 def deleting_returns_blocks_to_a_cache() -> None:
     """`del` gives the memory of a tensor back to PyTorch, which keeps it for the next tensor."""
     note(r"""
@@ -217,32 +166,32 @@ def deleting_returns_blocks_to_a_cache() -> None:
 
         So there are two numbers. *Allocated* memory, `torch.cuda.memory_allocated()`, is what
         tensors use. *Reserved* memory, `torch.cuda.memory_reserved()`, is what PyTorch holds, the
-        cache included, and no other program can use it. Make a tensor of `2**26` elements,
-        `4 * 2**26` bytes or `256` MiB. Deleting it lowers allocated memory by `256` MiB, but not
-        reserved memory:
+        cache included, and no other program can use it. Take a tensor of `2**26` elements in
+        `float32`, `4 * 2**26` bytes or `256` MiB. By how many MiB should the two numbers be higher
+        than at the start?
+
+        | | allocated | reserved |
+        |---|---|---|
+        | after it is made | `256` | `256` |
+        | after `del` | `256 - 256 = 0` | `256` |
+        | after `empty_cache`, which returns the cache to the driver | `0` | `256 - 256 = 0` |
     """)
-    # Halved until x, 4 bytes per element, and a tensor of half its size fit:
-    count = scaled(2**26, lambda n: 6 * n)  # @measure count
+    count = scaled(2**26, lambda n: 6 * n)  # until x and a tensor of half its size fit  # @measure count  # @hide
     allocated = torch.cuda.memory_allocated()
     reserved = torch.cuda.memory_reserved()
-    x = torch.empty(count, device="cuda")
+    x = torch.empty(count, device="cuda")  # 2**26 elements, if they fit
     held = torch.cuda.memory_allocated() - allocated  # @measure held as B
     if default_allocator():
         assert held == 4 * count, "The tensor uses 4 bytes for each element."
     del x
-    after = torch.cuda.memory_allocated()
+    after = torch.cuda.memory_allocated()  # @hide
     assert after == allocated, "After del, no tensor uses these bytes."
     kept = torch.cuda.memory_reserved() - reserved  # @measure kept as B
     if default_allocator():
         assert kept == 4 * count, "PyTorch still has all of these bytes."
     assert kept >= held >= 4 * count, "With any allocator, PyTorch has at least these bytes."  # @hide
-    note(r"""
-        `empty_cache` returns the cached bytes to the driver. That makes room for other programs.
-        Yours can normally use the cache anyway, so in a training loop the call is seldom useful,
-        and it costs time:
-    """)
     torch.cuda.empty_cache()
-    left = torch.cuda.memory_reserved()
+    left = torch.cuda.memory_reserved()  # @hide
     if default_allocator():
         assert left == reserved, \
             "PyTorch holds as much memory as at the start."
@@ -254,6 +203,23 @@ def deleting_returns_blocks_to_a_cache() -> None:
     if default_allocator():  # @hide
         assert cached - taken == 4 * count // 2, \
             "A tensor of half the size leaves the other half in the cache."  # @hide
+    x = torch.zeros(33, 33)  # @hide
+    before = torch.cuda.memory_allocated()  # @hide
+    y = x.to("cuda:0")  # @hide
+    z = torch.zeros(33, 33, device="cuda:0")  # @hide
+    gpu = torch.device("cuda", 0)  # @hide
+    assert y.device == z.device == gpu, \
+        "The copy of x and the new matrix are on the GPU."  # @hide
+    assert x.device == torch.device("cpu"), "The original is still on the CPU."  # @hide
+    grown = torch.cuda.memory_allocated() - before  # @measure grown as B  # @hide
+    if default_allocator():  # @hide
+        assert grown == 2 * (9 * 512), \
+            "Each matrix of 4356 bytes takes 4608 bytes."  # @hide
+    assert y.nbytes == z.nbytes == 33 * 33 * 4, "Each matrix needs 4356 bytes."  # @hide
+    note(r"""
+        Emptying the cache makes room for other programs. Yours can normally use the cache anyway,
+        so in a training loop the call is seldom useful, and it costs time.
+    """)
     question(r"""
         A tensor of `256` MiB is deleted. Without `empty_cache`, a tensor with half as many elements
         is made, and PyTorch puts it into the memory that the first one had. How many MiB of that
@@ -278,9 +244,8 @@ def the_driver_knows_how_much_memory_there_is() -> None:
         - What is free: fewer bytes than the driver reports, because CUDA itself and other programs
           use some. A program can get only these.
 
-        `torch.cuda.mem_get_info()` returns what is free and what the driver reports. `find` looks
-        up the GPU: `card.memory` is the datasheet's number, and `card.reported` is the total that
-        users of such a GPU have published:
+        So expect `85.5 / 80 = 1.07` times the datasheet's number from the driver, and less free.
+        `find` looks up the datasheet of the GPU, `card`:
     """)
     free, total = torch.cuda.mem_get_info()  # @measure free, total as B
     assert free < total, "Less is free than the driver reports."
@@ -301,82 +266,3 @@ def the_driver_knows_how_much_memory_there_is() -> None:
     """, answer=[CARDS["L4"].memory / GiB, (CARDS["L4"].reported or 0) / GiB],
         check=[24 * 1000**3 / 1024**3, 23034 / 1024], unit="GiB",
         why="The first is `24 * 1000**3` bytes, divided by `1024**3`. The second is the MiB divided by `1024`.")
-
-
-@aside
-@requires("cuda")
-def a_low_precision_matmul_is_timed_here() -> None:
-    """The speedup of a low-precision format has to be measured on the GPU."""
-    note(r"""
-        The peak of an A100 is `19.5` TFLOP/s in `float32` and `312` in `bfloat16`, which is
-        `312 / 19.5 = 16` times as high [@nvidia-a100]. Is a matmul `16` times as fast? Only a
-        measurement can tell, because a peak is an upper bound. A matmul that reaches `0.8` of the
-        peak in `float32` and $0.6$ in `bfloat16` is `16 * 0.6 / 0.8 = 12` times as fast.
-
-        Time a square matrix times itself in both formats, and compare the speedup with the ratio of
-        this GPU's peaks. The matmul must be large, because a GPU has many arithmetic units, and
-        small matmuls leave most of them idle. `time_call` returns the time of a call:
-    """)
-    a = torch.randn(8192, 8192, device="cuda")
-    b = a.bfloat16()
-    with float32_products():  # TF32, a faster mode with fewer bits, is off
-        float32_time = time_call(lambda: a @ a, "cuda")  # @measure float32_time
-    bfloat16_time = time_call(lambda: b @ b, "cuda")  # @measure bfloat16_time
-    speedup = float32_time.seconds / bfloat16_time.seconds  # @measure speedup as times
-    card = find(torch.cuda.get_device_name())
-    if card is not None and card.bfloat16 is not None:
-        peak_ratio = card.bfloat16 / card.float32  # @measure peak_ratio as times
-        assert 1 < speedup < 2 * peak_ratio, \
-            "In bfloat16, the matmul is faster, by less than twice the ratio of the peaks."
-        rate = 2 * 8192**3 / bfloat16_time.seconds  # @hide
-        assert 0.3 * card.bfloat16 < rate <= card.boost * card.bfloat16, \
-            "In bfloat16, the GPU reaches at least 0.3 of its peak."  # @hide
-    question(r"""
-        On an A100, a matmul in `float32` takes `80` ms, and reaches `0.8` of the peak. In
-        `bfloat16` it reaches only `0.4` of the peak, which is `16` times as high. How long does it
-        take?
-    """, answer=80e-3 * (0.8 * 19.5) / (0.4 * 312),
-        check=0.08 / (16 / 2), unit="s",
-        wrong={
-            "That would be right if both reached the same share of their peak.": 0.08 / 16,
-        },
-        why="The peak is `16` times as high, but the share is half as large. So the matmul is `16 / 2 = 8` times as fast, and takes `80 / 8 = 10` ms.")
-
-
-@aside
-@requires("cuda")
-def both_one_byte_formats_multiply() -> None:
-    """`scaled_mm` multiplies matrices in `E4M3` and `E5M2`, and returns `bfloat16` by default."""
-    note(r"""
-        `E4M3` and `E5M2` are floats of [one byte](#one_byte_comes_in_two_formats). Recent GPUs have
-        units that multiply matrices of them. PyTorch uses these units in `F.scaled_mm`. The result
-        is in `bfloat16` by default, because a sum of many products needs more bits than its terms.
-
-        Each matrix is multiplied by a scale, here `1`, because one-byte floats have a small range.
-        The second matrix must be stored by columns, hence `.t()`. For two matrices of `32 * 32`
-        ones, each entry is a sum of `32` ones, so the entries add up to `32 * 32 * 32`:
-    """)
-    if torch.cuda.get_device_capability() >= (8, 9):  # GPUs with these units
-        one = torch.tensor(1.0, device="cuda")
-        ones = torch.ones(32, 32, device="cuda")
-        left, right = ones.to(E5M2), ones.to(E4M3).t()
-        kind = F.ScalingType.TensorWise  # one scale for the whole matrix
-        mixed = F.scaled_mm(left, right, one, kind, one, kind)  # @inspect mixed
-        plain = F.scaled_mm(right.t(), right, one, kind, one, kind)  # @inspect plain
-        assert mixed.dtype == torch.bfloat16, "The result is in bfloat16."
-        assert mixed.sum().item() == 32**3, \
-            "The entries of E5M2 times E4M3 add up to 32 * 32 * 32."
-        assert plain.sum().item() == 32**3, \
-            "The entries of E4M3 times E4M3 add up to 32 * 32 * 32 as well."
-    question(r"""
-        A `(16, 64)` matrix in `E5M2` is multiplied by a `(64, 32)` matrix in `E4M3`. The result is
-        in `bfloat16`, `2` bytes per element. How many bytes do the three matrices need in total?
-    """,
-        answer=16 * 64 * E5M2.itemsize + 64 * 32 * E4M3.itemsize
-            + 16 * 32 * torch.bfloat16.itemsize,
-        check=1024 + 2048 + 2 * 512,
-        unit="B",
-        wrong={
-            "The result has two bytes per element.": 16 * 64 + 64 * 32 + 16 * 32,
-        },
-        why="The first needs `16 * 64` bytes, the second `64 * 32`, and the result `16 * 32 * 2`.")

@@ -235,7 +235,7 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
 
         Count it for two layers with sizes from CS336 [@cs336], on `b` rows: the first has `d * d`
         weights, the second `d * k`. A matmul costs `2` FLOPs for each row and weight. `two_layers`
-        counts the FLOPs from the shapes alone, without data:
+        returns the FLOPs of both passes, which PyTorch counts on tensors without data:
     """)
     b, d, k = 16384, 32768, 8192
     forward, backward = two_layers(b, d, k)  # @inspect forward as FLOP, backward as FLOP
@@ -271,22 +271,21 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
         """)
     note(r"""
         Now take a stack of $P$ weights, with $d^2$ of them in its first matrix. Three matmuls cost
-        `3 * 2 = 6` FLOPs per weight and row, and the first matrix needs only two of the three. So a
-        training step on $B$ rows costs
+        `3 * 2 = 6` FLOPs per weight and row, and one of the first matrix's three is skipped. So the
+        FLOPs of a training step on $B$ rows are
 
         [@eq:step-flops]: $$
         6BP - 2Bd^2
         $$
 
-        FLOPs.
-
-        *Freezing* a layer means not training it. Which matmuls does that leave out? It depends on
-        whether a layer nearer to the input is trained:
+        *Freezing* a layer means not training it: `requires_grad` is `False` for its weights. Which
+        matmuls does that leave out? It depends on whether a layer nearer to the input is trained:
 
         - With the first layer frozen, the gradient of the second layer's input is not needed. So
           one matmul is left: the gradient of the second layer's weights.
         - With the second layer frozen, its input still needs a gradient, because the first layer is
-          trained. So one matmul is left out: the gradient of the second layer's weights.
+          trained. So one matmul is left out: the gradient of the second layer's weights. The other
+          two cost the same as the two forward ones.
     """)
     first_frozen = two_layers(b, d, k, first=False)[1]  # @inspect first_frozen as FLOP
     second_frozen = two_layers(b, d, k, second=False)[1]  # @inspect second_frozen as FLOP
@@ -305,9 +304,9 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
     trained, frozen = second_gradient(True), second_gradient(False)  # @hide
     assert torch.equal(frozen, trained), "With w1 frozen, the gradient of w2 is the same, bit for bit."  # @hide
     misbelief(r"""
-        In `x @ w1 @ w2` the gradient of the hidden values, `h1.grad`, must be known before
-        `w2.grad` can be computed.
-    """, "With `w1` frozen, the gradient of `h1` is never computed, and the gradient of `w2` is still the same.")
+        In `x @ w1 @ w2` the gradient of `x @ w1` must be known before the gradient of `w2` can be
+        computed.
+    """, "With `w1` frozen, the gradient of `x @ w1` is never computed, and the gradient of `w2` is still the same.")
     misbelief(r"The backward pass of the last layer, with $d \times k$ weights and a batch of $b$, costs $4bdk$.",
         r"""
             The gradient of its weights costs half of that, $2bdk$. The other half is the gradient
@@ -397,22 +396,22 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
 
 @aside
 def in_a_transformer_backward_is_twice_forward() -> None:
-    """If all results are stored, the backward pass of a language model costs twice the forward pass."""
+    """In a Transformer that stores all results, the matmuls of the backward pass cost twice those of the forward pass."""
     note(r"""
-        In a language model, does a backward pass cost twice the forward pass? Yes, if all results
-        of the forward pass are stored. Each matmul has two backward matmuls of the same cost, one
-        for the gradient of each of its two factors. Both are needed, even in the first layer. Its
-        input is trained: it consists of rows of the *embedding table*, which has one row for each
-        token of the vocabulary.
+        Does a Transformer's backward pass cost twice its forward pass? Its matmuls do, if all
+        results of the forward pass are stored. Each matmul has two backward matmuls of the same
+        cost, one for the gradient of each of its two factors. Both are needed, even in the first
+        layer. Its input is trained: it consists of rows of the *embedding table*, which has one row
+        for each token of the vocabulary.
 
         The smallest GPT-2 has `12` layers with a model dimension of `768`, a vocabulary of `50257`
-        tokens and a *context* of `1024` tokens [@gpt2]. `decoder_flops` builds a model of that
-        shape and lets PyTorch count its FLOPs:
+        tokens and a *context* of `1024` tokens [@gpt2]. `decoder_flops` builds a Transformer of
+        that shape and lets PyTorch count the FLOPs of its matmuls:
     """)
     vocab, d, heads, layers, context = 50257, 768, 12, 12, 1024
     forward, backward = decoder_flops(vocab, d, heads, layers, context)
     assert backward == 2 * forward, \
-        "The backward pass costs exactly twice the forward pass."
+        "The matmuls of the backward pass cost exactly twice those of the forward pass."
     with torch.device("meta"):  # @hide
         q = torch.empty(1, heads, context, d // heads).bfloat16()
         q.requires_grad_()
@@ -425,27 +424,29 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     assert once == 4 * d * context**2, \
         "Forward, it costs the same number of FLOPs as unfused."  # @hide
     note(r"""
-        How many FLOPs per parameter and token is that? The
-        [rule](#six_per_parameter_and_token_is_a_special_case) counts `2` forward and `4` backward,
-        `2 + 4 = 6` in all. But *attention* has two more matmuls, without weights. With a context of
-        $T$ tokens and a model dimension of $d$, in each layer, each token
+        A matmul with weights costs `2` FLOPs per weight and token forward and `4` backward. That is
+        the [rule](#six_per_parameter_and_token_is_a_special_case) of `6` per parameter and token.
+        *Attention* has two more matmuls, without weights. By hand, with a model dimension of $2$
+        and a context of $3$ tokens, one token in one layer needs
 
-        - is compared with all $T$ tokens of the context, even masked ones: $2dT$ FLOPs;
-        - adds up their values, weighted by the results: $2dT$ FLOPs.
+        - its query times the keys of all `3` tokens: `3` dot products of `2` elements,
+          `2 * 2 * 3 = 12` FLOPs;
+        - the sum of the `3` values, each times its weight: `2 * 2 * 3 = 12` FLOPs.
 
-        Forward that is $4dT$, and backward twice as much, $8dT$. So in $L$ layers attention adds,
-        for each token,
+        So with a model dimension of $d$ and a context of $T$ tokens, both cost $4dT$ forward, and
+        backward twice as much, $8dT$. In $L$ layers the FLOPs of attention for each token are
 
         [@eq:attention]: $$
         12\,L\,d\,T
         $$
 
-        FLOPs. (*Fused* attention does not store the results of the comparison, and computes them a
-        second time in the backward pass. That comes on top.)
+        (*Fused* attention does not store the products of queries and keys. Computing them a second
+        time comes on top.)
 
         Check the formula: subtract `6` FLOPs for each weight and token from the count, and see
-        whether attention is what is left. A layer has $4d^2$ weights in attention and $8d^2$ in the
-        two matrices after it. The last matrix has $d$ weights for each token of the vocabulary:
+        whether attention is what is left. A layer has $4d^2$ weights in attention, and $8d^2$ in
+        two matrices that lead from $d$ to $4d$ elements and back. The last matrix has $d$ weights
+        for each token of the vocabulary:
     """)
     matrices = layers * 12 * d * d + d * vocab  # @inspect matrices
     assert matrices == 123_532_032, "The matrices have 124 million weights."  # @hide
@@ -455,16 +456,17 @@ def in_a_transformer_backward_is_twice_forward() -> None:
         "In the whole context, attention takes 116 billion FLOPs."  # @hide
     assert left_over == attention, \
         "What is left over is attention, and nothing else."
-    note(r"""
-        The longer the context, the larger the share of attention, because a token has more tokens
-        to be compared with. How many times the FLOPs of the rule do the two passes cost together?
-    """)
-    ratios = {}
-    for t in (128, 1024, 8192):
-        both = sum(decoder_flops(vocab, d, heads, layers, t))
-        ratios[t] = round(both / (6 * matrices * t), 3)  # @inspect ratios
+    ratios = {  # @hide
+        t: round(sum(decoder_flops(vocab, d, heads, layers, t)) / (6 * matrices * t), 3)
+        for t in (128, 1024, 8192)
+    }
     assert ratios == {128: 1.019, 1024: 1.153, 8192: 2.222}, \
-        "Both passes together cost 1.019, 1.153 and 2.222 times what the rule says."
+        "Both passes together cost 1.019, 1.153 and 2.222 times what the rule says."  # @hide
+    note(rf"""
+        The longer the context, the larger the share of attention: at `1024` tokens both passes cost
+        {ratios[1024]:.2f} times what the rule says, and with a context of `8192` they would cost
+        {ratios[8192]:.2f} times as much.
+    """)
     four = decoder_flops(vocab, d, heads, layers, context, batch=4)  # @hide
     assert four == (4 * forward, 4 * backward), \
         "Four sequences take four times the FLOPs."  # @hide
@@ -472,15 +474,15 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     left = longer - 6 * matrices * 2 * context  # @hide
     question(r"""
         The context becomes twice as long, and the model is trained on one sequence of that length.
-        By what factor do the FLOPs by the rule grow, and by what factor the FLOPs of attention?
-        Give two numbers.
+        By what factor do the FLOPs of the matmuls with weights grow, and by what factor those of
+        attention? Give two numbers.
     """, answer=[6 * matrices * 2 * context / (6 * matrices * context), left / attention],
         check=[2, 2**2],
         hint="How many tokens are there, and with how many is each of them compared?",
         why=r"""
-            There are twice as many tokens, so the FLOPs by the rule double. In attention each of
-            them is also compared with twice as many tokens, so its FLOPs grow by a factor of
-            `2 * 2`.
+            There are twice as many tokens, so the FLOPs of the matmuls with weights double. In
+            attention each of them is also compared with twice as many tokens, so its FLOPs grow by
+            a factor of `2 * 2`.
         """, unit="times")
 
 
@@ -578,8 +580,9 @@ def checkpointing_trades_flops_for_memory() -> None:
         [@chen2016].
 
         Try it with `16` layers, each a matmul and a tanh. `train_in_segments` takes a training
-        step, and returns the bytes that are kept when the backward pass begins, the FLOPs, and the
-        gradient. First there are no segments (`None`), then segments of `4` layers:
+        step, and returns the bytes that are kept when the backward pass begins, the FLOPs of all
+        matmuls, and the gradient. First there are no segments (`None`), then segments of `4`
+        layers:
     """)
     layers, rows, width = 16, 8, 32
     all_kept, once, exact = train_in_segments(layers, None, rows, width)
@@ -590,15 +593,15 @@ def checkpointing_trades_flops_for_memory() -> None:
     assert kept == layers // 4 * one == 4096, \
         "With segments of 4 layers, only the inputs of the 4 segments are kept."
     note(r"""
-        How long should a segment be? While the backward pass works on a segment, the outputs of its
-        layers are in memory as well as the inputs of all segments. With $L$ layers in segments of
-        $s$ layers, the peak is
+        How long should a segment be? With $L$ layers in segments of $s$ layers, memory peaks when
+        the backward pass begins with the last segment. Then two things are in memory: the inputs of
+        all segments, $L/s$ tensors, and the recomputed outputs of this segment, $s$ tensors:
 
         [@eq:segments]: $$
         \frac{L}{s} + s
         $$
 
-        tensors. For `16` layers:
+        For `16` layers:
 
         - segments of `2`: `16 / 2 + 2 = 10`;
         - segments of `4`: `16 / 4 + 4 = 8`;
@@ -638,8 +641,9 @@ def checkpointing_trades_flops_for_memory() -> None:
             with each segment, lower each time.
         """)  # @hide
     note(r"""
-        The price is a second forward pass: `6 + 2 = 8` FLOPs for each weight and row. (The input
-        asks for a gradient here, so every layer has three matmuls.) The gradient is the same:
+        The price is a second forward pass. For each weight and row, a step costs `2` FLOPs forward,
+        `2` for the gradient of the weights and `2` for that of the input. The second forward pass
+        adds `2`: `6 + 2 = 8`. The gradient is the same:
     """)
     params = layers * width * width
     assert once == 6 * rows * params == 786_432, \
@@ -691,21 +695,22 @@ def checkpointing_is_measured_here() -> None:
 
         - *Memory.* Without segments, the input and the outputs of all layers are in memory,
           `16 + 1 = 17` activations. With segments there are, at the peak, the inputs of the `4`
-          segments and the outputs of one segment's `4` layers, `16 / 4 + 4 = 8`. The weights and
-          their gradients are added to both.
+          segments and the outputs of one segment's `4` layers, `16 / 4 + 4 = 8`. An activation has
+          `16384 * 4096` elements of `2` bytes, `2**27` bytes: `17 * 2**27 / 2**30 = 2.125` GiB
+          become `8 * 2**27 / 2**30 = 1`. The weights and their gradients are added to both.
         - *Time.* With a second forward pass, a step costs `2 + 2 + 4 = 8` FLOPs per weight and row
           instead of `6`, and takes about a third longer.
 
         `weights` are `16` matrices of `4096 * 4096` elements, and `x` is a large batch. The first
-        step has no segments (`None`). `max_memory_allocated` returns the most memory in use since
-        it was reset.{shrunk(width, 4096)}
+        step has no segments (`None`). `deep_gradient` takes a step, and `max_memory_allocated`
+        returns the most memory in use since it was reset.{shrunk(width, 4096)}
     """)
     layers, rows, dtype = 16, 4 * width, narrow_format()  # @hide
     drawn = torch.randn(layers, width, width, device="cuda") / width**0.5  # @hide
     weights = [w.to(dtype).requires_grad_() for w in drawn]  # @hide
     x = torch.randn(rows, width, device="cuda").to(dtype)  # @hide
     del drawn  # @hide
-    gradients, peaks, times = [], [], []
+    gradients, peaks, times = [], [], []  # @hide
     for segment in (None, 4):
         step = partial(deep_gradient, weights, x, segment)
         times.append(time_call(step, "cuda"))  # @measure times[-1]

@@ -179,7 +179,7 @@ def operations_of(call: Callable[[], object]) -> list[str]:
 
 @aside
 def a_forgotten_transpose_is_silent_on_squares() -> None:
-    """A forgotten transpose raises an error, except on square matrices."""
+    """In a matmul, a forgotten transpose raises an error, except on square matrices."""
     note(r"""
         Does PyTorch notice a forgotten transpose? Take a matmul that needs one. To compare a token
         with another, multiply their elements one by one, and add up. The matmul of a sequence with
@@ -188,7 +188,7 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
         Here is a batch of `5` sequences, each of `2` tokens with `3` elements, all ones.
         `transpose(-2, -1)` swaps the last two axes:
     """)
-    x: Float[Tensor, "batch seq hidden"] = torch.ones(5, 2, 3)
+    x = torch.ones(5, 2, 3)
     y = x @ x.transpose(-2, -1)  # @inspect y.shape
     assert tuple(y.shape) == (5, 2, 2), \
         "Each sequence has an entry for each pair of its tokens."
@@ -197,9 +197,9 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
 
     note(r"""
         Without the transpose, PyTorch raises an error. The second matrix must have `3` rows, the
-        number of columns of the first, and it has only `2`. PyTorch's message lists sequences and
-        rows: it expects `[5, 3]` and gets `[5, 2]`. (`message_of` runs a call and returns its
-        error.)
+        number of columns of the first, and it has only `2`. PyTorch's message gives the first two
+        sizes of the second tensor, sequences and rows: it needs `[5, 3]` and is `[5, 2]`.
+        (`message_of` runs a call and returns its error.)
     """)
     error = message_of(lambda: x @ x)  # @inspect error
     assert "Expected size for first two" in error, \
@@ -218,7 +218,8 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
     assert not torch.equal(right, wrong), \
         "With and without the transpose, the values differ."
     note(r"""
-        So in a test, give each axis a different size. Then a forgotten transpose raises an error.
+        So in a test of a matmul, give each axis a different size, and none of them the size `1`.
+        Then a forgotten transpose raises an error.
     """)
     shapes = (2, 4, 4), (4, 4, 2), (2, 4, 8), (1, 8, 4), (3, 8, 8)  # @hide
     tried = [torch.ones(shape) for shape in shapes]  # @hide
@@ -239,50 +240,46 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
 
 @aside
 def an_annotation_names_axes_and_a_checker_holds_it() -> None:
-    """An annotation states the dtype and the axes of a tensor; in a call, only a checker enforces it."""
+    """An annotation states the dtype and the axes of a tensor; a call ignores it, unless a checker is attached."""
     note(r"""
         How can code say which axes a tensor has? With an annotation of the package jaxtyping
         [@jaxtyping]: `Float[Tensor, "batch seq heads hidden"]` describes a tensor of floats of any
         precision with four axes, one for each name. An axis may have any size, but where a name
-        occurs twice, both axes have the same size. `isinstance` tells whether a tensor fits:
+        occurs twice, both axes have the same size: a `3 × 3` matrix fits `"n n"`, and a `3 × 4`
+        matrix does not. `isinstance` tells whether a tensor fits:
     """)
     names: Any = Float[Tensor, "batch seq heads hidden"]
     x = torch.ones(2, 2, 1, 3)  # four axes; x[0] has three  # @unnoticed: 2, 1, 3: any sizes
     fits = [isinstance(value, names) for value in (x, x[0], x.int())]  # @inspect fits
     assert fits == [True, False, False], \
         "Only the tensor of floats with four axes fits."
-    square: Any = Float[Tensor, "n n"]
+    square: Any = Float[Tensor, "n n"]  # @hide
     assert not isinstance(torch.ones(3, 4), square), \
-        "A 3 × 4 matrix does not fit n n."
+        "A 3 × 4 matrix does not fit n n."  # @hide
     note(r"""
-        But Python ignores annotations when a function is called. A *decorator*, a function that
-        wraps another one, can change that. `jaxtyped` makes sure that a name stands for one size in
-        the whole call [@jaxtyping_checking]. It needs a *checker*, a function that compares each
-        argument with its annotation, here `instance_checker`. `bare` and `checked` are the same
-        function, without and with the decorator. The first argument should have two axes; give it
-        three:
+        When a function is called, Python ignores such annotations. The decorator `jaxtyped`
+        attaches a *checker*, which compares every argument of a call with its annotation, as
+        `isinstance` did above, and raises an error if one does not fit [@jaxtyping_checking].
     """)
 
-    def bare(
+    def bare(  # @hide
         x: Float[Tensor, "b d"], w: Float[Tensor, "d k"]
     ) -> Float[Tensor, "b k"]:
         return x @ w
 
-    checked = jaxtyped(typechecker=instance_checker)(bare)
-    x, w = torch.ones(5, 2, 3), torch.ones(3, 4)  # @unnoticed: 5, 2, 4: any sizes beside the inner one
+    checked = jaxtyped(typechecker=instance_checker)(bare)  # @hide
+    x, w = torch.ones(5, 2, 3), torch.ones(3, 4)  # @hide
     assert bare(x, w).dim() == 3, \
-        "Without a checker, the call runs and returns three axes."
-    refused = message_of(lambda: checked(x, w))  # the error, as text
+        "Without a checker, a call runs although x has three axes."  # @hide
+    refused = message_of(lambda: checked(x, w))  # @hide
     assert "checking parameter 'x'" in refused, \
-        "With the checker, the call raises an error about x."
-    size = message_of(lambda: checked(x[0], torch.ones(7, 4)))
+        "With a checker, a call raises an error if x has three axes instead of two."  # @hide
+    size = message_of(lambda: checked(x[0], torch.ones(7, 4)))  # @hide
     assert "checking parameter 'w'" in size, \
-        "With the checker, a w whose d is 7 raises an error as well: the d of x is 3."
+        "With the checker, a w whose d is 7 raises an error as well: the d of x is 3."  # @hide
     assert torch.equal(checked(x[0], w), x[0] @ w), "A call that fits the annotations runs as before."  # @hide
-    misbelief("Such annotations are documentation only; nothing is ever enforced.", r"""
-        Without a checker that is so. With one, the number of axes and their sizes are enforced, as
-        above. When a page of this book is built, the annotated variables are checked as well.
-    """)
+    misbelief("Such annotations are documentation only; nothing is ever enforced.",
+              "Without a checker that is so. With one, the number of axes and their sizes are enforced.")
     even = torch.ones(3, 3)  # @hide
     question(r"""
         How many of `torch.ones(1, 1)`, `torch.ones(3, 3).double()`, `torch.ones(9)`,
@@ -335,17 +332,18 @@ def einsum_sums_the_axes_left_out() -> None:
         the axes of the two tensors left of the arrow, and the axes of the result right of it. The
         rule: multiply the tensors, and sum over each axis that the result does not name.
 
+        By hand, for the rows `[1, 2]` and `[3, 4]`: `"hidden, hidden ->"` names no axis of the
+        result, so the products are summed, `1 * 3 + 2 * 4 = 11`.
+
         Here `x` is a batch of `2`, each with `3` rows, called `query`. `y` is a batch of `2`, each
         with `5` rows, called `key`. A row has `4` elements, called `hidden`. The result does not
-        name `hidden`, so that axis is summed over. It names `batch`, so that axis is kept. (By
-        Einstein's convention of `1916`, every index that appears twice would be summed over
-        [@einstein1916].) `whole_numbers` draws small whole numbers, so that sums are exact:
+        name `hidden`, so that axis is summed over. It names `batch`, so that axis is kept.
+        `whole_numbers` draws small whole numbers, so that sums are exact:
     """)
-    x: Float[Tensor, "batch query hidden"] = whole_numbers(2, 3, 4)
-    y: Float[Tensor, "batch key hidden"] = whole_numbers(2, 5, 4)
+    x, y = whole_numbers(2, 3, 4), whole_numbers(2, 5, 4)
+    old = x @ y.transpose(-2, -1)
     pattern = "batch query hidden, batch key hidden -> batch query key"
-    old: Float[Tensor, "batch query key"] = x @ y.transpose(-2, -1)
-    new: Float[Tensor, "batch query key"] = einsum(x, y, pattern)  # @inspect new.shape
+    new = einsum(x, y, pattern)  # @inspect new.shape
     assert torch.equal(new, old), \
         "einsum gives what the matmul with the transpose gives."
 
@@ -365,20 +363,23 @@ def einsum_sums_the_axes_left_out() -> None:
     note(r"""
         `einsum` is often called a matmul with good bookkeeping. But it does not check all sizes. If
         an axis has two different sizes, `einsum` raises an error, unless one of them is `1`. Then
-        it uses that one element for every position. Here `hidden` has `4` elements in `x`, and `1`
-        in `thin`:
+        it uses that one element for every position. Here `hidden` has `4` elements in `x`, `7` in
+        `wide`, and `1` in `thin`:
     """)
     front = "... query hidden, ... key hidden -> ... query key"  # @hide
     scores = einsum(whole_numbers(5, 2, 3, 4), y, front)  # @hide
     assert tuple(scores.shape) == (5, 2, 3, 5), \
         "The result has the axes 5 and 2 in front, then queries and keys."  # @hide
-    wide = torch.ones(2, 5, 7)  # @hide
-    error = message_of(lambda: einsum(x, wide, pattern))  # @hide
-    assert "does not broadcast" in error, "Sizes of 4 and 7 raise an error."  # @hide
-    thin = torch.ones(2, 5, 1)
+    wide, thin = torch.ones(2, 5, 7), torch.ones(2, 5, 1)
+    error = message_of(lambda: einsum(x, wide, pattern))
+    assert "does not broadcast" in error, "Sizes of 4 and 7 raise an error."
     stretched = einsum(x, thin, pattern)  # @inspect stretched.shape
     assert torch.equal(stretched[:, :, 0], x.sum(-1)), \
         "Sizes of 4 and 1 raise no error: the one element is used four times."
+    note(r"""
+        (In Einstein's convention of `1916` there was no arrow: every index that appears twice is
+        summed over [@einstein1916].)
+    """)
     question(r"""
         `a` and `b` are matrices of ones, both of shape `(3, 4)`. What is
         `einsum(a, b, "row col, row col ->")`?
@@ -397,17 +398,18 @@ def einsum_sums_the_axes_left_out() -> None:
 
 @aside
 def reduce_names_the_axis_it_removes() -> None:
-    """reduce() names the axis that it removes."""
+    """reduce() names the axis that it removes, for the reader alone."""
     note(r"""
-        To *reduce* an axis is to combine all values along it into one, such as their mean.
-        `x.mean(dim=-1)` reduces the last axis, and does not say which one that is. `reduce` of
-        einops names it: the pattern has the axis left of the arrow, and not right of it. `...`
-        stands for all other axes. Here each token has `4` elements, called `hidden`, and their mean
-        is taken. (`whole_numbers` draws small whole numbers.)
+        To *reduce* an axis is to combine all values along it into one: the mean of the row `1 2 6`
+        is `3`, and its sum is `9`. `x.mean(dim=-1)` reduces the last axis, and does not say which
+        one that is. `reduce` of einops names it: the axis stands left of the arrow, and not right
+        of it. `...` stands for all other axes. The name is for the reader; einops does not check
+        that the last axis is `hidden`. Here each token has `4` elements, called `hidden`, and their
+        mean is taken. (`whole_numbers` draws small whole numbers.)
     """)
-    x: Float[Tensor, "batch seq hidden"] = whole_numbers(2, 3, 4)
-    old: Float[Tensor, "batch seq"] = x.mean(dim=-1)
-    new: Float[Tensor, "batch seq"] = reduce(x, "... hidden -> ...", "mean")  # @inspect new
+    x = whole_numbers(2, 3, 4)  # batch, token, hidden
+    old = x.mean(dim=-1)
+    new = reduce(x, "... hidden -> ...", "mean")  # @inspect new
     assert torch.equal(new, old), \
         "reduce gives what x.mean(dim=-1) gives."
     assert tuple(new.shape) == (2, 3), "The axis hidden is gone."  # @hide
@@ -423,15 +425,12 @@ def reduce_names_the_axis_it_removes() -> None:
         "reduce with sum gives what x.sum(-1) gives."
     listed = reduce([x, ones], "copy ... -> ...", "sum")  # @hide
     assert torch.equal(listed, x + ones), \
-        "Given a list of two tensors, reduce adds them over the new axis copy."
+        "Given a list of two tensors, reduce adds them over the new axis copy."  # @hide
     table, each = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), "row col -> row"  # @hide
     products = reduce(table, each, "prod")  # @hide
     assert products.tolist() == [6, 120], "The products are 6 and 120."  # @hide
     misbelief('`reduce(x, "... hidden -> ...", "sum")` is the einops form of `x.mean(-1)`.',
-        r"""
-            It is the form of `x.sum(-1)`: for four ones it gives `4`, and their mean is `1`. The
-            course CS336 shows the two as equal [@cs336].
-        """)
+              "It is the form of `x.sum(-1)`: for four ones it gives `4`, and their mean is `1`.")
     misbelief("`reduce` works on one tensor only.", r"""
         It takes a list of tensors of one shape as well, and stacks them along a new first axis that
         the pattern names: `reduce([x, y], "copy ... -> ...", "sum")` adds them.
@@ -462,33 +461,33 @@ def reduce_names_the_axis_it_removes() -> None:
 
 @aside
 def the_order_in_the_parentheses_matters() -> None:
-    """In `(heads hidden)` a head is a run of neighbours; in `(hidden heads)` the heads take turns."""
+    """In `(heads hidden)` a head is a contiguous block; in `(hidden heads)` the heads are interleaved."""
     note(r"""
-        A row of `8` elements is to be split into `2` equal pieces, *heads*. Which elements belong
-        to the first head? `rearrange` of einops splits axes: its pattern lists the old axes left of
+        A row of `8` elements must be split into `2` equal pieces, *heads*. Which elements belong to
+        the first head? `rearrange` of einops splits axes: its pattern lists the old axes left of
         the arrow, and the new axes right of it [@rogozhnikov2022]. `(heads hidden)` is one old axis
         that is read as two.
 
-        The order of the two names matters: the last name changes with every element, and the first
-        only when the last begins again, as the digits of a counter do. By hand, with `4` elements
-        and `2` heads:
+        The order of the two names matters. The last name runs fastest, like the last digit of a
+        counter: along the row it increases at every element, and the first name increases only when
+        the last starts again at `0`. By hand, with `4` elements and `2` heads:
 
-        - in `(heads hidden)`, `hidden` changes with every element, so the elements belong to the
-          heads `0 0 1 1`;
-        - in `(hidden heads)`, `heads` changes with every element, so they belong to the heads
-          `0 1 0 1`.
+        | element | `0` | `1` | `2` | `3` |
+        |---|---|---|---|---|
+        | its head in `(heads hidden)` | `0` | `0` | `1` | `1` |
+        | its head in `(hidden heads)` | `0` | `1` | `0` | `1` |
 
         Now a row of the values from `0` to `7` both ways:
     """)
-    row: Float[Tensor, "joint"] = torch.arange(8.0)
+    row = torch.arange(8.0)
     split = "(heads hidden) -> heads hidden"
     deal = "(hidden heads) -> heads hidden"
     halves = rearrange(row, split, heads=2)  # @inspect halves
     turns = rearrange(row, deal, heads=2)  # @inspect turns
     assert tuple(halves.shape) == (2, 4), \
-        "The first pattern makes two heads of four elements."
+        "The first pattern makes two heads of four elements."  # @hide
     assert turns.shape == halves.shape, \
-        "The second pattern makes a tensor of the same shape."
+        "Both patterns make a tensor of the same shape."
     assert halves.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]], \
         "With (heads hidden), the first head has the values 0 to 3."
     assert turns.tolist() == [[0, 2, 4, 6], [1, 3, 5, 7]], \
@@ -520,7 +519,7 @@ def the_order_in_the_parentheses_matters() -> None:
             "That is for (a b), where neighbours lie along b.": 9,
         },
         why=r"""
-            The last name, `a`, changes with every element, and `b` with every third. `b = 1` begins
+            The last name, `a`, increases at every element, and `b` at every third. `b = 1` begins
             at `3`, and `a = 2` is two elements further on.
         """)
 

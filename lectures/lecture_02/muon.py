@@ -9,7 +9,7 @@ from .measure import error_of, state_bytes
 FACTORS = 3.4445, -4.7750, 2.0315  # of the polynomial, by [@muon]
 
 
-def newton_schulz(g: Tensor, rounds: int = 5) -> Tensor:
+def newton_schulz(g: Tensor, rounds: int = 5) -> Tensor:  # @show
     """A matrix of the same shape whose singular values are all near one."""
     a, b, c = FACTORS
     x: Tensor = g / g.norm()
@@ -21,35 +21,36 @@ def newton_schulz(g: Tensor, rounds: int = 5) -> Tensor:
 
 @aside
 def muon_makes_singular_values_equal() -> None:
-    """Muon keeps one moment, and makes its singular values similar."""
+    """Five rounds of matmuls make the singular values of Muon's moment similar, unless some are very small."""
     note(r"""
-        Adam keeps two values, the *moments*, for each parameter. *Muon* keeps one, a running sum of
-        gradients, for weights that form a matrix [@muon].
+        Adam keeps two values, the *moments*, for each parameter. *Muon* keeps one, a running
+        average of the gradients, for weights that form a matrix [@muon].
 
         A matrix stretches some directions more than others; its *singular values* say by how much.
         Muon makes the singular values of the moment similar, so that a step moves weak directions
-        nearly as far as strong ones. It does so without computing the directions, because $XX^TX$
-        has the same directions as $X$, and only each singular value $s$ becomes $s^3$. Divide the
-        matrix by its norm, the root of the sum of all squares, so that no singular value exceeds
-        $1$. Then repeat this update for five rounds, with factors $a$, $b$ and $c$ that Muon's
-        author chose [@muon]:
+        nearly as far as strong ones. It does so with matmuls alone. Write $X = USV^T$, with the
+        directions in $U$ and $V$, whose columns are orthogonal, and the singular values $s$ on the
+        diagonal of $S$. Then $XX^TX = US^3V^T$: the directions stay, and each $s$ becomes $s^3$.
+
+        First `newton_schulz` divides the matrix by its norm, the root of the sum of all squares, so
+        that no singular value exceeds $1$. Then it repeats this update for five rounds, with
+        factors that Muon's author chose, $a = 3.4445$, $b = -4.775$ and $c = 2.0315$ [@muon]:
 
         $$X \leftarrow aX + b\,XX^TX + c\,(XX^T)^2X$$
 
-        It turns each singular value $s$ into $as + bs^3 + cs^5$. By hand, for the singular values
-        `0.8` and `0.2`, one round gives
+        It turns each $s$ into $as + bs^3 + cs^5$. By hand, for the singular values `0.8` and `0.2`,
+        one round gives
 
         - `3.4445 * 0.8 - 4.775 * 0.8**3 + 2.0315 * 0.8**5 = 0.98`,
         - `3.4445 * 0.2 - 4.775 * 0.2**3 + 2.0315 * 0.2**5 = 0.65`.
 
         The larger was `0.8 / 0.2 = 4` times the smaller, and is now `0.98 / 0.65 = 1.5` times the
-        smaller.
+        smaller. (A round multiplies $s$ by at most $a$, so five rounds by less than `500`. Values
+        that are thousands of times smaller stay small.)
 
         Now a random matrix `g` with known singular values, `strengths`, each `0.9` times the one
-        before. The largest is `1 / 0.9**31 = 26` times the smallest. `newton_schulz` does five
-        rounds:
+        before. The largest is `1 / 0.9**31 = 26` times the smallest:
     """)
-    # u and v are orthogonal, so they do not change singular values.
     u, v = (torch.linalg.qr(torch.randn(32, 32)).Q for _ in range(2))  # @unnoticed: 32: any size
     strengths = 0.9 ** torch.arange(32.0)
     g = u @ strengths.diag() @ v
@@ -73,16 +74,16 @@ def muon_makes_singular_values_equal() -> None:
     assert round(near, 2) == 0.34, "Afterwards, it is nearer."  # @hide
     ends = [round(a * s + b * s**3 + c * s**5, 2) for s in (0.8, 0.2)]  # @hide
     assert ends == [0.98, 0.65], "One round turns 0.8 into 0.98, and 0.2 into 0.65."  # @hide
-    note("PyTorch has Muon as well. It keeps one value for each parameter:")
-    p = nn.Parameter(torch.zeros(32, 32))
-    optimizer = torch.optim.Muon([p], lr=1.0)
-    p.grad = g
-    optimizer.step()
+    assert a**5 < 500, "Five rounds raise a singular value less than 500 times."  # @hide
+    p = nn.Parameter(torch.zeros(32, 32))  # @hide
+    optimizer = torch.optim.Muon([p], lr=1.0)  # @hide
+    p.grad = g  # @hide
+    optimizer.step()  # @hide
     gap = error_of(-p.detach(), newton_schulz(g))  # @hide
     assert round(gap, 1) == 0.0, \
         "PyTorch's update agrees with ours, up to the rounding of bfloat16."  # @zero: another way to the same  # @hide
-    copies = state_bytes(optimizer) / p.nbytes  # @inspect copies
-    assert copies == 1.0, "Muon keeps one value per parameter; Adam keeps two."
+    copies = state_bytes(optimizer) / p.nbytes  # @hide
+    assert copies == 1.0, "PyTorch's Muon keeps one value per parameter."  # @hide
     longer, usual = (newton_schulz(factor * g).norm().item() for factor in (10, 1))  # @hide
     question(r"""
         All gradients become `10` times as large, and so does the moment. How many times as long is

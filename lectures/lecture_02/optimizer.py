@@ -33,7 +33,6 @@ def optimizers() -> None:
     """)
     plain_sgd_remembers_nothing()
     momentum_is_a_decayed_sum()
-    adagrad_divides_by_the_root_of_a_sum()
     adam_corrects_for_its_start()
     adamw_decays_weights_outside_the_root()
     gradients_add_up_until_they_are_cleared()
@@ -264,96 +263,6 @@ def momentum_is_a_decayed_sum() -> None:
         """)
 
 
-def adagrad(lr: float, eps: float = 1e-10) -> Rule:
-    """AdaGrad's rule: the gradient over the root of the sum of all squared gradients so far."""
-
-    def rule(p: Tensor, g: Tensor, state: State) -> Tensor:
-        total: Tensor = state.get("sum", torch.zeros_like(g)) + g**2
-        state["sum"] = total
-        return lr * g / (total.sqrt() + eps)
-
-    return rule
-
-
-@aside
-def adagrad_divides_by_the_root_of_a_sum() -> None:
-    """If gradients stay equal, AdaGrad's steps keep shrinking; RMSProp's approach the learning rate."""
-    note(r"""
-        Some parameters get large gradients at every step, others hardly any. One learning rate does
-        not suit both. Two optimizers divide each gradient $g$ by $\sqrt s$, where $s$ collects the
-        squares of this parameter's gradients. They differ in what $s$ is:
-
-        - *AdaGrad*: the *sum* of all squared gradients so far, $s \leftarrow s + g^2$ [@duchi2011];
-        - *RMSProp*: an *average* of them, in which old squares fade,
-          $s \leftarrow 0.99\,s + 0.01\,g^2$ [@rmsprop].
-
-        Both then move the parameter by the learning rate times $g / \sqrt s$. (A tiny constant,
-        added to the root, prevents a division by zero.) By hand, let the gradient always be `1` and
-        the learning rate `1`. In the fourth step AdaGrad's sum is `1 + 1 + 1 + 1 = 4`, so the step
-        has the length `1 / sqrt(4) = 1/2`. Its steps become shorter and shorter, because the sum
-        grows with every step. RMSProp's average begins at zero, and after one step it is only
-        `0.01 * 1`. So the first step is long, `1 / sqrt(0.01) = 10`. The average approaches `1`,
-        and the steps approach the learning rate.
-
-        `walk` takes `1000` steps with PyTorch's optimizers, and `lengths_of` gives the length of
-        each step:
-    """)
-    ones = torch.ones(1000, 1)  # a gradient of 1 in each step  # @unnoticed: 1000: long enough for the average to settle
-    lengths = lengths_of(walk(torch.optim.Adagrad, ones, lr=1))
-    some = lengths[0], lengths[3], lengths[99]  # @inspect some
-    assert some == (1.0, 0.5, 0.1), \
-        "AdaGrad's steps 1, 4 and 100 have lengths 1, 1/2 and 1/10."
-    faded = lengths_of(walk(torch.optim.RMSprop, ones, lr=1))
-    ends = faded[0], faded[-1]  # @inspect ends
-    assert ends == (10.0, 1.0), \
-        "RMSProp's first step has length 10, and its last is as long as the learning rate."
-    misbelief("AdaGrad averages the squared gradients.", rf"""
-        It adds them up. An average of ones would stay at `1`, and so would the steps. The sum
-        grows, so the hundredth step has a length of only {lengths[99]}.
-    """)
-    gradients = torch.randn(20, 5, dtype=torch.float64)  # @hide
-    pairs = (adagrad, torch.optim.Adagrad), (rmsprop, torch.optim.RMSprop)  # @hide
-    walks = [
-        (walk(Descent, gradients, rule=rule(lr=0.1)), walk(library, gradients, lr=0.1))
-        for rule, library in pairs
-    ]  # @hide
-    assert [torch.allclose(ours, theirs) for ours, theirs in walks] == [True, True], \
-        "With random gradients, the formulas and PyTorch take the same 20 steps."  # @hide
-    sparse = torch.ones(25, 2, dtype=torch.float64)  # @hide
-    sparse[:-1, 1] = 0  # @hide
-    final = lengths_of(walk(torch.optim.Adagrad, sparse, lr=1)[-2:], 3)  # @hide
-    assert final == [0.2, 1.0], "The last step has length 1/5 for the first parameter, and 1 for the second."  # @hide
-    g = torch.tensor([1.0, 1e-2, 1e-3, 1e-4], dtype=torch.float64)  # @hide
-    outside = lengths_of(walk(torch.optim.Adagrad, g[None], lr=0.01), 6)  # @hide
-    assert outside == [0.01, 0.01, 0.01, 0.01], \
-        "Outside the root, the constant changes none of the four steps."  # @hide
-    inside = [round(step, 6) for step in (0.01 * g / (g**2 + 1e-5).sqrt()).tolist()]  # @hide
-    assert inside == [0.01, 0.009535, 0.003015, 0.000316], \
-        "Under the root, the constant makes the step of the smallest gradient 30 times shorter."  # @hide
-    question(r"""
-        A parameter belongs to a rare word: its gradient is zero in `24` steps and `1` in the
-        `25`th. Another parameter has a gradient of `1` in every step. With AdaGrad at a learning
-        rate of `1`, how long is step `25` of the first parameter, and how long is step `25` of the
-        other?
-    """, answer=[final[1], final[0]],
-        check=[1 / math.sqrt(1), 1 / math.sqrt(25)], why=r"""
-            The sum is `1` for the first parameter and `25` for the other. So the first still takes
-            a step of the full learning rate, the other only a fifth of it.
-        """)
-
-
-def rmsprop(lr: float, alpha: float = 0.99, eps: float = 1e-8) -> Rule:
-    """RMSProp's rule: the gradient over the root of the average squared gradient."""
-
-    def rule(p: Tensor, g: Tensor, state: State) -> Tensor:
-        before = state.get("square", torch.zeros_like(g))
-        square: Tensor = alpha * before + (1 - alpha) * g**2
-        state["square"] = square
-        return lr * g / (square.sqrt() + eps)
-
-    return rule
-
-
 def adam(
     lr: float, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
     correct: bool = True,
@@ -378,11 +287,11 @@ def adam(
 def adam_corrects_for_its_start() -> None:
     """Adam's first step is as long as the learning rate, unless the gradient is near zero."""
     note(r"""
-        *Adam* keeps two running averages for every weight. The average of the gradient, $m$, gives
-        the direction of the step. The average of the squared gradient, $v$, says how large
-        gradients usually are. Adam divides $m$ by the root of $v$, so the steps of a weight with
-        small gradients are as long as those of a weight with large ones. Each step first updates
-        both averages with the new gradient $g$:
+        *Adam* keeps two running averages for every weight. The average of the gradient, $m$, says
+        in which direction the loss grows. The average of the squared gradient, $v$, says how large
+        gradients usually are. Adam divides $m$ by the root of $v$ and steps against it, so the
+        steps of a weight with small gradients are about as long as those of a weight with large
+        ones. Each step first updates both averages with the new gradient $g$:
 
         $$m \leftarrow 0.9\,m + 0.1\,g \qquad v \leftarrow 0.999\,v + 0.001\,g^2$$
 
@@ -397,8 +306,8 @@ def adam_corrects_for_its_start() -> None:
 
         Without this correction $m$ is $10$ times too small, and the root of $v$, which divides it,
         is $\sqrt{1000} \approx 32$ times too small. So the first step is
-        $\sqrt{1000} / 10 \approx 3.2$ times too *long*. `walk` takes a step with PyTorch's Adam for
-        two gradients, `7` and `0.001`, and `lengths_of` gives the lengths of the steps:
+        $\sqrt{1000} / 10 \approx 3.2$ times too *long*. Compare that with a step of PyTorch's Adam
+        from zero, for two weights with the gradients `7` and `0.001`:
     """)
     g = 7.0  # @unnoticed: 7.0: any gradient
     m, v = (1 - 0.9) * g, (1 - 0.999) * g**2
@@ -407,8 +316,10 @@ def adam_corrects_for_its_start() -> None:
         "Without the correction, the first step is 3.162 times the learning rate."
     corrected = m / (1 - 0.9) / math.sqrt(v / (1 - 0.999))  # @inspect corrected
     assert math.isclose(corrected, 1), "With it, the gradient cancels."
-    both = torch.tensor([[g, 0.001]])  # @unnoticed: 0.001: any small gradient
-    first = lengths_of(walk(torch.optim.Adam, both, lr=1))  # @inspect first
+    w = torch.zeros(2, requires_grad=True)
+    w.grad = torch.tensor([g, 0.001])  # @unnoticed: 0.001: any small gradient
+    torch.optim.Adam([w], lr=1).step()
+    first = [round(-x, 3) for x in w.tolist()]  # @inspect first
     assert first == [1.0, 1.0], \
         "With the correction, both first steps are as long as the learning rate."
     note(r"""
@@ -478,16 +389,18 @@ def adamw_decays_weights_outside_the_root() -> None:
         and AdamW have a setting `weight_decay`. With the same value, Adam can shrink a weight far
         faster. Why? Because they apply the decay at different points:
 
-        - AdamW subtracts learning rate times decay times the weight, in addition to
-          [Adam's step](#adam_corrects_for_its_start) [@loshchilov2019].
-        - Adam adds decay times the weight to the *gradient*. Then, as in every step, it divides the
-          average gradient by the root of the average square.
+        - Adam adds decay times the weight to the *gradient*. Then, as in
+          [every step](#adam_corrects_for_its_start), it divides the average gradient by the root of
+          the average square, and multiplies by the learning rate.
+        - AdamW takes such a step without the decay, and in addition subtracts learning rate times
+          decay times the weight [@loshchilov2019].
 
-        By hand: a weight of `1`, a gradient of `0`, the learning rate `0.1` and the decay `0.01`.
-        AdamW subtracts `0.1 * 0.01 * 1 = 0.001`. For Adam, the decay is the only gradient. Divided
-        by its own size it is `1`, however weak the decay, so Adam takes a step of the full learning
-        rate, `0.1`. `walk` takes one step with each, from a weight of `1`, with a gradient of
-        `nothing`:
+        By hand: a weight of `1`, a gradient of `0`, a learning rate of `0.1` and a decay of `0.01`.
+        AdamW subtracts `0.1 * 0.01 * 1 = 0.001`. For Adam the decay, `0.01 * 1`, is the whole
+        gradient. After one step average and root are both `0.01`, so their quotient is `1`: Adam
+        takes a step of the full learning rate, `0.1`. `walk` takes one step with each, from a
+        weight of `1` with a gradient of `0`, and `lengths_of` says by how much it lowers the
+        weight:
     """)
     settings = {"lr": 0.1, "weight_decay": 0.01}
     gradients = torch.randn(20, 5, dtype=torch.float64)  # @hide
@@ -501,9 +414,16 @@ def adamw_decays_weights_outside_the_root() -> None:
     by_adam = lengths_of(walk(torch.optim.Adam, nothing, **settings))  # @inspect by_adam
     assert (by_adamw, by_adam) == ([0.001], [0.1]), \
         "One step lowers the weight by 0.001 with AdamW, and by 0.1 with Adam."
+    large = torch.full((1, 1), 100.0, dtype=torch.float64)  # @hide
+    with_decay, without = [  # @hide
+        walk(torch.optim.Adam, large, lr=0.1, weight_decay=decay)[-1].item() for decay in (0.01, 0)
+    ]
+    assert abs(with_decay - without) < 0.001, \
+        "With a gradient of 100, Adam's decay changes the first step by less than AdamW's 0.001."  # @hide
     note(r"""
-        Here Adam shrinks the weight `0.1 / 0.001 = 100` times as fast. So choose the weight decay
-        again when the optimizer changes.
+        Here Adam shrinks the weight `0.1 / 0.001 = 100` times as fast. With a gradient of `100` it
+        is the other way round: the decay adds only `0.01` to the gradient, and hardly changes
+        Adam's step. So choose the weight decay again when the optimizer changes.
     """)
     question(r"""
         Now the learning rate is `0.01` and the decay `0.1`. A weight of `1` gets no gradient apart
@@ -554,12 +474,12 @@ def gradients_add_up_until_they_are_cleared() -> None:
     assert (once, twice) == ([1, 2, 3], [2, 4, 6]), \
         "The first gradient is x, and the second pass doubles it."
     note(r"""
-        So without `zero_grad` each step uses the sum of all gradients so far, and old ones, from
-        weights that have changed since, are as strong as the new one. (Gradient accumulation does
-        that on purpose, within one step.) What does it do to training? `losses` trains `16` weights
-        for `200` steps of SGD, with a learning rate of `0.01`, and returns the loss of each step.
-        Compare two runs from the same start, on the same data, one with `zero_grad` and one
-        without:
+        So without `zero_grad` each step uses the sum of all gradients so far. Old ones count as
+        much as the new one, although the weights have changed since. (Gradient accumulation does
+        that on purpose, within one step.) What does leaving it out do to training? `losses` trains
+        a weighted sum of `16` inputs on data that such a sum has made, with `200` steps of SGD at a
+        learning rate of `0.01`, and returns the loss of each step. Both runs have the same start
+        and data, and one leaves out `zero_grad`:
     """)
     cleared, piled = losses(clear=True), losses(clear=False)
     start, learned, worse = cleared[0], cleared[-1], piled[-1]  # @measure start, learned, worse
@@ -607,11 +527,16 @@ def optimizers_differ_in_what_they_remember() -> None:
     """The six optimizers here remember zero, one or two values for each parameter."""
     note(r"""
         An optimizer remembers something about past gradients, its *state*. How much memory does
-        that need? It depends on how many values it remembers for each parameter: nothing (plain
-        SGD), a sum or an average (momentum, AdaGrad, RMSProp), or two averages (Adam and AdamW).
+        that need? It depends on how many values it remembers for each parameter:
 
-        Count them. `remembered` takes a step and divides the bytes of the state, without counters
-        of steps, by the bytes of the parameters:
+        - plain SGD: nothing;
+        - momentum: a sum of gradients; AdaGrad: a sum of their squares [@duchi2011]; RMSProp: an
+          average of their squares [@rmsprop];
+        - Adam and AdamW: two averages, of gradients and of their squares.
+
+        Count them. `OPTIMIZERS` is a dictionary of these six. `remembered` takes one step and
+        divides the bytes of the state by the bytes of the parameters. (`state_bytes` leaves out a
+        counter of steps, one number for a whole tensor.)
     """)
 
     def remembered(name: str) -> float:
@@ -625,17 +550,39 @@ def optimizers_differ_in_what_they_remember() -> None:
     assert list(copies.values()) == [0, 1, 1, 1, 2, 2], \
         "SGD keeps nothing, Adam and AdamW two values for each parameter, the others one."
     misbelief("The optimizer's state is as large as the model.", r"""
-        That holds only for optimizers that remember one value for each parameter. Plain SGD
-        remembers none, and Adam and AdamW remember two: their state is twice as large as the model.
+        In the same format, that holds only for optimizers that remember one value for each
+        parameter. Plain SGD remembers none, and Adam and AdamW remember two: their state is twice
+        as large as the model.
     """)
-    # Bytes of parameter, gradient and state, 4 for each value:
-    each = [4 + 4 + 4 * n for n in copies.values()]  # @inspect each as B
-    assert each == [8, 12, 12, 12, 16, 16], \
-        "With parameter and gradient, SGD needs 8 bytes per parameter, Adam and AdamW 16, the others 12."
+    ones = torch.ones(1000, 1)  # @hide
+    lengths = lengths_of(walk(torch.optim.Adagrad, ones, lr=1))  # @hide
+    some = lengths[0], lengths[3], lengths[99]  # @hide
+    assert some == (1.0, 0.5, 0.1), \
+        "AdaGrad's steps 1, 4 and 100 have lengths 1, 1/2 and 1/10."  # @hide
+    faded = lengths_of(walk(torch.optim.RMSprop, ones, lr=1))  # @hide
+    ends = faded[0], faded[-1]  # @hide
+    assert ends == (10.0, 1.0), \
+        "RMSProp's first step has length 10, and its last is as long as the learning rate."  # @hide
+    sparse = torch.ones(25, 2, dtype=torch.float64)  # @hide
+    sparse[:-1, 1] = 0  # @hide
+    final = lengths_of(walk(torch.optim.Adagrad, sparse, lr=1)[-2:], 3)  # @hide
+    assert final == [0.2, 1.0], "The last step has length 1/5 for the first parameter, and 1 for the second."  # @hide
+    g = torch.tensor([1.0, 1e-2, 1e-3, 1e-4], dtype=torch.float64)  # @hide
+    outside = lengths_of(walk(torch.optim.Adagrad, g[None], lr=0.01), 6)  # @hide
+    assert outside == [0.01, 0.01, 0.01, 0.01], \
+        "Outside the root, AdaGrad's constant changes none of the four steps."  # @hide
+    inside = [round(step, 6) for step in (0.01 * g / (g**2 + 1e-5).sqrt()).tolist()]  # @hide
+    assert inside == [0.01, 0.009535, 0.003015, 0.000316], \
+        "Under the root, the constant makes the step of the smallest gradient 30 times shorter."  # @hide
+    misbelief("AdaGrad averages the squared gradients.", rf"""
+        It adds them up, and divides each gradient by the root of the sum. The sum grows, so with a
+        gradient of `1` in each step the hundredth has a length of only {lengths[99]} learning
+        rates. With an average the steps would not shrink.
+    """)
     question(r"""
         A run with `5` billion `float32` parameters switches from Adam to momentum. How many bytes
         does that free?
-    """, answer=5 * 10**9 * int(each[4] - each[1]),
+    """, answer=5 * 10**9 * 4 * int(copies["Adam"] - copies["momentum"]),
         wrong={
             "One of the two moments stays.": 4 * 10**10,
             "That counts one byte for each value.": 5 * 10**9,

@@ -1,13 +1,12 @@
 """Peak rates and MFU, on paper."""
 import torch
 import torch.nn.functional as F
-from hardware import CARDS
 from lecture_03.block import Transformer
 from lecture_03.counts import Config, forward_flops
 from processor import measure_core
 from timing import quickest
 from torch import Tensor
-from units import GB, TERA
+from units import TERA
 
 from litbook import aside, misbelief, note, question
 
@@ -25,7 +24,6 @@ def peaks_and_mfu() -> None:
     """)
     every_peak_belongs_to_a_format()
     sparsity_means_two_of_every_four()
-    low_precision_is_fast_because_of_its_units()
     mfu_counts_what_the_model_needs()
     the_denominator_decides()
     the_peak_of_this_cpu_is_measured()
@@ -83,6 +81,20 @@ def every_peak_belongs_to_a_format() -> None:
         That is the peak of the tensor cores in `bfloat16`. In ordinary `float32` the peak is
         {a100[0]} TFLOP/s, and in `tf32` it is {a100[1]:.0f}.
     """)
+    same_bytes, narrow = h100[1] / h100[0], h100[2] / h100[0]  # @hide
+    widths = torch.float32.itemsize, torch.bfloat16.itemsize  # @hide
+    assert widths == (4, 2), "A float32 has 4 bytes, a bfloat16 has 2."  # @hide
+    assert 7.3 < same_bytes < 7.4, \
+        "With the same bytes, the peak of TF32 is more than 7 times as high."  # @hide
+    assert 14.7 < narrow < 14.8, \
+        "With half the bytes, the peak of bfloat16 is nearly 15 times as high."  # @hide
+    misbelief("Low-precision formats are fast because memory is fixed: more of them fit and run side by side.",
+        rf"""
+            By the datasheet, the peak of an H100 in `tf32` is {same_bytes:.1f} times that in
+            `float32`, though an element has the same bytes in memory: the tensor cores make the
+            difference. Fewer bits double their peak: in `bfloat16` it is {narrow:.1f} times that in
+            `float32`.
+        """)
     note(r"""
         So a program that does its matmuls in ordinary `float32` uses only a small part of what the
         GPU can do.
@@ -106,34 +118,33 @@ def every_peak_belongs_to_a_format() -> None:
 def sparsity_means_two_of_every_four() -> None:
     """On a datasheet, sparsity means that two of every four neighbours are zero."""
     note(r"""
-        Half of the weights of a matrix are zero. Does a GPU multiply it twice as fast? Only if the
+        Half of the weights of a matrix are zero. Can a GPU multiply it twice as fast? Only if the
         zeros follow a pattern: cut each row into groups of `4` weights; in each group, `2` are
-        zero. Then only the other two are stored, with their positions, and half of the
-        multiplications are skipped [@mishra2021]. That is what a datasheet means by *sparsity*. The
-        group `0, 5, 0, 6` fits the pattern; `0, 5, 7, 6` does not.
+        zero. And only if the matrix is stored in a form of its own: the other two of each group,
+        with their positions. Then half of the multiplications are skipped [@mishra2021]. That is
+        what a datasheet means by *sparsity*. The group `0, 5, 0, 6` fits the pattern; `0, 5, 7, 6`
+        does not.
 
-        To make weights fit, set the two smallest of each group to zero. Here each row is a group.
-        `topk` finds the positions of the two smallest, and `scatter` writes zeros there, along axis
-        `1`, the axis of a row's elements:
+        To make weights fit, set the two of smallest magnitude in each group to zero. Here each row
+        is a group. `topk` finds their positions, and `scatter` writes zeros there, along axis `1`:
     """)
     w = torch.tensor([[1.0, 5.0, -2.0, 6.0], [7.0, 3.0, 4.0, -8.0]])  # @unnoticed: 3.0: twice that is still one of the two smallest
     smallest = w.abs().topk(2, largest=False).indices
     pruned = w.scatter(1, smallest, 0.0)  # @inspect pruned
     assert pruned.tolist() == [[0, 5, 0, 6], [7, 0, 0, -8]], \
-        "In every group the two smallest weights are zero."
+        "In every group the two weights of smallest magnitude are zero."
     note(r"""
-        And does an ordinary matmul skip zeros? Not on this processor. A matrix of `512` rows and
-        columns needs `(512 / 64)**3 = 512` times the FLOPs of one of `64`. If its zeros were
-        skipped, it would need hardly any. `product_seconds` measures the time of a matrix times
-        itself, on one core:
+        And does an ordinary matmul skip zeros? Not on this processor. If it did, a matrix of zeros
+        would take hardly any time. `product_seconds` measures the time of a matrix times itself, on
+        one core:
     """)
-    small = product_seconds(torch.randn(64, 64))  # @measure small as s
+    random = product_seconds(torch.randn(512, 512))  # @measure random as s
     zeros = product_seconds(torch.zeros(512, 512))  # @measure zeros as s
-    assert 50 * small < zeros, \
-        "512 rows of zeros take more than 50 times as long as 64 rows of random elements."
+    assert zeros > random / 3, \
+        "The matrix of zeros takes more than a third of the time of the random one."
     misbelief("Sparse means that most entries are zero, and that the hardware skips zeros.", r"""
-        The doubled rate of a datasheet needs two zeros in each group of four. An ordinary matmul
-        multiplies zeros like any other number.
+        The doubled rate of a datasheet needs two zeros in each group of four. An ordinary matmul on
+        this processor does not skip zeros.
     """)
     question(r"""
         Half of the weights `0, 0, 0, 0, 5, 6, 7, 8` are zero. How many more have to become zero, so
@@ -146,55 +157,6 @@ def sparsity_means_two_of_every_four() -> None:
         },
         hint="Look at each of the two groups by itself.",
         why="The first four neighbours have more zeros than they need. The last four have none, and need two.")
-
-
-@aside
-def low_precision_is_fast_because_of_its_units() -> None:
-    """Large matmuls are fast in low-precision formats because of the units that multiply them."""
-    note(r"""
-        Why is a large matmul in `bfloat16` faster than in `float32`? Not because more of its
-        elements fit into memory, but because the units that multiply `bfloat16`, the *tensor
-        cores*, do more multiplications at a time. Two comparisons show this. The A100 was sold with
-        two sizes of memory, and both GPUs have the same peak [@nvidia-a100]:
-    """)
-    small, large = CARDS["A100 SXM 40GB"], CARDS["A100 SXM 80GB"]
-    assert large.memory / small.memory == 2.0, \
-        "One GPU has twice the memory of the other."
-    rates = small.bfloat16, large.bfloat16  # @inspect rates as FLOP/s
-    assert rates == (312e12, 312e12), "Both GPUs have the same peak."
-    note(r"""
-        The size of an element alone does not determine the peak either. Compare two formats with
-        `float32` on an H100. A `bfloat16` element has half as many bytes. A TF32 element has the
-        same number of bytes as a `float32`, but tensor cores multiply it, and use fewer of its
-        bits:
-    """)
-    ordinary = dense_peak("H100 SXM", "float32")  # @inspect ordinary as FLOP/s
-    narrow = dense_peak("H100 SXM", "bfloat16") / ordinary  # @inspect narrow as times
-    widths = torch.float32.itemsize, torch.bfloat16.itemsize  # @hide
-    assert widths == (4, 2), \
-        "A float32 has 4 bytes, a bfloat16 has 2."  # @hide
-    assert 14.7 < narrow < 14.8, \
-        "With half the bytes, the peak of bfloat16 is nearly 15 times as high."
-    same_bytes = dense_peak("H100 SXM", "tf32") / ordinary  # @inspect same_bytes as times
-    assert 7.3 < same_bytes < 7.4, \
-        "With the same bytes, the peak of TF32 is more than 7 times as high."
-    misbelief("Low-precision formats are fast because memory is fixed: more of them fit and run side by side.",
-        rf"""
-            A large matmul is fast because of the units that multiply. TF32 has the same number of
-            bytes as `float32`, and {same_bytes:.1f} times its peak.
-        """)
-    question(rf"""
-        The larger A100 moves `{large.bandwidth / GB:.0f}` GB/s between memory and chip, the smaller
-        one `{small.bandwidth / GB:.0f}`. How many times as fast is the larger GPU at a matmul that
-        runs at its peak, and at an addition that is memory-bound, which means that it waits for
-        memory? Give two numbers.
-    """, answer=[rates[1] / rates[0], large.bandwidth / small.bandwidth],
-        check=[1.0, 2039 / 1555], unit="times",
-        hint="Which of the two operations depends on the peak, and which on the GB/s?",
-        why=r"""
-            Both GPUs have the same peak, so the matmul takes the same time on either. A
-            memory-bound addition is faster by the ratio of the GB/s.
-        """)
 
 
 def mfu_counts_what_the_model_needs() -> None:
@@ -260,25 +222,27 @@ def mfu_counts_what_the_model_needs() -> None:
 
 @aside
 def the_denominator_decides() -> None:
-    """Utilization must be computed against the peak of the units that did the work."""
+    """How well units are used shows only against the peak of these units."""
     note(r"""
         A utilization is a measured rate divided by a peak. A GPU has several peaks, so which one is
-        right? The peak of the units that did the work, because units for different formats differ
-        in speed. *Ordinary units* multiply `float32`. The faster *tensor cores* multiply
-        `bfloat16`, and also TF32, a mode in which they take `float32` tensors and use only some
-        bits of each element.
+        right? To see how well a matmul uses its units, take the peak of these units, because units
+        for different formats differ in speed. *Ordinary units* multiply `float32`. The faster
+        *tensor cores* multiply `bfloat16`, and also TF32: the elements are `float32` in memory, but
+        of the `23` bits of fraction of each, only the first `10` are used [@nvidia-ampere].
 
         The course CS336 published a measurement: a matmul of `16384 * 32768` by `32768 * 8192`
         elements in `float32` on an H100 took `0.163` s, which is `5.409e13` FLOP/s [@cs336]. The
         ordinary units did it, because PyTorch uses TF32 only on request, by
-        `torch.set_float32_matmul_precision("high")` [@pytorch-precision]. Their peak is `67`
-        TFLOP/s [@nvidia-h100]:
+        `torch.set_float32_matmul_precision("high")` [@pytorch-precision]. By the datasheet, their
+        peak is `67` TFLOP/s, and that of the tensor cores in `bfloat16` is `989.5`, half of the
+        printed one [@nvidia-h100]. `dense_peak` looks both up:
     """)
-    work, rate = 2 * 16384 * 32768 * 8192, 5.409e13
+    rate = 5.409e13  # FLOP/s
+    work = 2 * 16384 * 32768 * 8192  # @hide
     assert work == 8_796_093_022_208, "The matmul takes 8.8e12 FLOPs."  # @hide
-    seconds = round(work / rate, 3)  # @inspect seconds as s
+    seconds = round(work / rate, 3)  # @hide
     assert seconds == 0.163, \
-        "At this rate, the FLOPs of the matmul take 0.163 s."
+        "At this rate, the FLOPs of the matmul take 0.163 s."  # @hide
     right = rate / dense_peak("H100 SXM", "float32")  # @inspect right as %
     assert 0.806 < right < 0.808, \
         "The rate is four fifths of the float32 peak."
@@ -288,10 +252,11 @@ def the_denominator_decides() -> None:
     quoted = dense_peak("H100 SXM", "bfloat16")
     wrong = rate / quoted  # @inspect wrong as %
     assert 0.054 < wrong < 0.055, \
-        "The rate is a twentieth of the bfloat16 peak."
+        "The rate is about 5.5 % of the bfloat16 peak."
     note(rf"""
-        So the matmul reached {right:.1%} of the peak of its units. Divided by the most widely
-        quoted peak, that of the tensor cores in `bfloat16`, it seems to reach only {wrong:.1%}.
+        So the matmul reached {right:.1%} of the peak of its units: it uses them well. Divided by
+        the most widely quoted peak, that of the tensor cores in `bfloat16`, its rate is only
+        {wrong:.1%}. That does not say that the units are used badly; faster units are idle.
     """)
     misbelief(f"An H100 has a peak of {quoted / TERA} TFLOP/s for a `float32` matmul.", r"""
         That is the peak in `bfloat16`. In `float32` it is `67` TFLOP/s [@nvidia-h100].

@@ -5,7 +5,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from litbook import aside, figure, misbelief, note, question
+from litbook import figure, misbelief, note, question
 
 from .figures import plot_masks
 from .measure import same_storage
@@ -21,7 +21,6 @@ def elementwise() -> None:
     """)
     elementwise_operations_make_a_new_tensor()
     the_causal_mask_keeps_the_lower_triangle()
-    a_leak_shows_when_the_future_changes()
 
 
 def elementwise_operations_make_a_new_tensor() -> None:
@@ -131,8 +130,17 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
     """)
     note(r"""
         The wrong triangle raises no error, because the shapes are the same. But the model then sees
-        the tokens that it should learn to predict.
+        the tokens that it should learn to predict. A test shows it: change the last token, and the
+        outputs of the tokens before it must stay as they were.
     """)
+    x = torch.rand(4, 8)  # @hide
+    changed = torch.cat([x[:3], torch.rand(1, 8)])  # the same tokens, with a different last one  # @hide
+    stay = []  # @hide
+    for mask in (lower, upper):  # @hide
+        before, after = (attention_weights(tokens, mask) @ tokens for tokens in (x, changed))
+        stay.append(torch.allclose(before[:3], after[:3]))
+    assert stay == [True, False], \
+        "When the last token changes, earlier outputs stay under tril, and change under triu."  # @hide
     long = torch.ones(100, 100).tril() == 1  # @hide
     question(r"""
         A sequence has `100` tokens, numbered from `0`. How many weights in the row of token `40`
@@ -149,49 +157,3 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
             Token `40` sees the tokens from `0` to `40`, which are `41`. The other `59` come later,
             so their weights are zero.
         """)
-
-
-@aside
-def a_leak_shows_when_the_future_changes() -> None:
-    """To find a mask that lets tokens see the last one, change the last token."""
-    note(r"""
-        One kind of wrong [causal mask](#the_causal_mask_keeps_the_lower_triangle) lets tokens see
-        later ones. No error says so, because the shapes are the same.
-
-        But there is a test: change the last token. Only its own output may change, because no
-        earlier token may look at it. Take `4` tokens, and the same tokens with a different last
-        token. `attention_weights` computes the weights under a mask, which is true where a token
-        may look. `moved` reports for each token whether its output changes:
-    """)
-    x = torch.rand(4, 8)
-    changed = torch.cat([x[:3], torch.rand(1, 8)])  # a different last token
-    ones = torch.ones(4, 4, dtype=torch.bool)
-
-    def moved(mask: Tensor) -> list[bool]:
-        before = attention_weights(x, mask) @ x
-        after = attention_weights(changed, mask) @ changed
-        return [not torch.allclose(before[i], after[i]) for i in range(4)]
-
-    causal, leaking = moved(ones.tril()), moved(ones.triu())
-    assert causal == [False, False, False, True], \
-        "Under tril, only the output of the last token changes."
-    assert leaking == [True, True, True, True], \
-        "Under triu, all outputs change: each token sees the last."
-    note("The test finds only tokens that see the last one. To check all, change each token in turn.")
-    tokens = torch.rand(10, 8)  # @hide
-    mask = torch.ones(10, 10, dtype=torch.bool).tril()  # @hide
-    before = attention_weights(tokens, mask) @ tokens  # @hide
-    tokens[2] = torch.rand(8)  # @hide
-    after = attention_weights(tokens, mask) @ tokens  # @hide
-    question(r"""
-        In a sequence of `10` tokens under the causal mask, the third token is changed. How many
-        outputs change?
-    """, answer=(after - before).abs().amax(1).gt(1e-4).sum().item(),
-        check=len(range(2, 10)), unit="outputs",
-        wrong={
-            "The tokens after it look at it, not those before.": 3,
-            "Its own output changes as well.": 7,
-            "The tokens before it do not see it.": 10,
-        },
-        hint="Which tokens may look at the third one?",
-        why="Only the third token and those after it may look at the third token. Of `10` tokens, `2` come before it, so `8` outputs change.")

@@ -1,6 +1,7 @@
 """Training in mixed precision, and weights in one byte."""
 from counters import Watching, flops
 import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ from jaxtyping import Float
 from timing import time_call
 from torch import Tensor, nn
 
-from litbook import aside, figure, link, misbelief, note, question, requires
+from litbook import aside, figure, misbelief, note, question, requires
 
 from .blocks import an_outlier_ruins_its_own_block_only
 from .figures import plot_scale
@@ -32,7 +33,6 @@ def mixed_precision() -> None:
     a_step_is_timed_in_both_precisions()
     one_byte_needs_a_scale()
     an_outlier_ruins_its_own_block_only()
-    what_supports_one_byte_training()
     quantized_weights_trade_error_for_bytes()
 
 
@@ -41,31 +41,30 @@ def flops_do_not_depend_on_the_format() -> None:
     """A matmul costs the same number of FLOPs in every format, and fewer bytes in a low-precision one."""
     note(r"""
         Does a matmul in a low-precision format cost fewer FLOPs? No, because the format does not
-        change how many multiplications and additions there are: two matrices of `64` rows and
-        columns need $2 \cdot 64^3 = 524288$ FLOPs. The format changes how many bytes an element
-        needs, and how many FLOPs a device performs per second.
+        change how many multiplications and additions there are. Two `2 * 2` matrices have a result
+        of $4$ entries, each of $2$ multiplications and $2$ additions: $4 \cdot 4 = 16$ FLOPs. Two
+        matrices of `64` rows and columns need $2 \cdot 64^3 = 524288$. The format changes how many
+        bytes an element needs, and how many FLOPs a device performs per second.
 
-        `flops` counts what a function computes. Multiply a matrix by itself in four formats:
+        `flops` counts by the shapes of the matrices. Multiply a matrix by itself in four formats:
     """)
     formats = torch.float64, torch.float32, torch.bfloat16, torch.float16
     squares = [torch.ones(64, 64, dtype=dtype) for dtype in formats]
-    # partial(torch.matmul, x, x) is a function that computes x @ x.
-    counts = [flops(partial(torch.matmul, x, x)) for x in squares]  # @inspect counts as FLOP
+    counts = [flops(partial(torch.matmul, x, x)) for x in squares]  # x @ x  # @inspect counts as FLOP
     assert counts == [524288, 524288, 524288, 524288], \
         "The FLOPs are the same in all four formats."
     sizes = [x.nbytes for x in squares]  # @inspect sizes as B
     assert sizes == [32768, 16384, 8192, 8192], \
         "A matrix needs 32, 16, 8 and 8 KiB."
     misbelief("Higher precision means more compute.", rf"""
-        The number of FLOPs is the same, {counts[0]:,} in `float64` and in `bfloat16`. Only the
-        bytes of a matrix differ, {sizes[0]:,} and {sizes[2]:,}.
+        The number of FLOPs is the same, {counts[0]:,} in `float64` and in `bfloat16`. What differs
+        is the bytes of a matrix, {sizes[0]:,} and {sizes[2]:,}, and how fast a device computes.
     """)
     note(r"""
         So low-precision formats save memory, and time on a device with units for them, but not
-        work. The usual advice: start in `float32`, so that any error is a bug in your code and not
-        an effect of rounding. Then run the matmuls in `bfloat16`, and watch the loss. Keep the
-        weights in `float32`, because a `bfloat16` weight
-        [rounds small updates away](#small_updates_are_lost).
+        work. Advice: start in `float32`, so that any error is a bug in your code and not an effect
+        of rounding. Then run the matmuls in `bfloat16`, and watch the loss. Keep the weights in
+        `float32`, because a `bfloat16` weight [rounds small updates away](#small_updates_are_lost).
     """)
     pair = [torch.ones(128, 128, dtype=d) for d in (formats[0], formats[2])]  # @hide
     work = [flops(partial(torch.matmul, x, x)) for x in pair]  # @hide
@@ -98,7 +97,7 @@ class Products(Watching):
 
 @aside
 def the_backward_pass_uses_low_precision_too() -> None:
-    """Under autocast the backward pass multiplies in the low-precision format as well."""
+    """Under autocast the matmuls of the backward pass are in `bfloat16` as well."""
     note(r"""
         Mixed precision keeps weights in `float32` and multiplies in a low-precision format. Does
         that hold for the backward pass as well? The speed of training depends on it, because the
@@ -106,9 +105,8 @@ def the_backward_pass_uses_low_precision_too() -> None:
 
         `torch.autocast` is PyTorch's switch for mixed precision [@pytorch-amp]. Below, it is on
         only for the forward pass, which rounds copies of the weights and inputs to `bfloat16`. The
-        backward pass multiplies in `bfloat16` all the same, because it
-        [multiplies by the inputs and weights](#the_backward_pass_needs_two_matmuls) of the forward
-        pass, and autograd has saved the `bfloat16` copies.
+        backward pass also multiplies in `bfloat16`, although autocast is off: autograd has saved
+        these copies, and [multiplies the gradients by them](#the_backward_pass_needs_two_matmuls).
 
         Take two hidden layers of width `64` and a *head*, the last layer, each one matrix, and `8`
         rows. So the forward pass has `3` matmuls. The backward pass has two for each matrix, but
@@ -118,7 +116,7 @@ def the_backward_pass_uses_low_precision_too() -> None:
     model, (x, y) = Stack(64, 2), linear_batch(64, 8)  # @unnoticed: 8: any batch
     with Products() as forward, torch.autocast("cpu", torch.bfloat16):
         output = model(x)  # @inspect output.dtype
-    loss = F.mse_loss(output.float(), y)
+    loss = F.mse_loss(output.float(), y)  # in float32
     with Products() as backward:
         loss.backward()
     assert forward.formats == [torch.bfloat16] * 3, \
@@ -127,9 +125,9 @@ def the_backward_pass_uses_low_precision_too() -> None:
         "The 5 matmuls of the backward pass are in bfloat16."
     misbelief("Mixed precision is `bfloat16` forward, `float32` for the rest.", rf"""
         Not only forward: all {len(backward.formats)} matmuls of the backward pass are in `bfloat16`
-        as well. Only the weights, and the gradients that are stored for them, are in `float32`.
+        as well. The weights and gradients that are stored are in `float32`, and so is the loss.
     """)
-    note("The weights, and the gradients as they are stored after the backward pass:")
+    assert loss.dtype == torch.float32, "The loss is in float32."  # @hide
     weight = model.weights[0]  # @unnoticed: 0 -> 1: any of them
     assert weight.dtype == torch.float32, "The weights are stored in float32."
     assert weight.grad is not None, "Each weight has a gradient."  # @hide
@@ -157,6 +155,25 @@ def the_backward_pass_uses_low_precision_too() -> None:
         """)
 
 
+def train_step(  # @stepover
+    model: Stack, optimizer: torch.optim.Optimizer,
+    x: Tensor, y: Tensor, mixed: bool,
+) -> None:
+    """Takes a training step, with or without mixed precision."""
+    with torch.autocast("cuda", narrow_format(), enabled=mixed):
+        output = model(x)
+    F.mse_loss(output.float(), y).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def most_bytes(call: Callable[[], object]) -> int:  # @stepover
+    """The most bytes of GPU memory in use at once while a call runs."""
+    torch.cuda.reset_peak_memory_stats()
+    call()
+    return torch.cuda.max_memory_allocated()
+
+
 @aside
 @requires("cuda")
 def a_step_is_timed_in_both_precisions() -> None:
@@ -175,30 +192,20 @@ def a_step_is_timed_in_both_precisions() -> None:
         `8 * 4096 * 4096 * 2 = 2**28` bytes. So expect more than half a GiB less.
 
         In PyTorch, `autocast` switches mixed precision on: it converts the inputs of each matmul,
-        to `bfloat16` or, on an old GPU, to `float16`; `narrow_format` says which. `step` takes a
-        training step of this model with or without it.{shrunk(width, 4096)}
+        to `bfloat16` or, on an old GPU, to `float16`. `step(True)` takes a training step of this
+        model with it, and `step(False)` without; `most_bytes` is the most memory in use
+        meanwhile.{shrunk(width, 4096)}
     """)
-    model = Stack(width, 8, between=nn.GELU()).cuda()
-    x, y = (t.cuda() for t in linear_batch(width, batch=2 * width))
-    optimizer = torch.optim.AdamW(model.parameters())
-
-    def step(mixed: bool) -> None:  # @stepover
-        with torch.autocast("cuda", narrow_format(), enabled=mixed):
-            output = model(x)
-        F.mse_loss(output.float(), y).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
+    model = Stack(width, 8, between=nn.GELU()).cuda()  # @hide
+    x, y = (t.cuda() for t in linear_batch(width, batch=2 * width))  # @hide
+    optimizer = torch.optim.AdamW(model.parameters())  # @hide
+    step = partial(train_step, model, optimizer, x, y)  # @hide
     with float32_products():  # all 32 bits; TF32, which is faster, is off
         full = time_call(lambda: step(False), "cuda")  # @measure full
     cool_down()  # @hide
     mixed = time_call(lambda: step(True), "cuda")  # @measure mixed
     assert mixed.seconds < full.seconds, "The step is faster with autocast."
-    peaks = []
-    for autocast in (False, True):
-        torch.cuda.reset_peak_memory_stats()
-        step(autocast)
-        peaks.append(torch.cuda.max_memory_allocated())  # @measure peaks as B
+    peaks = [most_bytes(partial(step, on)) for on in (False, True)]  # @measure peaks as B
     assert peaks[1] < peaks[0], "The step needs less memory with autocast."
     note(r"""
         Weights, gradients and AdamW's averages stay in `float32`, so their bytes stay the same.
@@ -306,50 +313,7 @@ def one_byte_needs_a_scale() -> None:
         """)
 
 
-@aside
-def what_supports_one_byte_training() -> None:
-    """Multiplying in one byte, storing a byte, and sending a byte are three different things."""
-    note(r"""
-        "Trained in FP8", in values of one byte, can mean three things. Which of them does a recipe
-        do, and what does it save?
-
-        - *Multiplying* in FP8 saves time, because recent GPUs have units that multiply one-byte
-          values faster. NVIDIA's Transformer Engine is a library of layers that multiply in FP8.
-          Its first recipe has a scale for each tensor, and uses E4M3 forward and E5M2 for the
-          gradients [@transformer-engine]. Newer recipes have a scale for each block. Because each
-          block has a range of its own, E4M3 is enough for the gradients as well [@te-blockwise].
-        - *Storing* in FP8 saves memory. The library's version of the optimizer Adam can keep both
-          averages in FP8 [@te-adam].
-        - *Sending* in FP8 saves traffic between GPUs. Peng and others store and send gradients in
-          FP8 [@peng2023].
-
-        How much memory could one byte save for each parameter? Training keeps four values for it:
-        weight, gradient, and Adam's two averages. Compare all four in `float32` with all four in
-        one byte each:
-    """)
-    formats = torch.float32, torch.float8_e4m3fn
-    sizes = [4 * d.itemsize for d in formats]  # @inspect sizes as B
-    assert sizes == [16, 4], \
-        "Four values need 16 bytes in float32, and 4 bytes in FP8."
-    note(r"""
-        So FP8 saves at most `16 - 4 = 12` bytes per parameter. Recipes that work save less: they
-        keep some of the four values in higher precision, because small updates
-        [get lost](#small_updates_are_lost) in low-precision values.
-    """)
-    link("https://docs.pytorch.org/docs/stable/amp.html", "torch.amp, the documentation")
-    question(r"""
-        A recipe keeps weight and gradient in a byte each and leaves Adam's two averages in
-        `float32`. How many bytes per parameter is that?
-    """, answer=sum(2 * d.itemsize for d in formats),
-        wrong={
-            "Adam keeps two averages.": 6,
-        },
-        check=1 + 1 + 4 + 4, unit="B", why=r"""
-            Weight and gradient need `1` byte each, and each of the two averages needs `4`.
-        """)
-
-
-def quantize(
+def quantize(  # @show
     w: Float[Tensor, "inner out"], size: int
 ) -> tuple[Tensor, Tensor]:
     """Rounds weights to integers of `size` bits; returns the integers and one scale for each column."""
@@ -368,11 +332,11 @@ def in_pairs(whole: Tensor) -> Tensor:
 def quantized_weights_trade_error_for_bytes() -> None:
     """Quantized weights need fewer bytes, and make the result of a matmul less exact."""
     note(r"""
-        A trained model that is only used can be stored with less precise weights. To *quantize* a
-        matrix is to replace its weights by small integers and a scale for each column. By hand, a
-        column with the weights `0.7`, `-0.2` and `0.33`, in integers from `-7` to `7`:
+        A trained model that is only used can be stored with less precise weights. One way to
+        *quantize* a matrix is to replace its weights by small integers and a scale for each column.
+        By hand, a column with the weights `0.7`, `-0.2` and `0.33`, in integers from `-7` to `7`:
 
-        - the scale makes the largest weight the largest integer: `0.7 / 7 = 0.1`;
+        - the scale maps the largest weight to the largest integer: `0.7 / 7 = 0.1`;
         - each weight is divided by the scale and rounded: `7`, `-2` and `3`;
         - integer times scale is approximately the old weight: `0.7`, `-0.2` and `0.3`.
 
@@ -385,43 +349,36 @@ def quantized_weights_trade_error_for_bytes() -> None:
     assert torch.allclose(by_hand * step, torch.tensor([[0.7], [-0.2], [0.3]])), \
         "Integers times scale are 0.7, -0.2 and 0.3."  # @hide
     x, w = torch.randn(64, 256), torch.randn(256, 256)
-
-    def error(bits: int) -> float:
-        whole, scale = quantize(w, bits)
-        return error_of(x @ (whole * scale), x @ w)
-
-    errors = [error(8), error(4)]  # @inspect errors as %
-    assert 0.0064 < errors[0] < 0.0074, \
+    fine, fine_scale = quantize(w, 8)
+    fine_error = error_of(x @ (fine * fine_scale), x @ w)  # @inspect fine_error as %
+    assert 0.0064 < fine_error < 0.0074, \
         "With 8 bits, the relative error of the matmul is 0.7 %."
-    assert 0.12 < errors[1] < 0.13, \
+    coarse, scale = quantize(w, 4)
+    coarse_error = error_of(x @ (coarse * scale), x @ w)  # @inspect coarse_error as %
+    assert 0.12 < coarse_error < 0.13, \
         "With 4 bits, the relative error is about an eighth."
-    whole, scale = quantize(w, 4)
-    assert quantize(w, 8)[0].abs().max() == 127, "In 8 bits the largest integer is 127."  # @hide
-    assert w.nbytes / whole.nbytes == 4.0, \
-        "One byte per weight is a quarter of what float32 needs."
-    assert round(scale.nbytes / whole.nbytes, 3) == 0.016, \
-        "The scales add 1.6 % to these bytes."
+    assert fine.abs().max() == 127, "In 8 bits the largest integer is 127."  # @hide
+    assert w.nbytes / fine.nbytes == 4.0, \
+        "With 8 bits, the integers need a quarter of the bytes of float32."
     misbelief("Quantizing a trained model improves its performance.", rf"""
-        It makes the model smaller, and often faster. But it becomes less exact: the outputs of this
-        random matrix are off by {errors[0]:.1%} at `8` bits and by {errors[1]:.0%} at `4`. How much
-        that harms a model has to be measured on its task.
+        It makes the model smaller, but less exact: the outputs of this random matrix are off by
+        {fine_error:.1%} at `8` bits and by {coarse_error:.0%} at `4`. How much that harms a model
+        has to be measured on its task.
     """)
-
-    byte = int(in_pairs(torch.tensor([7, -2], dtype=torch.int8)))  # @hide
-    assert byte == 0b1110_0111, "The byte of 7 and -2 is 1110 0111."  # @hide
-    note(rf"""
-        With fewer bits the error grows, because there are fewer integers to round to.
-
-        But an element of a tensor needs at least one byte, so where are the bytes saved at `4`
-        bits? Two integers share a byte. In `4` bits `7` is `{byte & 15:04b}` and `-2` is
-        `{byte >> 4:b}`, so the byte `{byte:b}` holds both. `in_pairs` packs all integers so:
+    note(r"""
+        With fewer bits the error grows, because there are fewer integers to round to. But an
+        element of a tensor needs at least one byte, so where are the bytes saved at `4` bits? Two
+        integers share a byte: one has its first $4$ bits, the other its last $4$. `in_pairs` packs
+        all integers in this way:
     """)
-    packed = in_pairs(whole)  # @inspect packed.nbytes as B
+    packed = in_pairs(coarse)  # @inspect packed.nbytes as B
     assert packed.nbytes == w.nbytes // 8, \
         "Packed in pairs, the integers need an eighth of the bytes of float32."
+    assert scale.nbytes / packed.nbytes == 1 / 32, \
+        "The scales add 3.1 % to these bytes."
     halves = torch.stack([packed & 15, packed >> 4], dim=1).to(torch.int8)  # @hide
     restored = torch.where(halves > 7, halves - 16, halves)  # @hide
-    assert torch.equal(restored.view(256, 256), whole), "Unpacked, they are the same integers."  # @hide
+    assert torch.equal(restored.view(256, 256), coarse), "Unpacked, they are the same integers."  # @hide
     whole, scale = quantize(torch.randn(1000, 400), 4)  # @hide
     question(r"""
         A matrix has `1000` rows and `400` columns, at `4` bits per weight, packed in pairs, with

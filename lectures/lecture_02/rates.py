@@ -21,8 +21,8 @@ from litbook import aside, figure, misbelief, note, question, requires
 
 from .figures import plot_measured_roof, plot_sweep
 from .measure import (
-    E4M3, Point, Reading, as_percent, clock_and_power, cool_down, dense_peak, float32_products,
-    intensity, narrow_format, scaled, shrunk, utilization,
+    E4M3, E5M2, Point, Reading, as_percent, clock_and_power, cool_down, dense_peak,
+    float32_products, intensity, narrow_format, scaled, shrunk, utilization,
 )
 
 
@@ -35,8 +35,6 @@ def measuring_a_rate() -> None:
         first what to expect by the datasheet, and then measures it.
     """)
     the_first_calls_are_not_the_ones_to_time()
-    one_slow_first_call_explains_a_low_mfu()
-    a_launch_returns_before_the_work_is_done()
     five_formats_are_measured_here()
     three_bad_measurements_are_repeated_here()
     larger_matmuls_come_closer_to_the_peak()
@@ -94,6 +92,16 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
         Not all of them: the timer of CS336 takes the mean of `5` calls without a warm-up [@cs336].
         Before you quote a time, ask how it was measured.
     """)
+    peak_rate = dense_peak("H100 SXM", "bfloat16")  # @hide
+    usual = 1 / (0.75 * peak_rate)  # seconds for a FLOP  # @hide
+    ratio = (5 / 2.684e14 - 4 * usual) / usual  # @hide
+    assert 9.8 < ratio < 9.9, \
+        "If four of five runs reach 0.75 of the peak, the first takes nearly 10 times as long as each."  # @hide
+    misbelief("The MFU of `bfloat16` is low because its peak is optimistic.", rf"""
+        CS336 assumes so for the mean of `5` such calls, {2.684e14 / peak_rate:.2f} of the peak
+        [@cs336]. But if four of them reached $0.75$ of it, a first call {ratio:.1f} times as long
+        as each explains the number. Whether it was, only a measurement after a warm-up can tell.
+    """)
     times = [16, 1, 1, 1, 1]  # @hide
     question(r"""
         Without a warm-up, `5` calls take `16`, `1`, `1`, `1` and `1` ms. What is their mean, and
@@ -105,99 +113,6 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
             The mean is `20 / 5 = 4` ms, because a fifth of the slow call is in it. The median is
             the third in order, `1` ms, however slow the first call is.
         """)
-
-
-@aside
-def one_slow_first_call_explains_a_low_mfu() -> None:
-    """One slow first call is enough to explain a low MFU."""
-    note(r"""
-        For a matmul of `16384 * 32768` by `32768 * 8192` elements in `bfloat16` on an H100, a rate
-        of `2.684e14` FLOP/s was published. Its share of the peak, its MFU, is little more than a
-        quarter. The time is the mean of `5` runs without a warm-up [@cs336]. Is the GPU really that
-        slow? Perhaps only the first run was slow, because it includes
-        [set-up](#the_first_calls_are_not_the_ones_to_time).
-
-        Suppose that the other four ran at `0.75` of the peak; others measured `789 / 989.5 = 0.80`
-        [@measured-h100]. How long did the first run take? All five together took `5` times the
-        mean. Subtract the time of the other four:
-    """)
-    work = 2 * 16384 * 32768 * 8192  # FLOPs of one run
-    peak_rate = dense_peak("H100 SXM", "bfloat16")  # FLOPs per second
-    average = work / 2.684e14  # @inspect average as s
-    steady = work / (0.75 * peak_rate)  # @inspect steady as s
-    first = 5 * average - 4 * steady  # @inspect first as s
-    ratio = first / steady  # @inspect ratio as times
-    assert 9.8 < ratio < 9.9, \
-        "The first run would have taken nearly 10 times as long as the others."
-    assert 0.0327 < (first + 4 * steady) / 5 < 0.0328, \
-        "Then the mean of the five runs is the published one."  # @hide
-    misbelief("The MFU of `bfloat16` is low because its peak is optimistic.", rf"""
-        CS336 assumes so [@cs336]. But a first run that takes {ratio:.1f} times as long as the
-        others explains the same number. Only a measurement after a warm-up can tell.
-    """)
-    note(r"""
-        So a low published MFU says little if you do not know how it was measured. It is often said
-        that an MFU of one half is good. But a report on a very large training run gives only `0.38`
-        to `0.43` [@llama3].
-    """)
-    question(r"""
-        The first run takes `10` times as long as each of the others, and these run at `0.75` of the
-        peak. What share of the peak does the mean of `50` runs show?
-    """, answer=0.75 / ((10 + 49) / 50),
-        check=50 / (10 / 0.75 + 49 / 0.75),
-        wrong={
-            "The first run is one of the 50.": 0.75 / (60 / 50),
-            "That leaves out the first run.": 0.75,
-        },
-        hint="How many ordinary runs could be done in the time of all runs?", within=0.005,
-        why=r"""
-            All `50` runs take as long as `10 + 49` ordinary ones. So the mean shows `50 / 59` of
-            the rate of the others.
-        """)
-
-
-@aside
-@requires("cuda")
-def a_launch_returns_before_the_work_is_done() -> None:
-    """A launch returns before the work is done."""
-    note(r"""
-        How do you time a matmul on a GPU? The CPU hands the matmul to the GPU and continues
-        immediately; that is a *launch*, and takes some microseconds. The matmul below needs at
-        least `2 * 8192**3 / 67e12 = 0.016` s, at the `float32` peak of an H100 [@nvidia-h100].
-
-        `time.perf_counter()` reads a clock, and `torch.cuda.synchronize()` waits until everything
-        that was launched is done. A clock that is read before the wait has timed only the launch,
-        so the rate seems higher than the GPU's peak:
-    """)
-    x = torch.randn(8192, 8192, device="cuda")
-    torch.matmul(x, x)  # a warm-up
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    product = x @ x
-    launched = time.perf_counter() - start  # @measure launched as s
-    torch.cuda.synchronize()
-    finished = time.perf_counter() - start  # @measure finished as s
-    assert product.shape == x.shape, "The result is a matrix of the same size."  # @hide
-    assert launched < finished - launched, \
-        "Most of the time passes between the launch and the end of the work."
-    card = find(torch.cuda.get_device_name())
-    peak_rate = peak(card, "tf32") or peak(card, "float32")
-    impossible = 2 * 8192**3 / launched  # @measure impossible as FLOP/s
-    if peak_rate is not None:
-        assert peak_rate < impossible, \
-            "Timed by the launch alone, the rate is higher than the peak of the GPU."
-    question(r"""
-        A launch takes `10` µs, and the matmul itself takes `20` ms. A program launches `100`
-        matmuls and then synchronizes. How many seconds does a clock show just before the program
-        synchronizes, and how many just after?
-    """, answer=[100 * 10e-6, 10e-6 + 100 * 20e-3],
-        check=[1e-3, 2.00001],
-        hint="The first reading includes only launches. After the first launch the GPU is never idle.",
-        why=r"""
-            Before the program synchronizes, the clock has timed only launches, `100` of `10` µs.
-            The GPU begins after the first launch and then works without a pause, so the second
-            reading is mostly the time of the matmuls.
-        """, unit="s")
 
 
 PRODUCT = 16384, 32768, 8192  # rows, inner, columns of the product that others have timed
@@ -252,29 +167,62 @@ def formats_to_time(card: Card | None) -> list[str]:
     return [n for n in names if card is None or peak(card, n) is not None]
 
 
+def products_of_ones() -> tuple[Tensor, Tensor]:
+    """The products of two matrices of `32 * 32` ones: in E5M2 times E4M3, and in E4M3 times E4M3."""
+    one = torch.tensor(1.0, device="cuda")
+    ones = torch.ones(32, 32, device="cuda")
+    left, right = ones.to(E5M2), ones.to(E4M3).t()  # stored by columns
+    kind = F.ScalingType.TensorWise  # one scale for the whole matrix
+    mixed = F.scaled_mm(left, right, one, kind, one, kind)
+    plain = F.scaled_mm(right.t(), right, one, kind, one, kind)
+    return mixed, plain
+
+
 @aside
 @requires("cuda")
 def five_formats_are_measured_here() -> None:
-    """In each number format, the rate of a matmul is divided by the peak of that format."""
+    """In a format with a higher peak a matmul is faster; how much faster has to be measured."""
     note(r"""
-        What share of its peak does this GPU reach in a matmul, in each number format? Expect more
-        than half. In `bfloat16`, others measured `789` TFLOP/s on an H100 SXM, which is
-        `789 / 989.5 = 0.80` of its peak [@measured-h100]. On the PCIe board, which gets half the
+        The peak of an H100 in `bfloat16` is `989.5 / 67 = 14.8` times that in `float32`
+        [@nvidia-h100]. Is a matmul that many times as fast? Only a measurement can tell, because a
+        peak is an upper bound. A matmul that reaches `0.8` of the peak in `float32` and $0.6$ in
+        `bfloat16` is `14.8 * 0.6 / 0.8 = 11.1` times as fast.
+
+        The matmul must be large, because a GPU has many arithmetic units, and small matmuls leave
+        most of them idle. Take the [large one](#the_denominator_decides) of `16384 * 32768` by
+        `32768 * 8192` elements. It needs `2 * 16384 * 32768 * 8192 = 8.796e12` FLOPs. Divided by
+        the peaks of an H100, in TFLOP/s, that is
+
+        | format | time at the peak, ms |
+        |---|---|
+        | `float32` | `8796 / 67 = 131` |
+        | `tf32` | `8796 / 494.5 = 17.8` |
+        | `bfloat16`, `float16` | `8796 / 989.5 = 8.89` |
+        | `float8` | `8796 / 1979 = 4.44` |
+
+        Expect somewhat longer times: in `bfloat16`, others measured `789` TFLOP/s, which is
+        `789 / 989.5 = 0.80` of the peak [@measured-h100]. On the PCIe board, which gets half the
         power, they measured `496 / 756.5 = 0.66` [@measured-h100-pcie].
 
-        The matmul is the [large one](#the_denominator_decides) of `16384 * 32768` by `32768 * 8192`
-        random elements; `product_shape` halves these sizes until the matrices fit into the GPU's
-        memory. `time_product` times it after a rest and a warm-up, and takes the median.
-        `utilization` divides the rate by the peak of the format:
+        `time_product` times the matmul in a format, after a rest and a warm-up. (`float8` is `E4M3`
+        here. `F.scaled_mm` multiplies it by `E4M3` or by `E5M2`, and returns `bfloat16`, because a
+        sum of many products needs more bits than its terms.)
     """)
-    shape = product_shape()  # @measure shape
-    work = 2 * shape[0] * shape[1] * shape[2]  # @measure work as FLOP
-    card = find(torch.cuda.get_device_name())
-    timed, shares = {}, {}
-    for name in formats_to_time(card):
+    shape = product_shape()  # @measure shape  # @hide
+    work = 2 * shape[0] * shape[1] * shape[2]  # @measure work as FLOP  # @hide
+    card = find(torch.cuda.get_device_name())  # the datasheet
+    formats = formats_to_time(card)  # @hide
+    timed = {}
+    for name in formats:
         timed[name] = time_product(name, shape)  # @measure timed[name]
-        seconds = timed[name].seconds
-        shares[name] = utilization(work, seconds, peak(card, name))
+    if card is not None and card.bfloat16 is not None:
+        peak_ratio = card.bfloat16 / card.float32  # @measure peak_ratio as times
+        speedup = timed["float32"].seconds / timed["bfloat16"].seconds  # @measure speedup as times
+        assert 1 < speedup < 2 * peak_ratio, \
+            "In bfloat16, the matmul is faster, by less than twice the ratio of the peaks."
+        assert speedup > peak_ratio / 2, \
+            "The rate in bfloat16, divided by that in float32, is more than half of the ratio of their peaks."
+    shares = {n: utilization(work, t.seconds, peak(card, n)) for n, t in timed.items()}  # @hide
     lines = [
         f"| `{name}` | {t.seconds * 1000:.3f} "
         f"| {work / t.seconds / TERA:.1f} | {as_percent(shares[name])} |"
@@ -283,35 +231,35 @@ def five_formats_are_measured_here() -> None:
     device = torch.cuda.get_device_name()  # @hide
     note(f"{device}; {timed['float32'].method}. {how_to_add(device)}{shrunk(shape[0], PRODUCT[0])}")
     note("| format | median, ms | TFLOP/s | MFU |\n|---|---|---|---|\n" + "\n".join(lines))
-    known = {n: share for n, share in shares.items() if share is not None}  # @measure known
-    if card is not None:
+    known = {n: share for n, share in shares.items() if share is not None}  # @measure known  # @hide
+    if card is not None:  # @hide
         assert 0 < min(known.values()), "Each format does some work."  # @hide
+    if card is not None:
         assert max(known.values()) <= card.boost, "No format exceeds its peak."
-    if card is not None and card.bfloat16 is not None:
-        promised = card.bfloat16 / card.float32  # @measure promised as times
-        speedup = timed["float32"].seconds / timed["bfloat16"].seconds  # @measure speedup as times
-        assert speedup > promised / 2, \
-            "The rate in bfloat16, divided by that in float32, is more than half of the ratio of their peaks."
-    boards = "H100 SXM", "H200"
+    boards = "H100 SXM", "H200"  # @hide
     if card is not None and card.name in boards and shape == PRODUCT:
         assert known["bfloat16"] >= 0.6, \
             "On an H100 SXM or an H200, bfloat16 reaches 60 % of its peak or more."
+    if card is not None and card.name in boards and shape == PRODUCT:  # @hide
         assert known["float32"] >= 0.6, \
             "On an H100 SXM or an H200, float32 reaches 60 % of its own peak or more."  # @hide
+    if torch.cuda.get_device_capability() >= (8, 9):  # GPUs that multiply one-byte floats  # @hide
+        mixed, plain = products_of_ones()  # @measure mixed, plain
+        assert mixed.dtype == torch.bfloat16, "The result is in bfloat16."
+        assert mixed.sum().item() == 32**3, \
+            "The entries of E5M2 times E4M3 add up to 32 * 32 * 32."
+        assert plain.sum().item() == 32**3, \
+            "The entries of E4M3 times E4M3 add up to 32 * 32 * 32 as well."  # @hide
     question(r"""
-        A matmul of `16384 × 32768` by `32768 × 8192` elements takes `12` ms. How many FLOP/s is
-        that?
-    """, answer=2 * PRODUCT[0] * PRODUCT[1] * PRODUCT[2] / 12e-3,
-        check=16384 * 32768 * 8192 / 6e-3,
+        On an A100, a matmul in `float32` takes `80` ms, and reaches `0.8` of the peak. In
+        `bfloat16` it reaches only `0.4` of the peak, which is `16` times as high. How long does it
+        take?
+    """, answer=80e-3 * (0.8 * 19.5) / (0.4 * 312),
+        check=0.08 / (16 / 2), unit="s",
         wrong={
-            "The additions are missing.": PRODUCT[0] * PRODUCT[1] * PRODUCT[2] / 12e-3,
-            "Divide by seconds, not by milliseconds.": 2 * PRODUCT[0] * PRODUCT[1] * PRODUCT[2] / 12,
+            "That would be right if both reached the same share of their peak.": 0.08 / 16,
         },
-        hint="How many FLOPs does the matmul need? Divide them by seconds, not by milliseconds.",
-        why=r"""
-            The matmul needs twice the product of the three lengths, `2 * 16384 * 32768 * 8192`
-            FLOPs, and takes `0.012` s. Without the additions, the rate would be half as high.
-        """, unit="FLOP/s")
+        why="The peak is `16` times as high, but the share is half as large. So the matmul is `16 / 2 = 8` times as fast, and takes `80 / 8 = 10` ms.")
 
 
 def first_runs(rows: int, inner: int, cols: int, left: str) -> list[float]:  # @stepover
@@ -354,13 +302,15 @@ def in_a_new_program(shape: tuple[int, int, int], left: str) -> list[float]:  # 
     return found
 
 
-def without_waiting(call: Callable[[], object]) -> float:  # @stepover
-    """The mean seconds of five calls, timed without waiting for the GPU to finish."""
+def launch_and_finish(call: Callable[[], object]) -> tuple[float, float]:  # @stepover
+    """The seconds until a call has returned, and until the GPU has finished its work."""
+    call()  # a warm-up
+    torch.cuda.synchronize()
+    start = time.perf_counter()
     call()
+    launched = time.perf_counter() - start
     torch.cuda.synchronize()
-    seconds = mean_seconds(call, runs=5)
-    torch.cuda.synchronize()
-    return seconds
+    return launched, time.perf_counter() - start
 
 
 @aside
@@ -368,55 +318,60 @@ def without_waiting(call: Callable[[], object]) -> float:  # @stepover
 def three_bad_measurements_are_repeated_here() -> None:
     """A cold start, a missing wait and a matrix of zeros each spoil a measurement."""
     note(r"""
-        CS336 reports an MFU of `0.271` for a matmul in `bfloat16` on an H100 [@cs336]. It is the
-        mean of the first five runs of a new program, without a warm-up, with a matrix of ones on
-        the left. If the first run takes $10$ times as long as the others, the mean is
-        `(10 + 4) / 5 = 2.8` times their time, so expect an MFU of more than twice that after a
-        [warm-up](#one_slow_first_call_explains_a_low_mfu).
+        CS336 reports an MFU of `0.271` for a matmul in `bfloat16` on an H100 [@cs336]. Is the GPU
+        so slow, or is the measurement bad? There are three ways to measure badly:
 
-        `in_a_new_program` repeats the published measurement on this GPU, once with ones and once
-        with random elements. `time_product` measures the same matmul after a warm-up. (A GPU that
-        accepts only one program at a time cannot run the first two.)
+        - *A cold start.* The published time is the mean of the first five runs of a new program,
+          with a matrix of ones on the left. If the first run takes $10$ times as long as the
+          others, the mean is `(10 + 4) / 5 = 2.8` times their time. So expect an MFU of more than
+          twice that after a [warm-up](#the_first_calls_are_not_the_ones_to_time).
+        - *No wait.* The CPU hands a matmul to the GPU and continues immediately; that is a
+          *launch*, and takes some microseconds. This matmul takes at least
+          `2 * 16384 * 32768 * 8192 / 989.5e12 = 0.0089` s [@nvidia-h100]. So expect a rate far
+          above the peak, if the clock is read before `torch.cuda.synchronize()`, which waits until
+          everything that was launched is done.
+        - *Zeros.* A matmul of zeros can be faster than one of random elements, because fewer
+          transistors of the chip switch, so it draws less power and can keep a higher clock.
+
+        First the matmul, `call`, is measured well: after a warm-up, with a wait, on random
+        elements. Then each mistake is made. (A GPU that accepts only one program at a time cannot
+        run the new program.)
     """)
-    shape = product_shape()  # @measure shape
+    shape = product_shape()  # @measure shape  # @hide
     good = time_product("bfloat16", shape)  # @measure good
-    ways = {}
+    ways = {}  # @hide
     ones = in_a_new_program(shape, "ones")  # @measure ones as s
-    runs = in_a_new_program(shape, "randn")  # @measure runs as s
-    if ones and runs:
+    runs = in_a_new_program(shape, "randn")  # @measure runs as s  # @hide
+    if ones and runs:  # @hide
         ways["first five runs, of ones"] = mean(ones)
         ways["first five runs, random data"] = mean(runs)
+    if ones and runs:
         first = [s[0] / median(s) for s in (ones, runs)]  # @measure first as times
         assert 1 < min(first), \
             "The first of the five runs is slower than their median."
-    note(rf"""
-        Here are two more ways to measure badly. `without_waiting` reads the clock before the GPU is
-        done, so it times only the launches. And a matmul of zeros can be faster than one of random
-        elements, because fewer transistors of the chip switch, so it draws less power and can keep
-        a higher clock.{shrunk(shape[0], PRODUCT[0])}
-    """)
-    call = product_call("bfloat16", shape)
-    launched = without_waiting(call)  # @measure launched as s
-    assert launched < good.seconds, \
-        "Without waiting, the clock shows less than the matmul takes."
+    call = product_call("bfloat16", shape)  # @hide
+    launched, finished = launch_and_finish(call)  # @measure launched, finished as s
+    assert launched < finished - launched, \
+        "Most of the time passes between the launch and the end of the work."
     blank_pair = [torch.zeros(n, dtype=torch.bfloat16, device="cuda")
-                  for n in (shape[:2], shape[1:])]
-    zeros = time_call(partial(torch.matmul, *blank_pair), "cuda")  # @measure zeros
+                  for n in (shape[:2], shape[1:])]  # @hide
+    of_zeros = partial(torch.matmul, *blank_pair)  # @hide
+    zeros = time_call(of_zeros, "cuda")  # @measure zeros
     assert zeros.seconds < 1.05 * good.seconds, \
         "Zeros are never slower than random numbers."
     ways |= {
         "no wait": launched, "zeros": zeros.seconds,
         "warm, events, random data": good.seconds,
-    }
-    card = find(torch.cuda.get_device_name())
-    rate, boost = peak(card, "bfloat16"), card.boost if card else 1
-    work = 2 * shape[0] * shape[1] * shape[2]
-    shares = {way: utilization(work, t, rate) for way, t in ways.items()}
+    }  # @hide
+    card = find(torch.cuda.get_device_name())  # @hide
+    rate, boost = peak(card, "bfloat16"), card.boost if card else 1  # @hide
+    work = 2 * shape[0] * shape[1] * shape[2]  # @hide
+    shares = {way: utilization(work, t, rate) for way, t in ways.items()}  # @hide
     lines = [
         f"| {way} | {t * 1000:.3f} | {as_percent(shares[way])} |"
         for way, t in ways.items()
     ]  # @hide
-    note(f"{good.device}, `bfloat16`:")
+    note(f"{good.device}, `bfloat16`.{shrunk(shape[0], PRODUCT[0])}")
     note("| how | ms | MFU |\n|---|---|---|\n" + "\n".join(lines))
     if rate is not None:
         assert work / launched > rate, \
@@ -452,19 +407,19 @@ def larger_matmuls_come_closer_to_the_peak() -> None:
     note(r"""
         Why does a small matmul stay far from the peak of a GPU? At the peak of an H100, a matmul of
         width $256$ would be done in `2 * 256**3 / 989.5e12 = 3.4e-8` s [@nvidia-h100]. But each
-        [launch](#a_launch_returns_before_the_work_is_done) takes some microseconds, and meanwhile
-        the GPU is idle.
+        [launch](#three_bad_measurements_are_repeated_here) takes some microseconds, and meanwhile
+        the GPU is idle. With $5$ µs for a launch, expect at most `2 * 256**3 / 5e-6 = 6.7e12`
+        FLOP/s, less than a hundredth of the peak. At a width of $8192$ the matmul itself takes
+        `2 * 8192**3 / 989.5e12 = 1.1e-3` s, and launches hardly count.
 
-        To see what that costs, square matmuls of growing width $n$, of $2n^3$ FLOPs each, are timed
-        in two ways. `time_call` launches them one by one. `time_graph` records many of them as one
-        *CUDA graph*, which the GPU then runs without waiting for the program. What the rate in the
-        graph still lacks has other causes: too little work for all parts of the chip, and the time
-        to read the matrices. `beyond_cache` calls `random_pair` until it has more matrices than fit
-        into the cache, so each is read from memory:
+        Square matmuls of growing width $n$, of $2n^3$ FLOPs each, are timed in two ways.
+        `time_call` launches them one by one. `time_graph` records many of them as one *CUDA graph*,
+        which the GPU then runs without waiting for the program. `pairs` are more random matrices
+        than fit into the cache, so each is read from memory:
     """)
     largest = scaled(16384, lambda n: 20 * n * n)  # @hide
     sizes = [2**k for k in range(8, 15) if 2**k <= largest]
-    launched, rates = [], []
+    launched, rates = [], []  # FLOP/s  # @hide
     for n in sizes:
         pairs = beyond_cache(partial(random_pair, n), "cuda")
         single = time_call(torch.matmul, "cuda", inputs=pairs)  # @measure single
@@ -526,26 +481,25 @@ def a_lower_clock_lowers_the_peak() -> None:
         An H100 has `132` multiprocessors, and each does `4096` FLOPs in `bfloat16` in a tick. The
         peak is stated for `1.83e9` ticks in a second: `132 * 4096 * 1.83e9 = 989e12` FLOP/s
         [@nvidia-hopper]. With fewer ticks it can reach less, for example
-        `132 * 4096 * 1.6e9 = 865e12`.
+        `132 * 4096 * 1.6e9 = 865e12`, which is `865 / 989 = 0.87` of the peak.
 
         The clock falls when the power reaches a limit, on an H100 SXM `700` W [@nvidia-h100]: a
         large matmul may need more, because it keeps all units busy. (Zeros would need less, so
         measure with random elements.)
 
-        Square matmuls of growing width are repeated for a second each, while the driver reports
-        clock and power. `for_a_second` returns the time, and the clock and power in a `reading`.
-        `reachable` multiplies the number of multiprocessors by the FLOPs in a tick and by the clock
-        that was measured:
+        `for_a_second` repeats a square matmul for a second, while the driver reports clock and
+        power in a `reading`. Each rate is then divided by what its clock allows. Expect more power,
+        and a lower clock, for a larger width `n`:
     """)
     largest = scaled(16384, lambda n: 20 * n * n)  # @hide
     sizes = [2**k for k in range(10, 15) if 2**k <= largest]
-    rates, readings = [], []
+    rates, readings = [], []  # @hide
     for n in sizes:
         call = partial(torch.matmul, *random_pair(n))
         timing, reading = for_a_second(call)  # @measure timing, reading
         rates.append(2 * n**3 / timing.seconds)  # @measure rates[-1] as FLOP/s
         readings.append(reading)
-    limits = [reachable(reading.clock) for reading in readings]
+    limits = [reachable(reading.clock) for reading in readings]  # @hide
     clocks = [p.clock for p in readings if p.clock]  # @measure clocks as Hz
     powers = [p.power for p in readings if p.power]  # @measure powers as W
     driver_tells = len(clocks) == len(powers) == len(sizes)
@@ -626,14 +580,15 @@ def the_roof_is_measured_here() -> None:
     count = scaled(2**28, lambda n: 14 * n)  # @hide
     n = scaled(8192, lambda n: 40 * n * n + 80 * 4096 * n)  # @measure n  # @hide
     note(rf"""
-        First measure the bandwidth with a large copy of `count` elements, because a copy computes
-        nothing: it only reads and writes each byte once. Then `measured_points` returns the rates
-        of an addition, and of matmuls of `1`, `64` and `4096` tokens by weights of `n * n`
-        elements, with `n = 8192`.{shrunk(n, 8192)} The weights are not in the cache:
+        First measure the bandwidth with a large copy of `x` to `y`, because a copy computes
+        nothing: it only reads and writes each byte once. With `2**28` elements it takes an H100 at
+        least `2 * 2 * 2**28 / 3.35e12 = 0.00032` s. Then `measured_points` returns the rates of an
+        addition, and of matmuls of `1`, `64` and `4096` tokens by weights of `n * n` elements, with
+        `n = 8192`.{shrunk(n, 8192)} The weights are not in the cache:
     """)
     dtype = narrow_format()  # @hide
-    x = torch.randn(count, device="cuda").to(dtype)
-    y = torch.empty_like(x)
+    x = torch.randn(count, device="cuda").to(dtype)  # @hide
+    y = torch.empty_like(x)  # @hide
     copied = time_call(lambda: y.copy_(x), "cuda")  # @measure copied
     bandwidth = (x.nbytes + y.nbytes) / copied.seconds  # @measure bandwidth as B/s
     del x, y  # @hide

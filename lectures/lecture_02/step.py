@@ -149,18 +149,19 @@ def alive_at_once(layers: int, *, gradients: bool, trains: bool = True) -> int:
 
 @aside
 def without_gradients_two_outputs_are_alive() -> None:
-    """Without gradients an output lives until the next layer has read it."""
+    """In a chain of layers without gradients, an output lives until the next layer has read it."""
     note(r"""
         A model that is used and not trained has no backward pass. How much memory do the outputs of
         its layers need then?
 
         In training, autograd keeps all of them for the backward pass. Under `torch.no_grad()`
-        nothing is kept, so an output is freed as soon as the next layer has read it. While a layer
-        computes, two tensors are in memory: its input and its output. The number of layers does not
-        matter.
+        nothing is kept. In a chain of layers, where each output is read by one layer only, it is
+        freed as soon as that layer has read it. While a layer computes, two tensors are in memory:
+        its input and its output. The number of layers does not matter.
 
-        Take `16` hidden layers of width `64`, and `8` rows. `alive_at_once` runs the forward pass
-        and returns the largest number of bytes that outputs of layers need at one time:
+        Take `16` hidden layers of width `64`, and `8` rows. `alive_at_once` runs the forward pass,
+        looks after each operation which outputs are still in memory, and returns the largest number
+        of bytes that they need at one time:
     """)
     # The output of one hidden layer, and of the head, the last layer:
     one, head = 8 * 64 * 4, 8 * 4  # @inspect one as B, head as B
@@ -171,13 +172,15 @@ def without_gradients_two_outputs_are_alive() -> None:
     assert using == 2 * one, \
         "Under no_grad, only two are: one being read, one being written."
     deeper = alive_at_once(64, gradients=False)  # @inspect deeper as B
-    assert deeper == using, "With 64 layers, two outputs are in memory as well."
+    assert deeper == using, \
+        "With 64 layers, still only two outputs are in memory."
+    note("Another switch is `model.eval()`, here `trains=False`. Does it free the outputs as well?")
     evaluated = alive_at_once(16, gradients=True, trains=False)  # @inspect evaluated as B
     assert evaluated == training, \
         "After model.eval(), all outputs are still kept."
     misbelief("`model.eval()` turns gradients off.", rf"""
-        It only tells layers such as dropout that this is not training. Autograd keeps {evaluated:,}
-        bytes, as before. Only `torch.no_grad()` or a similar switch stops that.
+        It only tells layers such as dropout that this is not training. {evaluated:,} bytes are in
+        memory, as before. Only `torch.no_grad()` or a similar switch stops that.
     """)
     question(r"""
         Each of `48` layers has an output of `100` MiB. How many MiB of outputs are in memory at
@@ -191,20 +194,20 @@ def without_gradients_two_outputs_are_alive() -> None:
 
 @aside
 def gradients_come_in_two_kinds() -> None:
-    """Gradients of parameters stay until they are cleared; gradients of activations are dropped after use."""
+    """Gradients of parameters stay until they are cleared; gradients of activations are not stored."""
     note(r"""
         A backward pass computes gradients of two kinds. How much memory does each need?
 
         - *Gradients of parameters* are what the optimizer reads. So they stay until they are
           cleared.
         - *Gradients of activations* are only needed on the way: the gradient of a layer's output is
-          used to compute the gradient of its input, and is then dropped. Each is as large as the
-          activation itself.
+          used to compute the gradients of the layer's weights and of its input, and is not stored.
+          Each is as large as the activation itself.
 
         Here is a model of two hidden layers of width `4` and a head, `4 * 4 + 4 * 4 + 4 = 36`
         parameters, on a batch of `2` rows. `hidden` is the output of the first layer. `retain_grad`
-        tells autograd not to drop its gradient. `gradient_bytes` adds up the gradients of the
-        parameters:
+        tells autograd to store its gradient. The head has one output per row, and `[:, 0]` removes
+        that axis. `gradient_bytes` adds up the gradients of the parameters:
     """)
     model, (x, y) = Stack(4, 2), linear_batch(4, 2)
     hidden = x @ model.weights[0]
@@ -221,7 +224,7 @@ def gradients_come_in_two_kinds() -> None:
     with warnings.catch_warnings(action="ignore"):  # @hide
         dropped = output.grad
     assert dropped is None, \
-        "The gradient of output, without retain_grad, was dropped."
+        "Without retain_grad, the gradient of output is not stored."
     note(r"""
         So a larger batch does not need more memory for the gradients of parameters, because the
         number of parameters stays the same. It does for the gradients of activations, because each
@@ -255,24 +258,23 @@ def the_bill_in_bytes() -> None:
           prediction and the target, `2 * (3 * 4 + 2) = 28`.
 
         In `float32`, each of the first three needs `36 * 4 = 144` bytes, and activations need
-        `28 * 4 = 112`. `bill` takes one training step and measures each kind:
+        `28 * 4 = 112`. `bill` takes one training step, and adds up the bytes of the parameters, of
+        their gradients, of the tensors in the optimizer's state, and of what autograd saves:
     """)
     small = bill("AdaGrad", width=4, layers=2, batch=2)  # @inspect small as B
     assert list(small.values()) == [144, 144, 144, 112], \
         "Parameters, gradients and state need 144 bytes each, activations 112."
-    note(r"""
-        So the step keeps `144 + 144 + 144 + 112 = 544` bytes. CS336 counts less: as activations it
-        counts only the outputs of the two hidden layers, `2 * 4 * 2 = 16` values [@cs336]:
-    """)
-    formula = 4 * (36 + 2 * 4 * 2 + 36 + 36)  # @inspect formula as B
+    formula = 4 * (36 + 2 * 4 * 2 + 36 + 36)  # @hide
     total = sum(small.values())  # @inspect total as B
     assert (formula, total) == (496, 544), \
-        "CS336's formula gives 496 bytes, and 544 are measured."
+        "CS336's formula gives 496 bytes, and 544 are measured."  # @hide
+    assert total == 544, "Together that is 544 bytes."
     misbelief(r"""
         In float32 a step needs `4 * (parameters + activations + gradients + state)` bytes, with
         batch times width times layers for the activations.
     """, rf"""
-        The four kinds are right, but the activations are too few: autograd also keeps the input,
+        The four kinds are right, but the activations are too few. This formula, from CS336
+        [@cs336], counts only the outputs of the two hidden layers. Autograd also keeps the input,
         the prediction and the target. The formula gives {formula} bytes, and {total} are measured.
     """)
     wide = bill("AdaGrad", width=64, layers=2, batch=8)  # @hide
@@ -354,23 +356,29 @@ def the_bill_is_measured_on_the_gpu() -> None:
         Does a GPU really need the bytes that were counted for
         [parameters, gradients, optimizer state and activations](#the_bill_in_bytes)? Take `4`
         hidden layers of a `width` of `2048`, and a batch of `2048` rows. Then a weight matrix and
-        the input of a layer are each `4 * 2048**2 / 2**20 = 16` MiB. Expect `4 * 16 = 64` MiB for
-        parameters and for gradients, `2 * 64 = 128` for AdamW's state, and `5 * 16 = 80` for the
-        inputs of the layers and the head.{shrunk(width, 2048)}
+        the input of a layer are each `4 * 2048**2 / 2**20 = 16` MiB.{shrunk(width, 2048)} With
+        AdamW, expect
 
-        With SGD, expect a peak of `4 + 4 + 2 + 1 = 11` matrices, less than the sum of
-        `4 + 4 + 5 = 13`. The backward pass frees the activations of a layer as soon as it has
-        computed that layer's gradients. So at [the peak](#the_batch_decides_where_memory_peaks)
-        there are `4` weight matrices, `4` layer inputs, `2` activation gradients and `1` weight
-        gradient.
+        | kind | MiB |
+        |---|---|
+        | parameters | `4 * 16 = 64` |
+        | gradients | `4 * 16 = 64` |
+        | optimizer state | `2 * 64 = 128` |
+        | activations: the inputs of the layers and the head | `5 * 16 = 80` |
+
+        With SGD, all kinds together are `4 + 4 + 5 = 13` such matrices. But expect a
+        [peak](#the_batch_decides_where_memory_peaks) of only `4 + 4 + 2 + 1 = 11`: `4` of weights,
+        `4` of layer inputs, `2` of activation gradients and `1` of weight gradients. The backward
+        pass frees the activations of a layer as soon as it has computed that layer's gradients.
 
         `bill_on_card` reads `torch.cuda.memory_allocated()`, the bytes in use, before and after
-        each part of a step. It returns the differences, and the peak:
+        each part of a step. It returns the differences, and the peak, for each optimizer:
     """)
-    size = width, 4, width  # width, hidden layers, rows of the batch
+    size = width, 4, width  # @hide
     bill_on_card("SGD", *size)  # @stepover  # @hide
+    # size: the width, 4 hidden layers, the rows of the batch
     watched = {name: bill_on_card(name, *size) for name in OPTIMIZERS}  # @stepover
-    bills = {name: found for name, (found, _) in watched.items()}  # @measure bills
+    bills = {name: found for name, (found, _) in watched.items()}  # @measure bills  # @hide
     shares = [b["optimizer state"] / b["parameters"] for b in bills.values()]  # @hide
     copies = [round(share, 2) for share in shares]  # @measure copies  # @hide
     assert copies == [0, 1, 1, 1, 2, 2], \
@@ -379,7 +387,7 @@ def the_bill_is_measured_on_the_gpu() -> None:
     over = [bills["AdamW"][k] - most for k, most in predicted.items()]  # @measure over as B  # @hide
     assert 0 <= min(over) <= max(over) < MiB, \
         "With AdamW, each kind needs the bytes counted for it, or less than a MiB more."
-    found, peak = watched["SGD"]
+    found, peak = watched["SGD"]  # @hide
     share = peak / sum(found.values())  # @measure share as %
     assert share < 1, "With SGD, the peak is below the sum of all kinds."
     figure(plot_bill(bills, MiB),
@@ -414,11 +422,12 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
         By hand: four examples have the gradients $1$, $2$, $3$ and $6$. The loss is a mean, so the
         gradient of the whole batch is `(1 + 2 + 3 + 6) / 4 = 3`. Two micro-batches have the
         gradients `(1 + 2) / 2 = 1.5` and `(3 + 6) / 2 = 4.5`. Their sum is `1.5 + 4.5 = 6`, twice
-        too large. So each loss has to be divided by the number of micro-batches.
+        too large. So each loss has to be multiplied by its part's share of the batch, here `1 / 2`:
+        `0.75 + 2.25 = 3`.
 
-        Now a small model and `32` examples, inputs `x` and targets `y`. All are whole numbers, so
-        that no sum is rounded. `accumulated` calls `backward` for micro-batches of given sizes,
-        each loss multiplied by `share`, and returns the gradient:
+        Now a model of two hidden layers of width `16`, and `32` examples, inputs `x` and targets
+        `y`. All are whole numbers, so that no sum is rounded. `accumulated` calls `backward` for
+        micro-batches of given sizes, each loss multiplied by `factor`, and returns the gradient:
     """)
     model = Stack(16, 2).double()  # @hide
     with torch.no_grad():  # @hide
@@ -426,25 +435,26 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
             w.copy_(whole_numbers(*w.shape))
     x, y = whole_numbers(32, 16).double(), whole_numbers(32).double()  # @hide
 
-    def accumulated(sizes: list[int], share: float) -> Tensor:
+    def accumulated(sizes: list[int], factor: float) -> Tensor:
         model.zero_grad()
         for inputs, targets in zip(x.split(sizes), y.split(sizes)):
-            loss = F.mse_loss(model(inputs), targets) * share
+            loss = F.mse_loss(model(inputs), targets) * factor
             loss.backward()
         return torch.cat([w.grad.flatten() for w in model.weights])
 
     parts = 4
-    whole = accumulated([32], share=1)  # the whole batch at once
+    whole = accumulated([32], factor=1)  # the whole batch at once
     misbelief("Call `backward` on each micro-batch, do not clear, and step at the end.", rf"""
-        That makes the gradient {parts} times too large for {parts} micro-batches, because each loss
-        is the mean over its own part. Divide each loss by the number of micro-batches.
+        That makes the gradient {parts} times too large for {parts} equal micro-batches, because
+        each loss is the mean over its own part. Multiply each loss by its part's share of the
+        batch. (For a mean over tokens, that is the share of the tokens.)
     """)
-    careless = accumulated([8] * parts, share=1)
-    assert torch.equal(careless, 4 * whole), \
-        "Undivided, the gradient is 4 times too large."
-    careful = accumulated([8] * parts, share=1 / parts)
-    assert torch.equal(careful, whole), \
-        "Divided, it is exactly the whole gradient."
+    unweighted = accumulated([8] * parts, factor=1)
+    assert torch.equal(unweighted, 4 * whole), \
+        "With a factor of 1, the gradient is 4 times too large."
+    weighted = accumulated([8] * parts, factor=1 / parts)
+    assert torch.equal(weighted, whole), \
+        "With the share, 1/4, it is exactly the whole gradient."
     note(r"""
         What does that save, and what does it cost? `bill` measures the bytes that a step keeps, and
         `step_flops` counts its FLOPs. Compare a batch of `32` with a micro-batch of `8`:
@@ -457,8 +467,9 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
     assert in_parts == at_once, \
         "In micro-batches, a step costs the same number of FLOPs."
     note(r"""
-        So gradient accumulation saves memory, but no FLOPs. On a GPU the step takes more time,
-        because small matmuls [stay farther from the peak](#larger_matmuls_come_closer_to_the_peak).
+        So gradient accumulation saves memory, but no FLOPs. On a GPU it usually takes longer (not
+        measured here), because small matmuls
+        [reach a smaller share of the peak](#larger_matmuls_come_closer_to_the_peak).
     """)
     question(r"""
         A batch of `32` examples is cut into parts of `24` and `8`, and each loss is the mean over

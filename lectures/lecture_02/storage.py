@@ -94,7 +94,7 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
 
 @aside
 def strides_turn_an_index_into_an_address() -> None:
-    """The address of an element is the offset plus each index times its stride."""
+    """The address of an element, counted in elements, is the offset plus each index times its stride."""
     note(r"""
         Where in memory is the element `x[1, 2]` of a matrix? Memory is one line, and a new matrix
         lies in it row by row. The [*strides*](#a_tensor_is_memory_and_a_way_to_read_it) of the
@@ -120,19 +120,15 @@ def strides_turn_an_index_into_an_address() -> None:
         `6 + 1 * 4 + 1 * 1 = 11`:
     """)
     block = x[1:, 2:]  # @inspect block, block.storage_offset(), block.stride()
-    offset, strides = block.storage_offset(), block.stride()
-    assert (offset, strides) == (6, (4, 1)), \
+    offset = block.storage_offset()
+    assert (offset, block.stride()) == (6, (4, 1)), \
         "The block has the offset 6 and the strides of x."
-    assert line[offset + 1 * strides[0] + 1 * strides[1]] == block[1, 1], \
+    assert line[offset + 1 * 4 + 1 * 1] == block[1, 1], \
         "The offset plus the steps is the address of block[1, 1]."
-    assert line[sum(strides)] not in block, "Without the offset, it leads outside the block."  # @hide
-    raw, size = x.untyped_storage(), x.element_size()  # @hide
-    assert len(raw) == 16 * size, "The storage has 16 times 4 entries."  # @hide
-    assert divmod(6, size) == (1, 2), "Entry 6 is in element 1, two bytes after its first."  # @hide
+    assert line[1 * 4 + 1 * 1] not in block, "Without the offset, it leads outside the block."  # @hide
     misbelief("`x.storage()[6]` is how to read element `6` of a tensor's memory.", r"""
         It works, with a warning, but will be removed [@pytorch_storage]. Use `x.flatten()[6]` if
-        `x` is contiguous and has the offset `0`, as here. The newer `x.untyped_storage()[6]` is
-        byte `6`, which belongs to element `1`, because an element has `4` bytes.
+        the elements of `x` lie in memory row by row, without gaps and from its beginning, as here.
     """)
     question(r"""
         A new tensor of shape `(3, 4, 5)` is laid out in the same way: the last index changes
@@ -154,14 +150,14 @@ def numbers_and_slices_share_lists_and_masks_copy() -> None:
         does if the part is a *view*, a tensor over the same memory.
 
         A row or a column is a view, because a fixed step in memory leads from one of its elements
-        to the next. A view has one such step for each axis, its *stride*. `x.view(3, 2)` is a view
-        as well: it cuts the same line of elements into rows of two. `same_storage` says whether two
-        tensors use the same memory:
+        to the next. This step is the *stride*. The matrix below has two, `(3, 1)`: `3` elements to
+        the next row, and `1` to the next column. `x.view(3, 2)` is a view as well: it cuts the same
+        line of elements into rows of two. `same_storage` says whether two tensors use the same
+        memory:
     """)
     x = torch.arange(1.0, 7.0).view(2, 3)  # @inspect x
     row, column, y = x[0], x[:, 1], x.view(3, 2)  # @inspect row, column, y
-    shared = [same_storage(x, part) for part in (row, column, y)]
-    assert shared == [True] * 3, \
+    assert all(same_storage(x, part) for part in (row, column, y)), \
         "The row, the column and x.view(3, 2) are views of x."
     assert y.tolist() == [[1, 2], [3, 4], [5, 6]], \
         "The elements stay in order, in rows of two."
@@ -302,15 +298,15 @@ def some_shapes_cannot_be_a_view() -> None:
         lengths along one axis, there is no such view.
 
         The transpose of a matrix of `2` rows and `3` columns is an example. In this matrix the
-        value of each element is its address:
+        value of each element is its position in memory, counted in elements:
     """)
     x = torch.arange(6.0).view(2, 3)
     y = x.t()  # @inspect y
     assert y.flatten().diff().tolist() == [3, -2, 3, -2, 3], \
-        "From one element of y to the next, the address goes forward 3 and back 2."
+        "From one element of y to the next, the position goes forward 3 and back 2."
     note(r"""
-        As a row of three, the first elements of `y` would be at `0`, `3` and `1`: a step of `3`,
-        then a step of `-2`. So PyTorch refuses `y.view(2, 3)`. Two methods help:
+        In the shape `(2, 3)`, the first row would be the elements at `0`, `3` and `1`: a step of
+        `3`, then a step of `-2`. So `y.view(2, 3)` raises an error. Two methods help:
 
         - `contiguous()` copies the elements in the order in which they are read. After that, `view`
           works.
@@ -332,7 +328,7 @@ def some_shapes_cannot_be_a_view() -> None:
     assert copied.tolist() == [[0, 3, 1], [4, 2, 5]], \
         "The copy has the elements in the order in which they are read."
     assert not same_storage(y, y.reshape(2, 3)), \
-        "For the transpose, reshape makes a copy."
+        "In the shape (2, 3), reshape makes a copy of the transpose."
     assert same_storage(x, x.reshape(3, 2)), \
         "For the matrix itself, reshape makes a view."
     assert x.contiguous() is x, \
@@ -340,13 +336,14 @@ def some_shapes_cannot_be_a_view() -> None:
     misbelief("`contiguous()` makes a copy, so afterwards the tensors no longer share memory.",
         "If the tensor is contiguous already, `contiguous()` returns the tensor itself, and writing to the result changes the original.")
     note(r"""
-        A tensor with gaps can be viewed too, in some shapes. `block` consists of `6` rows of `2`
-        elements. The rows begin at the addresses `0`, `4`, `8`, `12`, `16` and `20`, always `4`
-        apart, so one axis with the stride `4` can run over them. As rows of `6`, the elements would
-        be at `0`, `1`, `4`, `5`, …, with steps of `1` and `3`, so no stride fits:
+        A tensor with gaps can be viewed too, in some shapes. `block` keeps the first `2` elements
+        of each row of `whole`. Its `6` rows begin at the positions `0`, `4`, `8`, `12`, `16` and
+        `20`, always `4` apart, so one axis with the stride `4` can run over them: `(6, 2)` is a
+        view. In the shape `(2, 6)`, a row would be at `0`, `1`, `4`, `5`, …, with steps of `1` and
+        `3`, so no stride fits:
     """)
     whole = torch.arange(24.0).view(2, 3, 4)
-    block = whole[:, :, :2]  # the first 2 of each 4  # @inspect block.stride()
+    block = whole[:, :, :2]  # @inspect block[0], block.stride()
     top, left = whole[0, :2], whole[0, :, :2]  # @hide
     gapless = [part.is_contiguous() for part in (whole, left, top)]  # @hide
     assert gapless == [True, False, True], "The matrix and its upper rows are contiguous, the left halves are not."  # @hide
@@ -361,11 +358,10 @@ def some_shapes_cannot_be_a_view() -> None:
         "As 2 rows of 6 elements, it is refused."
     longer = block.view(2, 3, 1, 2)  # @hide
     assert same_storage(block, longer), "Adding an axis copies nothing."  # @hide
-    misbelief("A non-contiguous tensor cannot be viewed any further.", r"""
-        It can: `block` is not contiguous, and `block.view(6, 2)` is a view of it.
+    misbelief("`view()` only works on contiguous memory.", r"""
+        `block` is not contiguous, and `block.view(6, 2)` is a view of it. With the right number of
+        elements, `view()` fails only where a new axis has no fixed step.
     """)
-    misbelief("`view()` only works on contiguous memory.",
-              "Contiguous memory is sufficient, but not necessary: with the right number of elements, `view()` fails only where a new axis has no fixed step.")
     flat = block.reshape(6, 2)  # @hide
     assert flat.is_contiguous() is False, "The result is not contiguous."  # @hide
     misbelief("Use `contiguous()` or `reshape()` to make a tensor contiguous.", r"""
@@ -387,12 +383,13 @@ def some_shapes_cannot_be_a_view() -> None:
 
 @aside
 def a_small_view_keeps_everything_alive() -> None:
-    """Saving a row to a file saves the whole matrix, unless the row is cloned."""
+    """`torch.save` writes the whole matrix of a row, unless the row is cloned."""
     note(r"""
         You save one row of a matrix to a file. How large is the file? As large as the whole matrix,
         because a row is a *view*: it shares the matrix's memory, and
-        [keeps it alive](#a_view_can_hold_more_or_less_than_it_reports). Here the matrix has `1024`
-        rows of `1024` elements of `4` bytes. That is `4` MiB, and a row is `4` KiB:
+        [as long as the row exists](#a_view_can_hold_more_or_less_than_it_reports), that memory is
+        not freed, even after `del base`. Here the matrix has `1024` rows of `1024` elements of `4`
+        bytes. That is `4` MiB, and a row is `4` KiB:
     """)
     base = torch.zeros(1024, 1024)
     row = base[0]  # @inspect row.nbytes as B
@@ -404,7 +401,8 @@ def a_small_view_keeps_everything_alive() -> None:
     note(r"""
         `torch.save` writes the whole storage of a tensor, so that tensors that share memory share
         it again after loading. A *clone* is a copy with its own memory, just large enough for the
-        row. Save both; `tell` returns the size of the file:
+        row. Save both, to `io.BytesIO`, a file in memory; `tell` returns its size. What both files
+        have beyond the elements describes them, such as their dtype:
     """)
     whole, alone = io.BytesIO(), io.BytesIO()
     torch.save(row, whole)
@@ -414,8 +412,8 @@ def a_small_view_keeps_everything_alive() -> None:
     assert row.nbytes < row_only < 2 * row.nbytes, \
         "The file with the clone is less than twice the 4 KiB of the row."
     misbelief("Views are free.", r"""
-        Making a view costs nothing. But a view keeps the whole memory of its tensor alive: the row
-        of `4` KiB keeps `4` MiB, in memory and in a file.
+        Making a view copies nothing. But a view keeps the whole memory of its tensor: the row of
+        `4` KiB keeps `4` MiB, in memory and in a file that `torch.save` writes.
     """)
     question(r"""
         In each of `100` steps a loop computes a new `float32` tensor of shape `(256, 1024)`, called

@@ -2,8 +2,9 @@
 from functools import partial
 from typing import Any, NamedTuple
 
+import torch
 import torch.nn.functional as F
-from counters import Watching, tensors_in
+from counters import Alive, Watching, tensors_in
 from timing import one_thread
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
@@ -100,8 +101,21 @@ def memory_over_a_step(  # @stepover
     return watch.moments()
 
 
+def temporaries(
+    weights: list[Tensor], foreach: bool = False, fused: bool = False
+) -> int:
+    """The peak bytes that AdamW's step needs in addition to what it keeps."""
+    optimizer = torch.optim.AdamW(weights, foreach=foreach, fused=fused)
+    for w in weights:
+        w.grad = torch.randn_like(w)
+    optimizer.step()
+    with Alive() as alive:
+        optimizer.step()
+    return alive.most
+
+
 def the_batch_decides_where_memory_peaks() -> None:
-    """A large batch makes memory peak in the backward pass, a small one in the update."""
+    """With AdamW, a large batch makes memory peak in the backward pass, a small one in the update."""
     note(r"""
         A training step fits in memory if it fits at its *peak*, the moment when most memory is in
         use. When is that? There are two candidates:
@@ -115,9 +129,10 @@ def the_batch_decides_where_memory_peaks() -> None:
         with the batch, and the rest does not.
 
         By hand, for a model of `4` hidden layers of width `64` with AdamW. Use a matrix of
-        `64 * 64` values as the unit. (The head is only a vector. The hand count leaves it out; the
-        measurement below includes it.) With a batch of `512` rows, the input of a layer has
-        `512 * 64` values, which is `512 / 64 = 8` matrices.
+        `64 * 64` values as the unit. (The head, the last layer, has one output, so its weights are
+        only a vector. The hand count leaves it out; the measurement includes it.) The activations
+        are the inputs of the layers. With a batch of `512` rows, each has `512 * 64` values, which
+        is `512 / 64 = 8` matrices.
 
         | in matrices | early in the backward pass | in the update |
         |---|---|---|
@@ -125,20 +140,25 @@ def the_batch_decides_where_memory_peaks() -> None:
         | layer inputs | all `4`: `4 * 8 = 32` | the model's own: `1 * 8 = 8` |
         | activation gradients | of a layer's output and its input: `2 * 8 = 16` | none |
         | weight gradients | the last layer's: `1` | all: `4` |
-        | AdamW's temporary tensors | none | `3`, [measured](#the_four_kinds_of_memory_are_a_list_not_a_total) |
+        | AdamW's temporary tensors | none | `3` |
         | together | `12 + 32 + 16 + 1 = 61` | `12 + 8 + 4 + 3 = 27` |
 
         So the peak is in the backward pass. With a batch of `16` rows, the input of a layer is only
         a quarter of a matrix. Then the sums are `12 + 1 + 0.5 + 1 = 14.5` and
         `12 + 0.25 + 4 + 3 = 19.25`, and the peak is in the update.
 
-        Measure it. `memory_over_a_step` returns the bytes in memory after every operation of a
-        step, and counts activation gradients as temporaries:
+        The `3` are measured: in a loop over the matrices, AdamW makes for each the root of its
+        average square and a divisor from it, and the previous matrix's divisor is still there.
+        (With `foreach`, the default on a GPU, there is one for each matrix: as many bytes as all
+        parameters have.)
+
+        `memory_over_a_step` runs such a step, and returns the bytes in memory after every
+        operation:
     """)
     width, layers, large, small = 64, 4, 512, 16
     matrix = 4 * width**2  # bytes of one matrix
     large_step = memory_over_a_step(width, layers, large)
-    large_peak = max(large_step, key=lambda time: time.total)  # @inspect large_peak.held as B
+    large_peak = max(large_step, key=lambda time: time.total)  # @inspect large_peak.total as B
     assert large_peak.phase == "backward", \
         "With the large batch, the peak is in the backward pass."
     assert round(large_peak.total / matrix) == 61, \
@@ -147,13 +167,18 @@ def the_batch_decides_where_memory_peaks() -> None:
     assert gradients == matrix + 4 * width, \
         "At the peak, two of five weight gradients are there."  # @hide
     small_step = memory_over_a_step(width, layers, small)
-    small_peak = max(small_step, key=lambda time: time.total)  # @inspect small_peak.held as B
+    small_peak = max(small_step, key=lambda time: time.total)  # @inspect small_peak.total as B
     assert small_peak.phase == "update", \
         "With the small batch, the peak is in the update."
     assert round(small_peak.total / matrix) == 19, \
         "This peak is 19 matrices, to the nearest whole number."
     assert small_peak.held["temporaries"] // matrix == 3, \
         "At the peak, there are three temporary matrices."  # @hide
+    weights = [torch.randn(10, 100, requires_grad=True) for _ in range(16)]  # @hide
+    most = [temporaries(weights), temporaries(weights, foreach=True), temporaries(weights, fused=True)]  # @hide
+    held = [size / weights[0].nbytes for size in most]  # @hide
+    assert held == [3, 16, 0], \
+        "The loop has 3 temporary matrices, foreach 16, fused none."  # @hide
     sizes = [2**i for i in range(3, 11)]  # @hide
     batches = {n: memory_over_a_step(width, layers, n) for n in sizes}  # @hide
 

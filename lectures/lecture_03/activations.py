@@ -1,11 +1,13 @@
 """What a block keeps for the backward pass, in bytes per token, and what recomputing saves."""
+import math
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from counters import flops, saved_bytes_of
 from hardware import CARDS
+from jaxtyping import Float
 from napkin import DAY, MFU, RESERVE, kept_activations, logits_bytes, memory_per_device, room, training_seconds
 from timing import one_thread
 from torch import Tensor, nn
@@ -15,7 +17,7 @@ from plots import stacks
 
 from litbook import aside, explore, figure, note, question
 
-from .block import Block, How, RMSNorm, Transformer, turns
+from .block import Block, How, RMSNorm, Transformer, turns, written_attention
 from .counts import Config, activation_bytes, attention_flops, block_weights, forward_flops, parameter_count
 from .figures import plot_fit, plot_lines
 from .published import LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, MODELS, SMALL
@@ -48,18 +50,21 @@ def kept_per_token(
     return saved_bytes_of(lambda: block(x, *given), known) / (batch * context)
 
 
-def kept_by(config: Config, context: int, how: How) -> float:
+def kept_by(
+    config: Config, context: int, attention: Literal["fused", "unfused"]
+) -> float:
     """Bytes per token that a block keeps for the backward pass, counted in a run; `context`: tokens per sequence.
 
     Its norms keep what a GPU's kernel keeps, their input and one value per token. On a CPU, PyTorch runs a norm as several
     operations and keeps more.
     """
+    how: How = "fused" if attention == "fused" else "written"
     block = with_lean_norms(Block(config, how))
     return kept_per_token(block, config.width, 2, context, config.head)
 
 
 def most_activations_are_feed_forward() -> None:
-    """In Llama-3-8B, two thirds of a block's activations belong to its feed-forward part."""
+    """In Llama-3-8B with fused attention, two thirds of a block's activations belong to its feed-forward part."""
     note(r"""
         How many bytes per token does a block of Llama-3-8B keep for the backward pass, and which of
         its parts keeps most?
@@ -98,8 +103,11 @@ def most_activations_are_feed_forward() -> None:
 
         This holds for *fused* attention, a single program that computes all of attention and keeps
         no softmax weights. The formula leaves out the few values of `4` bytes per token: a factor
-        in each norm, and the logarithm of the softmax's denominator in each head. `kept_by` counts
-        the bytes per token that autograd keeps in a small block. `SMALL` holds its sizes, $d = 64$,
+        in each norm, and the logarithm of the softmax's denominator in each head. By hand, with
+        $d = 2$, $d_{kv} = 1$ and $h = 6$, it gives $12 \cdot 2 + 4 \cdot 1 + 8 \cdot 6 = 76$ bytes.
+
+        `kept_by` runs a small block, adds up the bytes of all tensors that autograd keeps, without
+        the weights, and divides them by the number of tokens. `SMALL` holds its sizes, $d = 64$,
         $d_{kv} = 16$, $h = 160$ and `8` heads; a sequence has `32` tokens:
     """)
     formula = 12 * 64 + 4 * 16 + 8 * 160  # @inspect formula as B
@@ -116,11 +124,11 @@ def most_activations_are_feed_forward() -> None:
         "For three sizes, the list gives 2152, 2152 and 2976 bytes for a token."  # @hide
     assert fused == exact, \
         "For three sizes, fused, the list is right to the byte."  # @hide
-    written = [kept_by(c, s, "written") for c, s in cases]  # @hide
+    unfused = [kept_by(c, s, "unfused") for c, s in cases]  # @hide
     exact = [activation_bytes(c, s, fused=False) for c, s in cases]  # @hide
     assert exact == [2632, 3144, 3144], \
         "Unfused, with the softmax weights added, the list gives 2632, 3144 and 3144."  # @hide
-    assert written == exact, \
+    assert unfused == exact, \
         "For three sizes, unfused, the list is right to the byte."  # @hide
     note(r"""
         Now a layer of Llama-3-8B, which has $d = 4096$, $d_{kv} = 1024$ and $h = 14336$. `inside`
@@ -203,38 +211,76 @@ def with_lean_norms(block: Block) -> Block:
     return block
 
 
+@one_thread()
+def in_tiles(  # @stepover
+    rows: int,
+    q: Float[Tensor, "n d"],
+    k: Float[Tensor, "n d"],
+    v: Float[Tensor, "n d"],
+) -> Float[Tensor, "n d"]:
+    """Causal attention of one head in tiles; `rows`: tokens of a tile."""
+    n, d = q.shape
+    mask = torch.full((rows, rows), -torch.inf).triu(1)
+    mixed = torch.empty_like(q)
+    for end in range(rows, n + 1, rows):
+        tile, result = q[end - rows:end], torch.zeros(rows, d)
+        top, total = torch.full((rows, 1), -torch.inf), torch.zeros(rows, 1)
+        for start in range(0, end, rows):
+            keys, values = (x[start:start + rows] for x in (k, v))
+            scores = tile @ keys.T / math.sqrt(d)
+            if start + rows == end:
+                scores = scores + mask
+            # Sums so far are scaled anew when a larger score comes.
+            before, top = top, scores.amax(1, keepdim=True).maximum(top)
+            weights, scale = (scores - top).exp(), (before - top).exp()
+            total = total * scale + weights.sum(1, keepdim=True)
+            result = result * scale + weights @ values
+        mixed[end - rows:end] = result / total
+    return mixed
+
+
 @aside
 def unfused_attention_keeps_a_weight_per_pair() -> None:
     """Unfused attention keeps a weight for every pair of tokens; fused attention keeps none."""
     note(r"""
-        In each head of attention, each token has a *softmax weight* for each token of the sequence.
-        The weight says how much of the other token's value goes into the result. The backward pass
-        needs all these weights. Do they have to be kept?
+        In each head of attention, each token has a *score* for each token of the sequence, and the
+        softmax turns it into a *softmax weight*. The weight says how much of the other token's
+        value goes into the result. The backward pass needs all these weights. Do they have to be
+        kept?
 
         - *Unfused* attention runs as separate operations and keeps the weights: `2` bytes each in
           `bfloat16`.
-        - *Fused* attention runs as a single program, a kernel. It keeps only one value of `4` bytes
-          for each head and token, the logarithm of the softmax's denominator. From this value, and
-          from the queries and keys, which are kept anyway, it recomputes the weights in the
-          backward pass [@dao2022].
+        - *Fused* attention runs as a single program, a kernel, and holds the weights of only a few
+          tokens at a time. This works because its result is a weighted mean: one sum divided by
+          another, and both are added up token by token. It keeps only one value of `4` bytes for
+          each head and token, the logarithm of the softmax's denominator. From this value, and from
+          the queries and keys, which are kept anyway, it recomputes the weights in the backward
+          pass [@dao2022].
 
         By hand, take one head. In a sequence of $10$ tokens, a token has $10$ weights and keeps
         $10 \cdot 2 = 20$ bytes unfused. In a sequence of $20$ tokens it keeps $20 \cdot 2 = 40$.
         Fused, it keeps $4$ bytes in both.
 
-        Measure it with a small block of `8` heads (`SMALL`). `kept_by` returns the bytes per token
-        that the whole block keeps. Its mode `"written"` is unfused attention:
+        Measure it with a small block of `8` heads (`SMALL`). `kept_by` runs the block, adds up the
+        bytes of all tensors that autograd keeps, without the weights of matrices, and divides them
+        by the number of tokens:
     """)
     lengths = [16, 32, 64, 128]  # tokens in the sequence
     fused = [kept_by(SMALL, n, "fused") for n in lengths]  # @inspect fused as B
-    unfused = [kept_by(SMALL, n, "written") for n in lengths]  # @inspect unfused as B
+    unfused = [kept_by(SMALL, n, "unfused") for n in lengths]  # @inspect unfused as B
     assert max(fused) == min(fused), \
         "Fused, the bytes per token are the same in a long sequence and in a short one."
-    more = [u - f for u, f in zip(unfused, fused)]  # @inspect more as B
+    more = [u - f for u, f in zip(unfused, fused)]  # @hide
     assert more == [224, 480, 992, 2016], \
         "Unfused, the block keeps 224, 480, 992 and 2016 bytes per token more."  # @hide
     assert more == [8 * 2 * n - 8 * 4 for n in lengths], \
-        "Unfused, each of 8 heads keeps 2 bytes for each of n tokens, instead of 4 bytes."
+        "Unfused, each head keeps 2 * n bytes per token; fused, it keeps 4 bytes for any n."
+    q, k, v = torch.randn(3, 512, 64)  # @hide
+    one_head = [x[None, :, None] for x in (q, k, v)]  # one sequence, one head  # @hide
+    whole = written_attention(*one_head).flatten(0, 2)  # @hide
+    tiled = in_tiles(16, q, k, v)  # @unnoticed: 16: tiles of any size  # @hide
+    assert torch.allclose(tiled, whole, atol=1e-5), \
+        "With the weights of 16 tokens at a time, the result is that of unfused attention."  # @hide
     tokens, heads = 8192, LLAMA_3_8B.heads  # @hide
     token = activation_bytes(LLAMA_3_8B, tokens)  # @hide
     layer = tokens * token  # @hide
@@ -495,20 +541,20 @@ def checkpointing_lets_a_large_model_fit() -> None:
 
 @aside
 def logits_weigh_as_much_as_layers() -> None:
-    """The loss over a large vocabulary keeps as much memory as several layers."""
+    """In Llama-3-8B, the loss keeps as much memory as three layers."""
     note(r"""
         How much memory does the loss of a language model keep for the backward pass? After the last
         block, the model gives each token of a sequence a score for each token of its vocabulary;
-        these scores are the *logits*. The loss computes their softmax and keeps it, because the
-        backward pass computes the gradients of the scores from it. In `float32` that is `4` bytes
-        per score.
+        these scores are the *logits*. The loss computes the logarithm of their softmax and keeps
+        it, because the backward pass computes the gradients of the scores from it. In `float32`
+        that is `4` bytes per score.
 
         By hand, a sequence of `3` tokens and a vocabulary of $10$ have `3 * 10` scores, so the loss
         keeps `3 * 10 * 4 = 120` bytes.
 
-        Test this on a small model, once with a vocabulary of `100` tokens and once with `1100`.
-        `kept` adds up the bytes that autograd keeps for each token of the sequence, in the model
-        and in the loss. The difference is what `1000` more scores need:
+        Test this on a small model. `kept` runs it with a vocabulary of some size, adds up the bytes
+        that autograd keeps in the model and in the loss, and divides them by the number of tokens.
+        The difference between two vocabularies is what `1000` more scores need:
     """)
 
     def kept(vocabulary: int) -> float:  # @hide
@@ -522,17 +568,20 @@ def logits_weigh_as_much_as_layers() -> None:
 
         return saved_bytes_of(loss, [*model.parameters()]) / tokens.numel()
 
-    small, large = kept(100), kept(1100)  # @inspect round(small) as B, round(large) as B
-    per_score = (large - small) / 1000  # @inspect per_score as B
+    per_score = (kept(1100) - kept(100)) / 1000  # @inspect per_score as B
     assert per_score == 4.0, \
         "For each token of the sequence, the loss keeps 4 bytes for each token of the vocabulary."
     note(r"""
-        The vocabulary of Llama-3-8B has `128256` tokens. Compare its loss with one layer.
-        `activation_bytes` returns the bytes that a layer
-        [keeps](#most_activations_are_feed_forward) per token:
+        The vocabulary of Llama-3-8B has `128256` tokens. Compare its loss with one layer, which
+        keeps $12\,d + 4\,d_{kv} + 8\,h$ bytes per token with fused attention
+        ([why](#most_activations_are_feed_forward)), with $d = 4096$, $d_{kv} = 1024$ and
+        $h = 14336$:
     """)
     loss = 4 * 128256  # @inspect loss as B
-    layer = activation_bytes(LLAMA_3_8B, 8192)  # @inspect layer as B
+    layer = 12 * 4096 + 4 * 1024 + 8 * 14336  # @inspect layer as B
+    exact = activation_bytes(LLAMA_3_8B, 8192)  # @hide
+    assert exact - layer == 2 * 4 + 4 * 32, \
+        "Added up tensor by tensor, a layer keeps only 136 bytes more."  # @hide
     assert LLAMA_3_8B.vocabulary == 128256, \
         "This is the vocabulary of Llama-3-8B."  # @hide
     layers = loss / layer  # @inspect round(layers, 1) as layers
@@ -541,8 +590,8 @@ def logits_weigh_as_much_as_layers() -> None:
     held = 8192 * loss  # @hide
     note(rf"""
         So the loss keeps as much as {layers:.0f} layers, because a token has `128256` scores of `4`
-        bytes, and a layer keeps only {layer:,} bytes of it. For a sequence of `8192` tokens that is
-        `8192 * 128256 * 4` bytes, {held / 1e9:.1f} GB. A memory estimate that counts only layers
+        bytes, and a layer keeps only {layer:,} bytes for it. For a sequence of `8192` tokens that
+        is `8192 * 128256 * 4` bytes, {held / 1e9:.1f} GB. A memory estimate that counts only layers
         overlooks it.
     """)
     question(r"""

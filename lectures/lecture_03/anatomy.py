@@ -11,8 +11,7 @@ from counters import flops, flops_by_operation
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
-from plots import BLUE, GREEN, stacks
-from tiles import rectangles
+from plots import stacks
 
 from litbook import aside, explore, figure, misbelief, note, question
 
@@ -47,8 +46,8 @@ def a_block_of_today() -> None:
         - the feed-forward part has three matrices; it used to have two;
         - it has no dropout and hardly any biases.
 
-        This part says what each of these changes costs. [Later models](#later_models) have a part
-        of their own.
+        This part says what most of these changes cost. [Later models](#later_models) have a part of
+        their own.
     """)
     note(r"""
         Each token is a vector of $d$ elements; $d$ is the *model dimension*, or width. A block adds
@@ -62,13 +61,15 @@ def a_block_of_today() -> None:
         removes the scores of later tokens. The softmax turns the remaining scores into weights, and
         for each token the head returns the sum of the values with these weights. A fourth matrix,
         the output matrix, combines the results of all heads. The *feed-forward part* then processes
-        each token by itself.
+        each token by itself. In Llama it is *SwiGLU* [@swiglu]: two matrices, *gate* and *up*, turn
+        the $d$ elements of a token into $h$ elements each. An element $x$ from gate becomes
+        $x \cdot \text{sigmoid}(x)$ and is multiplied by the element from up, and *down* turns the
+        $h$ products into $d$ elements.
     """)
     a_block_is_seven_matrices()
     rmsnorm_forgets_the_scale()
     rotary_embedding_tells_distances()
     query_heads_share_keys()
-    a_gate_costs_a_third_matrix()
     each_matrix_costs_two_flops_per_weight()
     a_counter_may_overlook_attention()
     published_counts_follow_from_eight_numbers()
@@ -130,6 +131,11 @@ def a_block_is_seven_matrices() -> None:
     share = feed_forward / (attention + feed_forward)  # @hide
     assert share == 0.75, \
         "75 % of the block's weights are in the feed-forward part."  # @hide
+    part, token = SwiGLU(SMALL), torch.randn(64)  # @hide
+    gate = part.gate(token)  # @hide
+    products = gate * gate.sigmoid() * part.up(token)  # @hide
+    assert torch.allclose(part(token), part.down(products), atol=1e-5), \
+        "SwiGLU is down of gate, times its sigmoid, times up."  # @hide
     figure(plot_block(matrices(SMALL)), caption=r"""
         The seven matrices of this block, drawn to the same scale. The area of a matrix is its
         number of weights; `out` is the output matrix.
@@ -444,80 +450,8 @@ def query_heads_share_keys() -> None:
         why="Only KV heads have keys and values to store, and half of them are left. All `32` query heads still compare every token with every token.")
 
 
-@aside
-def a_gate_costs_a_third_matrix() -> None:
-    """SwiGLU has three matrices instead of two; made narrower, they have the same number of weights."""
-    note(r"""
-        The feed-forward part of a Transformer block processes each token by itself. How can it have
-        three matrices instead of two without more weights? In the first Transformer it had two:
-        *up* turned the $d$ elements of a token into $4d$, and *down* turned these back into $d$.
-        Llama has a third matrix, the *gate*, which gives a factor for each element of up's result.
-        This is *SwiGLU* [@swiglu]:
-
-        - Up and gate each turn the $d$ elements of a token into $h$.
-        - Each element from the gate is multiplied by its sigmoid. This operation is called *SiLU*.
-        - The $h$ results are the factors. Each is multiplied by one of the $h$ elements of up.
-        - Down turns the $h$ products into $d$ elements.
-    """)
-    feed_forward = SwiGLU(SMALL).double()  # @unnoticed: .double(): any format  # @hide
-    token = torch.randn(64).double()  # @unnoticed: .double(): any format  # @hide
-    gate, up = feed_forward.gate(token), feed_forward.up(token)  # @hide
-    passed = gate * gate.sigmoid() * up  # @hide
-    assert torch.allclose(feed_forward(token), feed_forward.down(passed)), \
-        "SwiGLU computes these four steps."  # @hide
-    note(r"""
-        A third matrix adds weights. To keep the number of weights the same, all three are made
-        narrower: $h$ is less than $4d$. By hand, with $d = 3$:
-
-        - Two matrices between $3$ and $12$ elements have $2 \cdot 3 \cdot 12 = 72$ weights.
-        - Three matrices between $3$ and $8$ elements have $3 \cdot 3 \cdot 8 = 72$ weights.
-
-        So $h$ has to be $8/3$ of $d$ instead of $4$ times $d$, because three matrices have the same
-        number of weights as two if each is a third narrower. Llama-2-7B has $d = 4096$. Its $h$ is
-        $8/3$ of that, rounded up to a multiple of `256` [@llama-code]:
-    """)
-    d = 4096  # @hide
-    h = math.ceil(8 / 3 * 4096 / 256) * 256  # @inspect h
-    assert h == LLAMA_2_7B.hidden == 11008, \
-        "The intermediate size of Llama-2-7B is 11,008."
-    wider, multiple = 1.3 * 8 / 3 * d, 1024  # @hide
-    assert math.ceil(wider / multiple) * multiple == LLAMA_3_8B.hidden == 14336, \
-        "1.3 times eight thirds, rounded up to a multiple of 1024, is the intermediate size of Llama-3-8B."  # @hide
-    two_plain = 2 * d * 4 * d  # @hide
-    ratio = 3 * d * h / two_plain  # @hide
-    assert 1 < ratio < 1.01, \
-        "Its three matrices have the weights of two plain ones, up to the rounding."  # @hide
-    wide = 3 * d * LLAMA_3_8B.hidden / two_plain  # @hide
-    assert wide == 1.3125, \
-        "The three matrices of Llama-3-8B have almost a third more weights than two plain ones."  # @hide
-    narrow = {"gate": (d, h), "up": (d, h), "down, turned": (d, h)}  # @hide
-    plain = {"up, 4d wide": (d, 4 * d), "down, 4d wide, turned": (d, 4 * d)}  # @hide
-    areas = [sum(high * wide for high, wide in row.values()) for row in (plain, narrow)]  # @hide
-    assert areas == [two_plain, 3 * d * h], "Areas are weights."  # @hide
-    hues = dict.fromkeys(plain, BLUE) | dict.fromkeys(narrow, GREEN)  # @hide
-    figure(rectangles([plain, narrow], hues), caption=r"""
-        Two plain matrices (above) and the three of Llama-2-7B (below), drawn to the same scale. The
-        area of a matrix is its number of weights.
-    """, alt=r"""
-        Two rows of rectangles of the same height. Two long ones above; below three, each two thirds
-        as long.
-    """)
-    note(rf"""
-        So the gate adds hardly any weights to Llama-2-7B: its three matrices have
-        `3 * 11008 / (2 * 4 * 4096)`, or {ratio:.3f} times the weights of two plain ones. Not every
-        model keeps the number: in Llama-3-8B, $h$ is {LLAMA_3_8B.hidden / d} times $d$.
-    """)
-    question(r"""
-        A model has two matrices between $d = 300$ elements and $4d = 1200$. They are replaced by
-        the three matrices of SwiGLU, and the number of weights stays the same. What is $h$?
-    """, answer=8 * 300 / 3, check=2 * 300 * 1200 / (3 * 300), wrong={
-            "With that size, the third matrix adds half of the weights.": 1200,
-        }, hint="Each of three matrices has two thirds of the weights that each of two had.",
-        why="Two matrices have `2 * 300 * 1200` weights, and three have `3 * 300 * h`. They are equal if $h$ is two thirds of `1200`.")
-
-
 def each_matrix_costs_two_flops_per_weight() -> None:
-    """Each matrix costs two FLOPs per weight and token; attention's matmuls cost extra."""
+    """In the forward pass, each matrix costs two FLOPs per weight and token, and attention's matmuls come on top."""
     note(r"""
         How many FLOPs does a Transformer block cost for a sequence of tokens?
 
@@ -529,19 +463,23 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         each query by the key of each token. The second multiplies each result of the softmax by a
         value. `3` tokens have `3 * 3 = 9` pairs of a query and a key. In the first matmul a pair
         costs `2` FLOPs for each element of the query, and in the second `2` for each element of the
-        value. (Unfused attention computes a pair even if the causal mask hides it.)
+        value. With $5$ elements each, that is $9 \cdot (2 \cdot 5 + 2 \cdot 5) = 180$ FLOPs.
+        (Unfused attention computes a pair even if the causal mask hides it.)
 
         In a block of Llama-3-8B, a token's query has `4096` elements, over all heads together, and
-        so has its value. Let PyTorch count the FLOPs. `run_block` runs the block for a sequence of
-        `2048` tokens, and `block_weights` adds up the weights of its matrices. PyTorch labels
-        matmuls with weights `mm` and those of attention `bmm`:
+        its result of attention also has `4096`. Let PyTorch count the FLOPs. `run_block` runs the
+        block for a sequence of `2048` tokens. PyTorch lists matmuls with weights as `mm` and those
+        of attention as `bmm`. The block's [matrices](#a_block_is_seven_matrices) have $d = 4096$,
+        $d_{kv} = 1024$ and $h = 14336$:
     """)
     with torch.device("meta"):  # @hide
         block = Block(LLAMA_3_8B, "written")
         x = torch.empty(1, 2048, LLAMA_3_8B.width)
         run_block = partial(block, x, turns(LLAMA_3_8B.head, 2048))
     counted = flops_by_operation(run_block)  # @inspect counted as FLOP
-    weights = block_weights(LLAMA_3_8B)  # @inspect weights
+    weights = 2 * 4096 * (4096 + 1024) + 3 * 4096 * 14336  # @inspect weights
+    assert weights == block_weights(LLAMA_3_8B), \
+        "The matrices of this block have so many weights."  # @hide
     matrices_flops = 2 * weights * 2048  # @inspect matrices_flops as FLOP
     assert counted["aten.mm"] == matrices_flops, \
         "The matrices cost 2 FLOPs per weight and token."
@@ -589,8 +527,8 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         {longest:.0%}.
     """)
     note(r"""
-        So for prompts of a few thousand tokens, `2` FLOPs per weight and token are a good estimate.
-        For very long ones, count attention's matmuls as well.
+        So for a prompt of `2048` tokens, `2` FLOPs per weight and token are a good estimate. For a
+        much longer one, count attention's matmuls as well.
     """)
     question(r"""
         For one sequence, the matrices of a block cost `90` GFLOP and attention's two matmuls cost
@@ -615,7 +553,7 @@ def a_counter_may_overlook_attention() -> None:
         Attention can run in two ways: *unfused*, as two matmuls and a softmax, or *fused* into a
         single kernel. Build a small model in both ways, with the same weights, and let it process
         `3` sequences of `32` tokens. `flops_by_operation` returns the counter's result for each
-        operation. It labels matmuls with weights `mm`, and attention's two matmuls `bmm`:
+        operation. It lists matmuls with weights as `mm`, and attention's two matmuls as `bmm`:
     """)
     unfused = Transformer(SMALL, "written").double()
     fused = Transformer(SMALL, "fused").double()
@@ -633,16 +571,23 @@ def a_counter_may_overlook_attention() -> None:
     """)
     kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
     listed = kernel in flop_registry  # @inspect listed
+    assert not listed, \
+        "The kernel is not on the list."  # @hide
+    on_gpu = ("flash", "efficient", "cudnn")  # @hide
+    for_gpus = [getattr(torch.ops.aten, f"_scaled_dot_product_{name}_attention") for name in on_gpu]  # @hide
+    assert all(it in flop_registry for it in for_gpus), \
+        "Three fused kernels for GPUs are on the list."  # @hide
     missed = whole - flops(lambda: fused(tokens))  # @inspect missed as FLOP
     attention = attention_flops(SMALL, 3 * 32, 32)  # @hide
     assert attention == by_operation["aten.bmm"], \
         "Attention's two matmuls cost what the formula says."  # @hide
-    assert missed == (0 if listed else by_operation["aten.bmm"]), \
-        "If the kernel is not on the list, the count misses attention's FLOPs and nothing else."
+    assert missed == by_operation["aten.bmm"], \
+        "The count misses exactly the FLOPs of attention's two matmuls."
     misbelief("`FlopCounterMode` counts all FLOPs of a model.", rf"""
         It counts the operations on its list, and each release of PyTorch has its own list. With
         fused attention on a CPU, it misses {missed:,} of a small model's {whole:,} FLOPs, those of
-        attention. So count with unfused attention, or give the counter a formula for the kernel.
+        attention. (PyTorch's fused kernels for NVIDIA's GPUs are on the list.) So first look for
+        the kernel in `flop_registry`; if it is missing, count with unfused attention.
     """)
     question(r"""
         On a CPU, another model with unfused attention costs `50e6` FLOPs by the counter, of which
@@ -656,14 +601,14 @@ def a_counter_may_overlook_attention() -> None:
 
 @aside
 def published_counts_follow_from_eight_numbers() -> None:
-    """One formula gives published parameter counts to the last digit."""
+    """One formula gives the published parameter counts of three models, Llama and Mistral, exactly."""
     note(r"""
         How many parameters does a whole Transformer have? Add up what it is built from:
 
         - $L$ equal *blocks*. A token has $d$ elements, its keys together have $d_{kv}$, and the
           feed-forward part has $h$ inside. A block has [two matrices](#a_block_is_seven_matrices)
-          of $d \cdot d$ weights, two of $d \cdot d_{kv}$ and three of $d \cdot h$, and two norms
-          with $d$ factors each.
+          of $d \cdot d$ weights (query, output), two of $d \cdot d_{kv}$ (key, value) and three of
+          $d \cdot h$ (gate, up, down), and two norms with $d$ factors each.
         - *A last norm*, with a learned factor for each of the $d$ elements.
         - *Two tables* with a row of $d$ elements for each of the $V$ tokens of the vocabulary. The
           *embedding* turns a token into its row, and the *head* gives a score for each token at the
@@ -676,28 +621,31 @@ def published_counts_follow_from_eight_numbers() -> None:
         + \underbrace{d}_{\text{last norm}} + \underbrace{2Vd}_{\text{tables}}
         $$
 
-        For Llama-3-8B [@llama-3-8b]:
+        Compute it for Llama-3-8B [@llama-3-8b]. `kv` is $d_{kv}$:
     """)
-    L, V = 32, 128256  # blocks, vocabulary
-    d, kv, h = 4096, 1024, 14336
-    block = 2 * d * d + 2 * d * kv + 3 * d * h + 2 * d  # @inspect block
-    total = L * block + d + 2 * V * d  # @inspect total
+
+    def count(L: int, d: int, kv: int, h: int, V: int) -> int:
+        block = 2 * d * d + 2 * d * kv + 3 * d * h + 2 * d
+        return L * block + d + 2 * V * d
+
+    total = count(L=32, d=4096, kv=1024, h=14336, V=128256)  # @inspect total
     assert total == 8_030_261_248, \
         "These are the 8,030,261,248 parameters of Llama-3-8B."
     assert total == parameter_count(LLAMA_3_8B), \
         "The formula is that of `parameter_count`."  # @hide
     note(r"""
-        That is the published number, to the last digit [@keras-hub], because a Transformer of this
-        kind has no other parameters. `parameter_count` computes the formula from the sizes in a
-        model's `config.json`. Compare it with two more published numbers
-        [@llama-2-7b; @mistral-7b]:
+        That is exactly the published number [@keras-hub], because a Transformer of this kind has no
+        other parameters. The sizes are in each model's `config.json`. Two more published
+        numbers [@llama-2-7b; @mistral-7b]:
     """)
-    llama_2 = parameter_count(LLAMA_2_7B)  # @inspect llama_2
+    llama_2 = count(L=32, d=4096, kv=4096, h=11008, V=32000)  # @inspect llama_2
     assert llama_2 == 6_738_415_616, \
         "These are the 6,738,415,616 parameters of Llama-2-7B."
-    mistral = parameter_count(MISTRAL_7B)  # @inspect mistral
+    mistral = count(L=32, d=4096, kv=1024, h=14336, V=32000)  # @inspect mistral
     assert mistral == 7_241_732_096, \
         "These are the 7,241,732,096 parameters of Mistral-7B."
+    assert (llama_2, mistral) == (parameter_count(LLAMA_2_7B), parameter_count(MISTRAL_7B)), \
+        "Their configurations have the sizes of the two calls."  # @hide
     qwen = parameter_count(QWEN_25_HALF_B)  # @hide
     assert qwen == 494_032_768, \
         "With biases and one table less, these are the 494,032,768 parameters of Qwen2.5-0.5B."  # @hide
@@ -715,16 +663,16 @@ def published_counts_follow_from_eight_numbers() -> None:
         "Llama-3-70B has 70,553,706,496 parameters by the formula."  # @hide
     assert 2 * total == 16_060_522_496, \
         "Two bytes a parameter give the size of the file of Llama-3-8B's weights."  # @hide
-    assert block == block_weights(LLAMA_3_8B) + 2 * LLAMA_3_8B.width == 218_112_000, \
+    assert block_weights(LLAMA_3_8B) + 2 * LLAMA_3_8B.width == 218_112_000, \
         "A block of Llama-3-8B has 218,112,000 parameters."  # @hide
     table = QWEN_25_HALF_B.vocabulary * QWEN_25_HALF_B.width  # @hide
     share = table / built["Qwen2.5-0.5B"]  # @hide
     assert 0.27 < share < 0.28, \
         "More than a quarter of Qwen2.5-0.5B is its one table."  # @hide
     note(r"""
-        So the sizes in a model's `config.json`, times the bytes of an element, tell how much memory
-        its weights need, before anything is downloaded. (Some models add biases, or are *tied*: one
-        table serves as embedding and head [@qwen25-05b].)
+        So for such a model, the sizes in its `config.json` tell how much memory its weights need,
+        before anything is downloaded. (Some models add biases. In others the embeddings are *tied*:
+        one table serves as embedding and head [@qwen25-05b].)
     """)
     question(r"""
         A model has `10` blocks with `3` million parameters each, and each of its two tables has `5`

@@ -58,7 +58,8 @@ def a_cache_gives_the_same_answer_for_less() -> None:
         half of the work.
 
         Now do both in `8` steps, with a small `model`. The `8` `tokens` are given, so both process
-        the same sequence. The model returns a score for each token that may come next:
+        the same sequence. The model returns a score for each token that may come next. With a cache
+        it gets each token alone, and adds the token's key and value to the cache:
     """)
     model = Transformer(SMALL, "written").double()  # @hide
     model.requires_grad_(False)  # @hide
@@ -66,17 +67,12 @@ def a_cache_gives_the_same_answer_for_less() -> None:
 
     def without_cache() -> Tensor:
         for step in range(1, 9):
-            # all tokens so far
-            scores: Tensor = model(tokens[:, :step])
-        # the last step returns the scores after each of the 8 tokens
-        return scores
+            scores: Tensor = model(tokens[:, :step])  # all tokens so far
+        return scores  # of the last step: those after each of the 8 tokens
 
     def with_cache() -> Tensor:
         cache = model.caches(1)  # empty, for 1 sequence
-        scores = []
-        for token in tokens.split(1, dim=1):
-            # the newest token; its key and value join the cache
-            scores.append(model(token, cache))
+        scores = [model(token, cache) for token in tokens.split(1, dim=1)]
         return torch.cat(scores, dim=1)
 
     assert torch.allclose(without_cache(), with_cache()), \
@@ -421,7 +417,7 @@ def a_batch_shares_the_weights() -> None:
         $$
 
         Take Llama-3-8B on an H100, with up to `48` sequences. Their arithmetic takes less time than
-        reading the weights, so the maximum is the reading. The
+        reading the weights, so the maximum is the reading, at `3.35e12` bytes a second. The
         [cache](#a_token_leaves_its_keys_and_values) of a long sequence of `8192` tokens needs
         `2**30` bytes, and that of a short one of `128` tokens `1/64` of this:
     """)
@@ -443,18 +439,15 @@ def a_batch_shares_the_weights() -> None:
         "For a small model, weights once and 1 or 16 caches are 7,184,384 and 15,048,704 bytes."  # @hide
     assert 1 < above < 1.2, \
         "The bytes that its operations move grow as the formula says, to within a fifth."  # @hide
-    # in seconds, at 3.35e12 bytes a second
     weights = 2 * 7504658432 / 3.35e12  # @inspect weights as s
     long_cache = 2**30 / 3.35e12  # @inspect long_cache as s
-    short_cache = long_cache / 64
 
     def tokens_per_second(batch: int, cache: float) -> float:
         return batch / (weights + batch * cache)
 
-    one_long = tokens_per_second(1, long_cache)  # @inspect round(one_long) as tokens/s
-    many_long = tokens_per_second(48, long_cache)  # @inspect round(many_long) as tokens/s
-    one_short = tokens_per_second(1, short_cache)  # @inspect round(one_short) as tokens/s
-    many_short = tokens_per_second(48, short_cache)  # @inspect round(many_short) as tokens/s
+    long = [tokens_per_second(n, long_cache) for n in (1, 48)]  # @inspect long as tokens/s
+    short = [tokens_per_second(n, long_cache / 64) for n in (1, 48)]  # @inspect short as tokens/s
+    (one_long, many_long), (one_short, many_short) = long, short  # @hide
     assert round(many_long / one_long, 1) == 11.6, \
         "In total, 48 long sequences get 11.6 times the tokens per second of one."
     assert round(many_short / one_short, 1) == 45.6, \
@@ -622,7 +615,7 @@ def cache_intensity(heads: int, kv_heads: int, batch: int) -> float:
 
 @aside
 def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
-    """A batch does not raise the intensity of attention over a cache; sharing heads does."""
+    """A batch does not raise the intensity of attention over a cache; sharing keys does."""
     note(r"""
         When a model generates many sequences at once, the weights are read once for all of them.
         But each sequence has its own *KV cache*, the keys and values of its tokens, and attention
@@ -638,23 +631,23 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
         - A larger batch changes nothing, because each sequence has its own keys and values.
 
         `cache_intensity(heads, kv_heads, batch)` runs attention for one new token of each sequence,
-        counts the FLOPs and divides them by the bytes of the cache. First `32` query heads share
-        `8` KV heads, for one sequence and for `64`. Then `32` query heads of one sequence use `32`
-        KV heads or a single one:
+        counts the FLOPs of its two matmuls and divides them by the bytes of the cache. First `32`
+        query heads share `8` KV heads, for one sequence and for `64`. Then `1` or all `32` query
+        heads of one sequence share a key, so there are `32` KV heads or only one:
     """)
     by_batch = {batch: cache_intensity(32, 8, batch) for batch in (1, 64)}  # @inspect by_batch as FLOP/B
     assert by_batch[1] == by_batch[64] == 32 / 8, \
         "For one sequence and for 64, attention does 4 FLOPs per byte."
-    by_sharing = {heads: cache_intensity(32, heads, 1) for heads in (32, 1)}  # @inspect by_sharing as FLOP/B
+    by_sharing = {n: cache_intensity(32, 32 // n, 1) for n in (1, 32)}  # @inspect by_sharing as FLOP/B
     assert [*by_sharing.values()] == [1, 32], \
         "If 1 or 32 heads share a key, attention does 1 or 32 FLOPs per byte."
     ridge = PEAK / BANDWIDTH  # @hide
     assert 9 < ridge / max(by_sharing.values()) < 10, \
         "Even if all heads share one key, the ridge of an H100 is more than 9 times as high."  # @hide
     note(rf"""
-        An H100 does `989.5e12` FLOPs and reads `3.35e12` bytes a second, so it can do {ridge:.0f}
-        FLOPs while one byte arrives. Here attention does far fewer, so it is memory-bound at any
-        batch size: its time is the time to read the cache.
+        By its datasheet [@nvidia-h100], an H100 does `989.5e12` FLOPs and reads `3.35e12` bytes a
+        second, so it can do {ridge:.0f} FLOPs while one byte arrives. Here attention does far
+        fewer, so it is memory-bound at any batch size: its time is the time to read the cache.
 
         Sharing helps: if more query heads share a key, there are fewer keys, so the cache is
         smaller and is read faster. This is a reason for *grouped-query attention*, in which heads
@@ -673,7 +666,7 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
 
 @aside
 def a_guess_is_cheap_to_check() -> None:
-    """Checking four guessed tokens takes hardly longer than generating one."""
+    """For one sequence, checking four guessed tokens takes hardly longer than generating one."""
     note(r"""
         A language model generates one token per pass. Can a pass give several tokens?
 
@@ -689,10 +682,11 @@ def a_guess_is_cheap_to_check() -> None:
         So “the” replaces “a”, and the guess “hat” is dropped, because it follows the wrong “a”. One
         pass gave “sat on the”. This is *speculative decoding* [@leviathan2023].
 
-        Does a pass over `5` tokens take longer than a pass over one? Hardly, because the GPU spends
-        the pass on reading weights, and reads each weight once for all tokens. It does the
-        arithmetic while the next weights arrive. Take Llama-3-8B, with `7504658432` weights of `2`
-        bytes, on an H100, which reads `3.35e12` bytes and does `989.5e12` FLOPs a second:
+        Does a pass over `5` tokens take longer than a pass over one? For one sequence hardly,
+        because the GPU spends the pass on reading weights, and reads each weight once for all
+        tokens. It does the arithmetic while the next weights arrive. Take Llama-3-8B, with
+        `7504658432` weights of `2` bytes, on an H100, which reads `3.35e12` bytes and does
+        `989.5e12` FLOPs a second:
     """)
     reading = 2 * 7504658432 / 3.35e12  # @inspect reading as s
     # 5 tokens, 2 FLOPs per weight and token
@@ -735,19 +729,19 @@ def a_guess_is_cheap_to_check() -> None:
 
 @aside
 def guesses_pay_if_they_are_often_right() -> None:
-    """Guessed tokens make decoding faster if they are often right."""
+    """Guessed tokens make decoding of one sequence faster if they are often right and cheap to guess."""
     note(r"""
         In *speculative decoding* a small model guesses the next few tokens of a sequence, and the
-        large model checks all guesses in one pass. A check takes hardly longer than
-        [generating one token](#a_guess_is_cheap_to_check), because the weights are read once in
-        either case. How much faster is decoding then?
+        large model checks all guesses in one pass. For one sequence, a check takes hardly longer
+        than [generating one token](#a_guess_is_cheap_to_check), because the weights are read once
+        in either case. How much faster is decoding then?
 
-        A check accepts the guesses before the first wrong one. It also gives one token of the large
-        model's own, which replaces the wrong guess, or follows the last guess if all are right.
+        A check keeps all guesses before the first wrong one, and adds one token from the large
+        model. So $n$ guesses give $1$ to $n + 1$ tokens.
 
         By hand, take two guesses, each right half of the time, independently of the other:
 
-        - Every check gives the large model's own token: `1`.
+        - Every check gives the token from the large model: `1`.
         - In half of the checks the first guess is right: $0.5$.
         - In a quarter of the checks the second guess is right too: $0.5 \cdot 0.5 = 0.25$.
 
@@ -763,8 +757,8 @@ def guesses_pay_if_they_are_often_right() -> None:
         $$
 
         Let the smallest Llama-3.2 guess `4` tokens for Llama-3-8B. A pass takes about as long as
-        reading the weights: `2.47` GB for the small model and `15.01` GB for the large one. Suppose
-        a guess is right with probability `0.8`:
+        reading the weights of all matmuls, `2` bytes each: `2.47` GB for the small model and
+        `15.01` GB for the large one. Suppose a guess is right with probability `0.8`:
     """)
     p = 0.8
     tokens = 1 + p + p**2 + p**3 + p**4  # @inspect round(tokens, 1) as tokens
@@ -785,7 +779,8 @@ def guesses_pay_if_they_are_often_right() -> None:
     note(rf"""
         So a check gives {tokens:.1f} tokens, and with its guesses takes as long as {1 + n * q:.2f}
         passes. Guessing pays if the small model is fast and often right. More guesses are not
-        always better: each takes time, and a later guess counts only if all before it are right.
+        always better, here not more than {best}: each takes time, and a later guess counts only if
+        all before it are right.
     """)
     question(r"""
         The small model has learned another language, and all its `4` guesses are wrong every time.
@@ -794,9 +789,9 @@ def guesses_pay_if_they_are_often_right() -> None:
     """, answer=1 / (1 + 4 * 0.165), check=(1 - 0.0 ** (n + 1)) / (1 + n * 0.165), unit="times", within=0.02,
         wrong={
             "The guesses take time, right or wrong.": 1.0,
-            "Each pass still gives the large model's own token.": 0.0,
+            "Each pass still gives the token from the large model.": 0.0,
         }, hint="How many tokens do four guesses and their check give, and how long do they take?", why=r"""
-            Each check gives one token, the large model's own, and takes `1 + 4 * 0.165` passes with
+            Each check gives one token, from the large model, and takes `1 + 4 * 0.165` passes with
             its guesses. So a poor small model makes decoding slower. It never makes the result
             worse, because a wrong guess is not kept.
         """)
@@ -834,8 +829,8 @@ def time_decoding(model: Transformer, batch: int, context: int) -> Timing:  # @s
 def decoding_is_timed_on_the_gpu() -> None:
     """On a GPU, a decoding step should use a large share of the memory bandwidth."""
     note(r"""
-        How near does a decoding step on a real GPU come to the time of reading its bytes? This
-        section times it if a GPU is available; the datasheet of an H100 says what to expect.
+        How near does a decoding step on a real GPU come to the time of reading its bytes? The
+        datasheet of an H100 says what to expect.
 
         The model has `8` layers of Llama-3-8B and its head, `8 * 218103808 + 128256 * 4096` weights
         of `2` bytes. Each sequence of `1024` tokens has a KV cache of

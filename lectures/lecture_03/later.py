@@ -11,7 +11,7 @@ from .figures import cells
 from litbook import aside, figure, misbelief, note, question
 
 from .block import Experts, Transformer, written_attention
-from .counts import cache_bytes, expert_weights, forward_flops, idle_weights, parameter_count
+from .counts import cache_bytes, expert_weights, idle_weights, parameter_count
 from .published import MISTRAL_7B, MIXTRAL, SMALL
 from .regimes import BANDWIDTH, PEAK
 
@@ -117,7 +117,7 @@ def a_token_meets_a_few_of_many_experts() -> None:
 
 @aside
 def experts_want_large_batches() -> None:
-    """With experts, many more tokens are needed before the matmuls are compute-bound."""
+    """With experts, many more tokens are needed before the experts' matmuls are compute-bound."""
     note(r"""
         In a model with *experts*, a layer has several feed-forward networks, and each token goes
         through only a few of them. Why do services that host such models process very many
@@ -125,10 +125,10 @@ def experts_want_large_batches() -> None:
 
         For each matmul, a GPU reads the weights from memory once. With few tokens it waits for this
         read: the matmul is *memory-bound*. With enough tokens the arithmetic takes longer than the
-        read: the matmul is *compute-bound*, and the GPU is used well. Each weight has `2` bytes and
-        costs `2` FLOPs per token, so a matmul of `n` tokens does `n` FLOPs per byte of weights. An
-        H100 can do `989.5e12 / 3.35e12` FLOPs while one byte arrives. So it needs at least this
-        number of tokens:
+        read: the matmul is *compute-bound*. Each weight has `2` bytes and costs `2` FLOPs per
+        token, so a matmul of `n` tokens does `n` FLOPs per byte of weights. By its datasheet
+        [@nvidia-h100], an H100 can do `989.5e12 / 3.35e12` FLOPs while one byte arrives. So a
+        matmul is compute-bound from about this number of tokens on:
     """)
     dense = 989.5e12 / 3.35e12  # @inspect round(dense, 1) as tokens
     assert dense == PEAK / BANDWIDTH, "These are the numbers of the datasheet."  # @hide
@@ -138,21 +138,20 @@ def experts_want_large_batches() -> None:
         If a token goes through $1$ of $2$ experts, an expert receives half of the tokens on
         average, so the layer needs twice as many.
 
-        In Mixtral a token goes through `2` of `8` experts [@mixtral], in DeepSeek-V3 through `8` of
-        `256` [@deepseek-v3]:
+        Suppose that the tokens are spread evenly over the experts. In Mixtral a token goes through
+        `2` of `8` experts [@mixtral], in DeepSeek-V3 through `8` of `256` [@deepseek-v3]:
     """)
     mixtral = dense * 8 / 2  # @inspect round(mixtral, 1) as tokens
     deepseek = dense * 256 / 8  # @inspect round(deepseek, 1) as tokens
     assert 1181 < mixtral < 1182, \
-        "Mixtral needs at least 1,182 tokens at once."
+        "Spread evenly, Mixtral needs 1,182 tokens at once."
     assert 9451 < deepseek < 9452, \
-        "DeepSeek-V3 needs at least 9,452 tokens at once."
-
+        "Spread evenly, DeepSeek-V3 needs 9,452 tokens at once."
     assert (MIXTRAL.experts, MIXTRAL.active) == (8, 2), "Mixtral has 8 experts, and 2 are active."  # @hide
     note(rf"""
-        So DeepSeek-V3 needs {deepseek / dense:.0f} times as many tokens at once as a model without
-        experts. A service that cannot gather so many sequences leaves most of the GPU's arithmetic
-        idle in these layers.
+        So with weights of `2` bytes, the experts of DeepSeek-V3 need {deepseek / dense:.0f} times
+        as many tokens at once as a matmul of a model without experts. With half as many, half of
+        the GPU's arithmetic is idle in these matmuls.
     """)
     question(r"""
         A model sends each token through `4` of `128` experts. How many tokens have to go through
@@ -166,37 +165,39 @@ def experts_want_large_batches() -> None:
 
 @aside
 def a_latent_replaces_keys_and_values() -> None:
-    """Latent attention caches one short row for all heads."""
+    """DeepSeek-V3's latent attention caches one short vector per token and layer, not a key and a value for each head."""
     note(r"""
         While a model generates a sequence, its *KV cache* stores the keys and values of all tokens
         so far, usually for each head. How can it be made smaller?
 
-        The model can store one short row per token for all heads, the *latent*, because two
+        The model can store one short vector per token for all heads, the *latent*, because two
         matrices turn it into the keys and the values of every head. By hand, take $10$ heads with
         keys and values of $2$ elements. A standard cache, with keys and values for every head,
         stores $10 \cdot (2 + 2) = 40$ elements per token and layer. With a latent of $5$ elements,
         it stores $5$.
 
-        DeepSeek-V3 has `128` heads with keys and values of `128` elements, and a latent of `512`.
-        It also stores a part of the key, `64` elements, that depends on the token's
-        [position](#rotary_embedding_tells_distances) and is the same for all heads [@deepseek-v3]:
+        DeepSeek-V3 has `128` heads with values of `128` elements, and a latent of `512`. A key has
+        `128` elements from the latent and `64` that are rotated by the token's
+        [position](#rotary_embedding_tells_distances). These do not come from the latent: they are
+        stored apart, once for all heads [@deepseek-v3]. Compare with a cache of `128` keys and
+        values of `128` elements, without this part:
     """)
     standard = 128 * (128 + 128)  # @inspect standard as elements
     with_latent = 512 + 64  # @inspect with_latent as elements
-    ratio = standard / with_latent  # @inspect round(ratio) as times
+    ratio = standard / with_latent  # @hide
     assert 56 < ratio < 57, \
-        "A standard cache would be more than 56 times as large."
+        "The standard cache is more than 56 times as large."
     token = 61 * with_latent * 2  # @hide
     assert token == 70_272, \
         "In all 61 layers, a token needs 70272 bytes in bfloat16."  # @hide
     note(rf"""
         So a standard cache would be {ratio:.0f} times as large, and one with `8` KV heads
-        {8 * (128 + 128) / with_latent:.1f} times. With latents, a server can generate more
-        sequences in the same memory, or longer ones.
+        `8 * (128 + 128) / 576`, or {8 * (128 + 128) / with_latent:.1f} times. With latents, more or
+        longer sequences fit into the same memory.
     """)
     question(r"""
         Another model has `20` heads with keys and values of `100` elements. It stores a latent of
-        `400` elements for each token instead. What part of the standard cache is left, in percent?
+        `400` elements for each token instead. What percentage of the standard cache remains?
     """, answer=400 / (20 * (100 + 100)), check=0.1, unit="%", within=0.02, wrong={
             "A standard cache stores keys and values.": 400 / (20 * 100),
             "All heads share one latent.": 400 / 200,
@@ -206,33 +207,33 @@ def a_latent_replaces_keys_and_values() -> None:
 
 @aside
 def a_window_bounds_the_cache() -> None:
-    """With a window, the cache and attention's FLOPs for a new token stop growing with the sequence."""
+    """With a window, the KV cache has to grow only until the window is full."""
     note(r"""
         While a model generates a sequence, its *KV cache* stores the keys and values of all tokens
         so far, and each new token attends to all of them. Can the cache stop growing?
 
         Yes, if each layer lets a token attend only to the last few tokens, its *window*. Older keys
-        and values are then never used again, so they do not have to be stored. With a window of $4$
+        and values are then never used again, so the program can drop them. With a window of $4$
         tokens, the cache stores at most $4$ keys and values per layer.
 
-        Check this for the newest token of a sequence of `10` tokens. `query` is its query, and
-        `keys` and `values` are those of all tokens, along their second axis. `written_attention`
-        computes attention, here with a window of `4` tokens, and then with only the last four keys
-        and values:
+        Check this for the newest token of a sequence of `10` tokens. `query` belongs to this token;
+        `keys` and `values` have the axes sequence, token, head and element. `attention` has a
+        window of `4` tokens first, and then gets only the last four keys and values:
     """)
     query: Float[Tensor, "b t h c"] = torch.randn(1, 1, 2, 8).double()  # @hide
     keys, values = torch.randn(2, 1, 10, 2, 8).double()  # @hide
-    windowed = written_attention(query, keys, values, window=4)
-    recent = written_attention(query, keys[:, -4:], values[:, -4:])
+    attention = written_attention  # @hide
+    windowed = attention(query, keys, values, window=4)
+    recent = attention(query, keys[:, -4:], values[:, -4:])
     same = torch.allclose(windowed, recent)
     assert same, "The last four keys and values give the same result."
     whole = written_attention(query, keys, values)  # @hide
     assert not torch.allclose(windowed, whole), \
         "Without a window, the older keys count."  # @hide
     note(r"""
-        So the cache grows only up to the window. The first Mistral-7B has a window of `4096`
-        tokens, and `32` layers with `8` KV heads of `128` elements of `2` bytes [@mistral-7b].
-        Compute its cache for sequences of three lengths:
+        So if the program drops old keys and values, the cache grows only up to the window. The
+        first Mistral-7B has a window of `4096` tokens, and `32` layers with `8` KV heads of `128`
+        elements of `2` bytes [@mistral-7b]. Compute its cache for sequences of three lengths:
     """)
     lengths = [1024, 4096, 32768]
     per_token = 2 * 32 * (8 * 128) * 2  # bytes, keys and values
@@ -241,13 +242,9 @@ def a_window_bounds_the_cache() -> None:
         "From 4096 tokens on, the cache stops growing."
     assert [*caches.values()] == [cache_bytes(MISTRAL_7B, n) for n in lengths], \
         "The formula for the cache gives the same bytes."  # @hide
-    work = [forward_flops(MISTRAL_7B, 1, n) for n in lengths]  # @hide
-    assert work[0] < work[1] == work[2], \
-        "From 4096 tokens on, a new token costs the same FLOPs."  # @hide
     note(rf"""
         A sequence of `32768` tokens needs only {caches[32768] / 2**20:.0f} MiB instead of `8` times
-        that. The FLOPs of attention for a new token stop growing, too, because it meets only the
-        keys of its window.
+        that.
     """)
     order = torch.arange(12)  # @hide
     back = (order[:, None] - order[None]).tolist()  # @hide

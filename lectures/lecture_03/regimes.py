@@ -7,18 +7,18 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from counters import Alive, Watching, tensors_in
+from counters import Watching, tensors_in
 from hardware import CARDS, find
 from jaxtyping import Float
-from timing import Timing, one_thread, time_call, time_graph
+from timing import Timing, time_call, time_graph
 from torch import Tensor
 from torch.utils.flop_counter import flop_registry
 from units import MICRO
-from plots import curves, stacks
+from plots import curves
 
 from litbook import aside, explore, figure, misbelief, note, question, requires
 
-from .block import Block, RMSNorm, turns, written_attention
+from .block import Block, RMSNorm, turns
 from .counts import Config, block_weights, matrices
 from .figures import plot_lanes
 from .published import LLAMA_3_8B
@@ -38,9 +38,7 @@ def three_regimes() -> None:
         first find out which one applies, by counting FLOPs and bytes.
     """)
     every_operation_has_an_intensity()
-    a_block_moves_more_than_it_multiplies()
     fusion_saves_the_bytes_between_operations()
-    fused_attention_stores_no_scores()
     operations_run_in_turn()
     a_block_has_three_regimes()
     one_change_shows_the_limit()
@@ -288,85 +286,6 @@ def between_by_hand(config: Config, tokens: int) -> int:  # @hide
     return 2 * numbers
 
 
-@aside
-def a_block_moves_more_than_it_multiplies() -> None:
-    """With unfused attention and 2048 tokens, the operations between a block's matmuls move most of its bytes."""
-    operations = block_operations(2048)  # @hide
-    softmax = next(op for op in operations if "softmax" in op.name)  # @hide
-    gate = next(op for op in operations if op.flops == 2 * 2048 * 4096 * 14336)  # @hide
-    note(rf"""
-        Where does a block of a Transformer spend its time? It runs a few large matmuls: with
-        weights, and in attention. In between it runs many small operations: norms, the causal mask,
-        the softmax, additions.
-
-        By hand, take two matrices of $100 \cdot 100$ elements. Their matmul does $2 \cdot 100^3$
-        FLOPs, two million. Adding them does $100^2$ FLOPs, ten thousand. But both operations read
-        two matrices and write one, so they move the same bytes.
-
-        Now a block of Llama-3-8B that processes a sequence of `2048` tokens. Its attention is
-        *unfused*: it runs as separate operations. Its softmax reads and writes `32 * 2048 * 2048`
-        scores of `2` bytes, {softmax.moved / 1e9:.2f} GB; the matmul with gate moves only
-        {gate.moved / 1e9:.2f} GB. `share_of` adds up the bytes that all operations move
-        (`op.moved`), for three kinds of operation, and divides by the total:
-    """)
-    assert softmax.moved == 2 * 32 * 2048 * 2048 * 2, \
-        "The softmax reads and writes each score once."  # @hide
-    kernels = sum(op.moved > 0 for op in operations)  # @hide
-    assert 34 < kernels < 39, \
-        "The block launches 36 operations that move anything, or about as many."  # @hide
-
-    def share_of(amount: Callable[[Operation], float]) -> dict[str, float]:  # @hide
-        return shares(by_kind(operations, amount))
-
-    flops_share = share_of(lambda op: op.flops)  # @hide
-    bytes_share = share_of(lambda op: op.moved)  # @inspect bytes_share as %
-    assert round(flops_share["matmuls with weights"], 2) == 0.93, \
-        "93 % of the FLOPs are in the matmuls with weights."  # @hide
-    assert flops_share["all in between"] == 0, \
-        "For the operations in between, PyTorch's counter counts no FLOPs."  # @hide  # @zero: it has no formula for them
-    assert round(bytes_share["all in between"], 2) == 0.64, \
-        "The operations in between move 64 % of the bytes."
-    note(r"""
-        And the time? On an H100, each operation takes at least the time to compute its FLOPs or the
-        time to move its bytes, whichever is longer. `seconds_at_best` returns this lower bound:
-    """)
-    time_share = share_of(seconds_at_best)  # @inspect time_share as %
-    assert round(time_share["all in between"], 2) == 0.40, \
-        "If each operation takes its least time, those in between take 40 % of the total."
-    between = by_kind(operations, lambda op: op.moved)["all in between"]  # @hide
-    by_hand = between_by_hand(LLAMA_3_8B, 2048)  # @hide
-    near = math.isclose(between, by_hand, rel_tol=0.001)  # @hide
-    assert near, \
-        "Added up by hand, tensor by tensor, the same bytes move between the matmuls."  # @hide
-    bars = {"FLOPs": flops_share, "bytes": bytes_share, "time at best": time_share}  # @hide
-    figure(stacks(bars, "share"), caption=rf"""
-        One block of Llama-3-8B that processes `2048` tokens, by kind of operation: its FLOPs (of
-        matmuls alone), the bytes it moves, and the least time it needs on an {H100.name}.
-    """, alt=rf"""
-        Three stacked bars. In the bar of FLOPs nearly all is matmuls with weights; in the bar of
-        bytes most is between the matmuls; in the bar of time {time_share['all in between']:.0%} is.
-    """)
-    note(rf"""
-        So the operations in between take {time_share["all in between"]:.0%} of this least time,
-        although they cost few FLOPs, because they move {bytes_share["all in between"]:.0%} of the
-        bytes. For this block, a time estimate that counts only FLOPs is too low.
-    """)
-    few = by_kind(block_operations(128), lambda op: op.moved)  # @hide
-    share = shares(few)["all in between"]  # @hide
-    assert round(share, 1) == 0.1, \
-        "With 128 tokens, a tenth of the bytes are moved between the matmuls."  # @hide
-    question(r"""
-        A block with fused attention reads `400` MB of weights. With `100` tokens, the operations
-        between its matmuls move `40` MB, and these bytes grow in proportion to the number of
-        tokens. At how many tokens do they equal the bytes of the weights?
-    """, answer=100 * 400 / 40, check=next(n for n in range(1, 9999) if 40 * n / 100 >= 400), unit="tokens", within=0.01, wrong={
-            "The weights are read once, for any number of tokens.": 100,
-        }, hint="Which of the two grows with the number of tokens?", why=r"""
-            The weights are read once for any number of tokens. With `10` times as many tokens, the
-            operations in between move `10 * 40 = 400` MB.
-        """)
-
-
 def normalized(x: Tensor, gain: Tensor) -> Tensor:
     """RMSNorm of `x` in separate operations; the result has the shape of `x`."""
     return x * (x.pow(2).mean(-1, keepdim=True) + 1e-5).rsqrt() * gain
@@ -459,115 +378,6 @@ def fusion_saves_the_bytes_between_operations() -> None:
             "Fused, three tensors are read and one is written.": 2.0,
         }, hint="Count the passes of each operation: what it reads and what it writes.",
         why="Unfused, each of the two operations reads two tensors and writes one: `6` passes. Fused, three tensors are read and one is written: `4` passes.")
-
-
-@one_thread()
-def in_tiles(  # @stepover
-    rows: int,
-    q: Float[Tensor, "n d"],
-    k: Float[Tensor, "n d"],
-    v: Float[Tensor, "n d"],
-) -> Float[Tensor, "n d"]:
-    """Causal attention of one head in tiles; `rows`: tokens of a tile."""
-    n, d = q.shape
-    mask = torch.full((rows, rows), -torch.inf).triu(1)
-    mixed = torch.empty_like(q)
-    for end in range(rows, n + 1, rows):
-        tile, result = q[end - rows:end], torch.zeros(rows, d)
-        top, total = torch.full((rows, 1), -torch.inf), torch.zeros(rows, 1)
-        for start in range(0, end, rows):
-            keys, values = (x[start:start + rows] for x in (k, v))
-            scores = tile @ keys.T / math.sqrt(d)
-            if start + rows == end:
-                scores = scores + mask
-            # Sums so far are scaled anew when a larger score comes.
-            before, top = top, scores.amax(1, keepdim=True).maximum(top)
-            weights, scale = (scores - top).exp(), (before - top).exp()
-            total = total * scale + weights.sum(1, keepdim=True)
-            result = result * scale + weights @ values
-        mixed[end - rows:end] = result / total
-    return mixed
-
-
-@one_thread()
-def most_made(call: Callable[[], object]) -> int:  # @stepover
-    """Runs a function without arguments; returns the peak of the bytes of its operations' results."""
-    with Alive() as watch:
-        call()
-    return watch.most
-
-
-@aside
-def fused_attention_stores_no_scores() -> None:
-    """Fused attention works in tiles and needs no memory for the scores of all pairs."""
-    note(r"""
-        In attention, the query of each token is multiplied by the key of each token; each result is
-        a *score*. So a sequence of $100$ tokens has $100 \cdot 100 = 10000$ scores in each head. Do
-        they all have to be in memory at once?
-
-        The exponential turns each score into a positive weight, and the result for a query is the
-        weighted mean of the values. By hand, take a token of value $10$ and weight $1$, and one of
-        value $40$ and weight $2$:
-
-        - The first token adds $1 \cdot 10$ to the sum of weighted values, and $1$ to the sum of
-          weights. The sums are $10$ and $1$. Its score can now be forgotten.
-        - The second token adds $2 \cdot 40$ and $2$. The sums are $90$ and $3$.
-        - The result is $90 / 3 = 30$.
-
-        So the scores do not have to be stored, because a weighted mean is one sum divided by
-        another, and both can be added up score by score.
-
-        A *fused* kernel, one program that computes all of attention, cuts the tokens into *tiles*,
-        groups of neighbors. At a time it holds the scores of one tile of queries with one tile of
-        keys, `16 * 16` for tiles of `16` tokens, in the small fast memory next to the GPU's
-        arithmetic units. Here the last `16` of `512` queries `q` run over all tiles of keys `k` and
-        values `v` in one head, without a causal mask. Each has `64` elements, so attention divides
-        scores by `8`, the root of `64`:
-    """)
-    q, k, v = torch.randn(3, 512, 64)  # @hide
-    values_sum, weights_sum = torch.zeros(16, 64), torch.zeros(16, 1)
-    for keys, values in zip(k.split(16), v.split(16)):
-        weights = (q[-16:] @ keys.T / 8).exp()  # 16 * 16
-        values_sum += weights @ values
-        weights_sum += weights.sum(dim=1, keepdim=True)
-    tiled = values_sum / weights_sum
-    unfused_result = (q[-16:] @ k.T / 8).softmax(dim=1) @ v  # 16 * 512
-    assert torch.allclose(tiled, unfused_result, atol=1e-5), \
-        "Tiled attention gives the same result as unfused attention."
-    one_head = [x[None, :, None] for x in (q, k, v)]  # one sequence, one head  # @hide
-    whole = written_attention(*one_head).flatten(0, 2)  # @hide
-    masked = in_tiles(16, q, k, v)  # @unnoticed: 16: tiles of any size  # @hide
-    assert torch.allclose(masked, whole, atol=1e-5), \
-        "With a causal mask, tiles give the same result for all queries."  # @hide
-    note(r"""
-        How much memory does each need? `unfused_peak` and `tiled_peak` run attention for a number
-        of tokens, and return the peak of the bytes in memory:
-    """)
-
-    def unfused_peak(t: int) -> int:  # @hide
-        return most_made(lambda: written_attention(*torch.randn(3, 1, t, 1, 64)))
-
-    def tiled_peak(t: int) -> int:  # @hide
-        return most_made(lambda: in_tiles(32, *torch.randn(3, t, 64)))
-
-    unfused = unfused_peak(512) / unfused_peak(256)  # @inspect round(unfused, 1) as times
-    tiles = tiled_peak(512) / tiled_peak(256)  # @inspect round(tiles, 1) as times
-    assert 3.5 < unfused < 4, \
-        "Unfused, twice the sequence needs nearly 4 times the memory."
-    assert 1.8 < tiles < 2, \
-        "In tiles, twice the sequence needs nearly twice the memory."
-    note(r"""
-        Unfused, the memory grows nearly with the square of the sequence length, because there is a
-        score for each pair of tokens. In tiles only queries, keys, values and results grow with the
-        length. That is why long sequences are processed with fused attention.
-    """)
-    question(r"""
-        A head attends over a sequence of `4096` tokens. How many times as many scores does unfused
-        attention have in memory at once as attention in tiles of `128` tokens?
-    """, answer=4096**2 / 128**2, check=(4096 // 128) ** 2, unit="times", within=0.01, wrong={
-            "Both queries and keys are cut into tiles.": 4096 / 128,
-        }, hint="How many scores do one tile of queries and one tile of keys have?",
-        why="Unfused, there are `4096 * 4096` scores. In tiles, only `128 * 128` are in memory at a time.")
 
 
 class Wait(NamedTuple):
@@ -778,7 +588,11 @@ def a_block_has_three_regimes() -> None:
         compute-bound and {times[3].memory / MICRO:.0f} µs in memory-bound operations, one after
         another.
     """)
-    listed = by_kind(block_operations(4096), seconds_at_best)  # @hide
+    long = block_operations(4096)  # @hide
+    between = by_kind(long, lambda op: op.moved)["all in between"]  # @hide
+    assert math.isclose(between, between_by_hand(LLAMA_3_8B, 4096), rel_tol=0.001), \
+        "Added up by hand, tensor by tensor, the same bytes move between the matmuls."  # @hide
+    listed = by_kind(long, seconds_at_best)  # @hide
     products = 2 * 4096 * block_weights(LLAMA_3_8B) / PEAK  # @hide
     assert math.isclose(listed["matmuls with weights"], products), \
         "With 4096 tokens, the matmuls with weights take their FLOPs divided by the peak."  # @hide
@@ -795,28 +609,38 @@ def a_block_has_three_regimes() -> None:
 
 @aside
 def one_change_shows_the_limit() -> None:
-    """Change one thing and watch the time to see what limits a block."""
-    note(r"""
-        A block of a model is slow on a GPU. What limits it? There are three possibilities:
+    """By calculation, a launch-bound block of Llama is no faster at half the width."""
+    reading = 1e6 * 2 * 218103808 / 3.35e12  # @hide
+    note(rf"""
+        A block of a model is slow on a GPU. Which of these three limits it?
 
         - It is *launch-bound*: the GPU waits for the program, which launches each operation, that
           is, hands it to the GPU.
         - It is *memory-bound*: it is limited by the GPU's memory bandwidth.
         - It is *compute-bound*: it is limited by the GPU's arithmetic.
 
-        Change one thing, and watch the time. A block of half the width has the same operations, so
-        the same launches. But its matrices have half the rows and half the columns, so a quarter of
-        the weights. If the block hardly gets faster, it is launch-bound, because only the launches
-        have stayed as they were.
+        A block of half the width has the same operations, so the same launches. But its matrices
+        have half the rows and half the columns, so a quarter of the weights. If the block hardly
+        gets faster, it is launch-bound, because only the launches have stayed as they were.
 
-        Do this by calculation, for a block of Llama-3-8B with `64` tokens on an H100. `half` holds
-        the sizes at half the width, and `waits` computes the time of the GPU's work. Meanwhile, the
-        launches take $36 \cdot 5 = 180$ µs at either width:
+        By hand, take a block of Llama-3-8B with `64` tokens on an H100. Reading its `218103808`
+        weights of `2` bytes at `3.35e12` bytes a second takes {reading:.0f} µs, and at half the
+        width a quarter of that. Now all operations. Each takes the time of its FLOPs or of its
+        bytes, whichever is longer, and `gpu_time` adds these times up. Meanwhile the
+        [operations](#a_block_has_three_regimes) are launched: with $36$ of them, and $5$ µs assumed
+        for each, that takes $36 \cdot 5 = 180$ µs at either width:
     """)
     half = replace(LLAMA_3_8B, width=2048, heads=16, kv_heads=4, hidden=7168)  # @hide
-    usual, narrow = waits(64), waits(64, half)
-    launching = [round(w.launches * 1e6) for w in (usual, narrow)]  # @hide
-    working = [round(w.gpu * 1e6) for w in (usual, narrow)]  # @inspect working as µs
+    assert round(reading) == 130, \
+        "An H100 reads the weights of a block in 130 µs."  # @hide
+    assert block_weights(LLAMA_3_8B) == 4 * block_weights(half) == 218103808, \
+        "At half the width, a block has a quarter of the weights."  # @hide
+    launching = [round(waits(64, it).launches * 1e6) for it in (LLAMA_3_8B, half)]  # @hide
+
+    def gpu_time(config: Config) -> float:  # @hide
+        return 1e6 * waits(64, config).gpu
+
+    working = [round(gpu_time(sizes)) for sizes in (LLAMA_3_8B, half)]  # @inspect working as µs
     assert launching == [180, 180], \
         "At half the width, the launches take 180 µs as before."  # @hide
     assert working == [141, 38], \
@@ -824,9 +648,9 @@ def one_change_shows_the_limit() -> None:
     note(rf"""
         The block takes the longer time, {launching[0]} µs, at both widths. So it is launch-bound.
 
-        A second change distinguishes memory from arithmetic: half the bytes per element, if the GPU
-        computes with these elements as fast as before. Then there are fewer bytes and the same
-        FLOPs. The two changes together tell what helps:
+        If half the width helps, a second change tells memory from arithmetic: store each weight in
+        one byte, and turn it into `bfloat16` for the matmul. Then there are fewer bytes to read and
+        the same FLOPs. If nearly all bytes are weights, the two changes tell what limits the block:
 
         | half the width | half the bytes | the block is | what helps |
         |---|---|---|---|
@@ -899,9 +723,9 @@ def eager_compiled_and_in_a_graph() -> None:
         - `torch.compile` *fuses* the operations between the matmuls into fewer programs, and so
           moves fewer bytes.
 
-        When does a graph help? A prediction for a block of Llama-3-8B on an H100: the program
-        launches while the GPU works, so in eager mode the longer of the two determines the time. In
-        a graph only the GPU's work is left:
+        When does a graph help? A prediction for a block of Llama-3-8B on an H100, with $5$ µs
+        assumed for each launch: the program launches while the GPU works, so in eager mode the
+        longer of the two determines the time. In a graph only the GPU's work is left:
 
         | tokens | launching, µs | the GPU's work, µs | eager, µs | in a graph, µs |
         |---|---|---|---|---|
@@ -913,11 +737,11 @@ def eager_compiled_and_in_a_graph() -> None:
           as fast.
         - With `2048` tokens a graph should save nothing, because the GPU is busy all the time.
           There compiling should help, because
-          [part of this time](#a_block_moves_more_than_it_multiplies) is spent between the matmuls.
+          [part of this time](#fusion_saves_the_bytes_between_operations) is spent between the
+          matmuls.
 
-        If a GPU is available, `three_ways` times the block in all ways. The times differ from the
-        table, which is for unfused attention: the measured block has fused attention, which is
-        faster.
+        `three_ways` times the block in all ways, for a single token and for many. (Its attention is
+        fused, and so takes less time than in the table, which is for unfused attention.)
     """)
     predicted = [(w.launches, w.gpu) for w in (waits(1), waits(2048))]  # @hide
     in_micros = [[round(s / MICRO) for s in times] for times in predicted]  # @hide

@@ -236,13 +236,11 @@ def a_causal_mask_needs_half_the_pairs() -> None:
 
     def in_groups(groups: int) -> Tensor:
         size = 64 // groups
-        parts = []
-        for start in range(0, 64, size):
-            end = start + size
+        return torch.cat([
             # a group of queries, and the keys and values up to its end
-            part = written_attention(q[:, start:end], k[:, :end], v[:, :end])
-            parts.append(part)
-        return torch.cat(parts, dim=1)
+            written_attention(q[:, end - size:end], k[:, :end], v[:, :end])
+            for end in range(size, 65, size)
+        ], dim=1)
 
     whole = written_attention(q, k, v)  # @hide
     grouped = in_groups(16)  # @hide  # @unnoticed: 16: any number of groups gives the same result
@@ -313,10 +311,10 @@ CONVENTIONS = {
 
 @aside
 def codebases_count_differently() -> None:
-    """The same training run can have a different MFU in different codebases."""
+    """Codebases can report different MFUs for one training run, because they count attention differently."""
     note(r"""
-        Does a training run have the same MFU in every codebase? *MFU* is the tokens per second
-        times the FLOPs per token, divided by the GPU's peak. The FLOPs per token come from a
+        Would every codebase report the same MFU for one training run? *MFU* is the tokens per
+        second times the FLOPs per token, divided by the GPU's peak. The FLOPs per token come from a
         formula, and codebases use different formulas. In each row, $N$ counts something else:
 
         | codebase | FLOPs per token | $N$ counts |
@@ -331,19 +329,20 @@ def codebases_count_differently() -> None:
         only the half that the causal mask keeps.
 
         How far apart are the counts of Megatron-LM and torchtitan? Divide them for Llama-3-8B, with
-        $L$ = `32`, $d$ = `4096` and
-        [`7504658432` weights](#training_costs_six_per_weight_and_twelve_per_pair), with a short and
-        a long context:
+        $L$ = `32`, $d$ = `4096` and, in its matrices,
+        [`7504658432` weights](#training_costs_six_per_weight_and_twelve_per_pair). (For torchtitan,
+        $N$ also counts the norms' factors, too few to matter.) Take its own context of `8192`
+        tokens and one of `131072`:
     """)
-    weights = 6 * 7504658432
+    matmul_flops = 6 * 7504658432  # per token
 
     def ratio(context: int) -> float:
-        all_pairs = 12 * 32 * 4096 * context
-        return (weights + all_pairs / 2) / (weights + all_pairs)
+        all_pairs = 12 * 32 * 4096 * context  # FLOPs per token
+        return (matmul_flops + all_pairs / 2) / (matmul_flops + all_pairs)
 
     short, long = ratio(8192), ratio(131072)  # @inspect round(short, 2) as times, round(long, 2) as times
     assert (round(short, 2), round(long, 2)) == (0.89, 0.59), \
-        "Megatron-LM counts 0.89 or 0.59 times the FLOPs of torchtitan."
+        "Megatron-LM's count is 0.89 or 0.59 times torchtitan's."
     by_code = {
         name: [c.flops_per_token(LLAMA_3_8B, n) for n in (8192, 131072)] for name, c in CONVENTIONS.items()
     }  # @hide

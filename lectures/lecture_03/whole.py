@@ -1,6 +1,6 @@
 """The whole model: its tables and its blocks, and a small one trained, and predicted before it is."""
 import math
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import torch
@@ -11,16 +11,12 @@ from timing import one_thread
 from torch import Tensor, nn
 from plots import stacks
 
-from units import MiB
-
 from litbook import aside, figure, note, question
 
 from .block import Transformer
-from .counts import Config, activation_bytes, cache_bytes, forward_flops, parameter_count
+from .counts import Config, forward_flops, parameter_count
 from .figures import plot_loss
-from .published import LLAMA_3_8B, LLAMA_32_1B
-from .generate import step_seconds
-from .regimes import BANDWIDTH, PEAK
+from .published import LLAMA_32_1B
 
 
 def the_whole_model() -> None:
@@ -37,8 +33,6 @@ def the_whole_model() -> None:
     the_run_is_predicted()
     the_run()
     its_memory_is_measured()
-    it_generates_words_of_the_language()
-    the_formulas_of_a_transformer()
 
 
 # --- tables and blocks
@@ -46,19 +40,20 @@ def the_whole_model() -> None:
 
 @aside
 def one_table_costs_flops_and_the_other_none() -> None:
-    """The embedding costs no FLOPs, and the head costs two for each element of its table."""
+    """In the forward pass, the embedding costs no FLOPs, and the head costs two for each element of its table."""
     note(r"""
-        A language model has two tables, each with a row of $d$ elements for every token of the
+        A language model uses a table twice, with a row of $d$ elements for every token of the
         vocabulary. The *embedding*, at the beginning, turns a token into its row. The *head*, at
         the end, multiplies the last block's output for a token by every row, and so gives a score
-        for every token of the vocabulary. Do both tables cost the same?
+        for every token of the vocabulary. Do both uses cost the same in the forward pass?
 
         By hand, take a vocabulary of $3$ tokens and rows of $2$ elements. The embedding copies one
         row, and multiplies nothing. The head multiplies $2$ elements by each of $3$ rows: $6$
         multiplications and, if each sum starts at zero, $6$ additions.
 
-        Now count for the smallest Llama-3.2 [@llama-32]. `table` has a row of `2048` elements for
-        each of `128256` tokens, `token` is one token, and `x` is the output of the last block:
+        Now count for the smallest Llama-3.2 [@llama-32], in which one table does both. `table` has
+        a row of `2048` elements for each of `128256` tokens, `token` is one token, and `x` is the
+        output of the last block:
     """)
     d, rows = 2048, 128256  # @hide
     assert (d, rows) == (LLAMA_32_1B.width, LLAMA_32_1B.vocabulary), \
@@ -67,7 +62,7 @@ def one_table_costs_flops_and_the_other_none() -> None:
         table = torch.empty(rows, d)
         token = torch.zeros(1, dtype=torch.int64)
         x = torch.empty_like(table[:1])
-    embedding_flops = flops(lambda: F.embedding(token, table))
+    embedding_flops = flops(lambda: table[token])  # @inspect embedding_flops as FLOP
     head_flops = flops(lambda: x @ table.t())  # @inspect head_flops as FLOP
     assert embedding_flops == 0, "Looking up a row costs no FLOP."  # @zero: a lookup multiplies nothing
     assert head_flops == 2 * 128256 * 2048, \
@@ -75,11 +70,11 @@ def one_table_costs_flops_and_the_other_none() -> None:
     weights = forward_flops(LLAMA_32_1B, 1, 0) // 2  # @hide
     share = head_flops / (2 * weights)  # @hide
     assert 0.21 < share < 0.22, \
-        "Without attention's scores and sums, more than a fifth of the forward FLOPs are in the head."  # @hide
+        "Without attention's scores and weighted sums, more than a fifth of the forward FLOPs are in the head."  # @hide
     note(rf"""
-        The head has `128256 * 2048` of the {weights:,} weights that this small model multiplies a
-        token by: {share:.0%} of its forward pass, without attention's scores and sums. So in a
-        count of FLOPs, leave the embedding out, but not the head.
+        Of the {weights:,} weights that take part in matmuls of this small model, the head has
+        `128256 * 2048`, or {share:.0%}. So in a count of forward FLOPs, leave the embedding out,
+        but not the head.
     """)
     question(r"""
         A model has `100e6` weights in blocks, an embedding of `20e6` elements and a head of `20e6`.
@@ -300,9 +295,9 @@ def the_run_is_predicted() -> None:
     assert [round(size / 1e6, 1) for size in (state, activations, bound)] == [6.0, 3.0, 9.0], \
         "The state needs 6.0 MB, the activations 3.0 MB, and both 9.0 MB."  # @hide
     note(rf"""
-        Together that is {bound / 1e6:.1f} MB. It is an upper bound, because gradients and
-        activations are never all in memory at once: the backward pass frees activations while it
-        computes gradients.
+        Together that is {bound / 1e6:.1f} MB. It is an upper bound for these tensors, because each
+        step starts without gradients: the backward pass frees activations while it computes
+        gradients.
 
         So before the first step you know that the loss falls from about {start:.2f} to no less than
         {lowest:.2f} nats per token in the long run, and that the run costs {total / 1e9:.1f} GFLOP
@@ -413,7 +408,7 @@ def the_run() -> None:
 
 
 @one_thread()
-def most_alive(  # @stepover
+def measured_step(  # @stepover
     model: Transformer, batch: Int[Tensor, "sequences seq"]
 ) -> tuple[int, int]:
     """Runs a training step; returns the peak of the bytes of its results, and the bytes of AdamW's two averages."""
@@ -429,15 +424,21 @@ def most_alive(  # @stepover
     return watch.most, sum(t.nbytes for t in states if t.dim() > 0)
 
 
+def most_alive(model: Transformer, batch: Int[Tensor, "sequences seq"]) -> int:  # @stepover
+    """Runs a training step; returns the peak of the bytes of its results: of all tensors that it has made and not yet freed."""
+    return measured_step(model, batch)[0]
+
+
 @aside
 def its_memory_is_measured() -> None:
-    """A model of several layers never has all gradients and activations in memory at once."""
+    """If a training step starts without gradients, a model of several layers never has all gradients and activations in memory at once."""
     note(r"""
         How much memory does a training step need at its peak? It stores four kinds of data: the
         parameters; two averages that the optimizer AdamW keeps for each parameter; the
-        *activations*, which the forward pass saves for the backward pass; and the gradients. But
-        these are not all in memory at the same time, because the backward pass computes the
-        gradients one after another, and frees the activations that are no longer needed.
+        *activations*, which the forward pass saves for the backward pass; and the gradients. If the
+        step starts without gradients, these are not all in memory at the same time, because the
+        backward pass computes the gradients one after another, and frees the activations that are
+        no longer needed.
 
         By hand, take two layers, each with activations of $1$ MB and a gradient of $1$ MB:
 
@@ -449,24 +450,25 @@ def its_memory_is_measured() -> None:
         | first layer's gradient computed | $1$ | $2$ |
         | after the backward pass | $0$ | $2$ |
 
-        At the peak there are $3$ MB, never all $4$. Measure it for a small Transformer, `model`.
-        `activations` are all bytes that its forward pass saves for a `batch`. `most_alive` runs a
-        step and returns two numbers: `together`, the most bytes that activations and gradients need
-        at one moment, and `averages`, the bytes of the optimizer's averages:
+        At the peak there are $3$ MB, never all $4$. Measure it for a small Transformer, `model`, of
+        `376192` parameters of `4` bytes. Its forward pass saves `activations` for a `batch`.
+        `most_alive` runs a step. After each operation it adds up the bytes of all tensors that the
+        step has made and not yet freed, and it returns the highest sum:
     """)
     model = fresh_model()  # @hide
     batch = draw_sequences(lexicon(), BATCH, torch.Generator().manual_seed(2))  # @hide
     parameters = [*model.parameters()]  # @hide
     weights = sum(p.nbytes for p in parameters)  # @hide
-    activations = saved_bytes_of(lambda: loss_of(model, batch), parameters)  # @hide
-    together, averages = most_alive(model, batch)  # @inspect round(together / 1e6, 1) as MB
+    forward_pass = partial(loss_of, model, batch)  # @hide
+    activations = saved_bytes_of(forward_pass, parameters)  # @inspect round(activations / 1e6, 1) as MB
+    gradients = 4 * 376_192  # @inspect round(gradients / 1e6, 1) as MB
+    together = most_alive(model, batch)  # @inspect round(together / 1e6, 1) as MB
+    averages = measured_step(model, batch)[1]  # @hide
     assert weights == 4 * parameter_count(RUN) == 4 * 376_192, \
         "Each parameter needs four bytes."  # @hide
     assert averages == 2 * weights, \
         "AdamW's averages need twice as many bytes as the parameters."  # @hide
-    gradients = 4 * 376_192  # @hide
-    their_sum = 4 * 376_192 + activations  # @inspect round(their_sum / 1e6, 1) as MB
-    assert activations < together < their_sum, \
+    assert activations < together < activations + gradients, \
         "At the peak there is less in memory than all activations and all gradients."
     peak = weights + averages + together  # @hide
     bound = weights + averages + activations + gradients  # @hide
@@ -474,16 +476,17 @@ def its_memory_is_measured() -> None:
     assert round(1 / below) == 8, \
         "At its peak, the step needs about an eighth less than the sum of the four."  # @hide
     note(rf"""
-        Gradients and activations need at most {together / 1e6:.1f} MB together, less than their
-        sum, {their_sum / 1e6:.1f} MB. Parameters and averages are in memory all the time. So the
-        sum of all four, {bound / 1e6:.1f} MB, is an upper bound if the step starts without
-        gradients, and here the peak is about an eighth lower.
+        At the peak the step holds {together / 1e6:.1f} MB, less than the sum of activations and
+        gradients, {(activations + gradients) / 1e6:.1f} MB. Parameters and averages are in memory
+        all the time. With them the peak is about an eighth below the sum of all four,
+        {bound / 1e6:.1f} MB. This does not hold with gradient accumulation, in which gradients of
+        earlier batches are already in memory.
     """)
-    always = {"parameters": weights / MiB, "averages": averages / MiB}  # @hide
+    always = {"parameters": weights / 1e6, "averages": averages / 1e6}  # @hide
     figure(stacks({
-        "sum of the four": {**always, "gradients": gradients / MiB, "activations": activations / MiB},
-        "at the peak": {**always, "gradients and activations": together / MiB},
-    }, "MiB"), caption=r"""
+        "sum of the four": {**always, "gradients": gradients / 1e6, "activations": activations / 1e6},
+        "at the peak": {**always, "gradients and activations": together / 1e6},
+    }, "MB"), caption=r"""
         The four kinds of memory of a training step of this model added up, and what is in memory
         together at the peak.
     """, alt=r"""
@@ -491,147 +494,11 @@ def its_memory_is_measured() -> None:
         together are shorter at the peak than in the sum.
     """)
     question(r"""
-        A model has three layers, each with activations of `2` MB and a gradient of `1` MB. The
-        backward pass computes a layer's gradient and then frees the layer's activations. How many
-        MB do activations and gradients need at the peak?
+        A model has three layers, each with activations of `2` MB and a gradient of `1` MB. A step
+        starts without gradients. The backward pass computes a layer's gradient and then frees the
+        layer's activations. How many MB do activations and gradients need at the peak?
     """, answer=3 * 2 + 1, check=max(6 + 1, 4 + 2, 2 + 3), unit="MB", within=0.01, wrong={
-            "Activations and gradients are never all in memory at once.": 3 * 2 + 3 * 1,
+            "Before the last gradient is computed, some activations are freed.": 3 * 2 + 3 * 1,
             "The last layer's gradient is computed before any activations are freed.": 6,
         }, hint="What is in memory when the first gradient has just been computed?",
         why="All `3 * 2` MB of activations and the first gradient make `6 + 1` MB. Then each layer frees `2` MB and adds only `1`.")
-
-
-@aside
-def it_generates_words_of_the_language() -> None:
-    """The trained model generates words of the language, and few other strings."""
-    known = {spelled(word) for word in lexicon()}  # @hide
-    examples = sorted(known)[:2]  # @hide
-    note(rf"""
-        A small Transformer was [trained](#the_run) on sequences of a made-up language. It has
-        {WORDS} three-letter words, such as “{examples[0].strip()}” and “{examples[1].strip()}”, and
-        a space after each word. A token is a letter or a space. Can the `model` now generate this
-        language?
-
-        In each step it gives each of the `27` tokens a probability, and one token is sampled from
-        these; `draws` is the random generator. The sampled token alone is the input of the next
-        step, because `model(token, cache)` adds its keys and values to those in the cache. Generate
-        `64` sequences of `32` tokens at once, each beginning after a space, token `0`:
-    """)
-    run = trained()  # @hide
-    model, draws = run.model.requires_grad_(False), torch.Generator().manual_seed(4)  # @hide
-    token = torch.zeros(64, 1, dtype=torch.int64)
-    cache = model.caches(64)  # empty
-    sampled = []
-    for _ in range(32):
-        # axes: sequence, position (here only one), vocabulary
-        scores = model(token, cache)
-        probabilities = scores[:, 0].softmax(dim=-1)
-        token = torch.multinomial(probabilities, 1, generator=draws)
-        sampled.append(token)
-    generated: Int[Tensor, "sequences seq"] = torch.cat(sampled, dim=1)
-    line = spelled(generated[0])  # @measure line
-    assert len(line) == RUN.context == 32, \
-        "A sequence has a letter or space for each token of the context."  # @hide
-    note("Cut all sequences into strings of `4` tokens. `known` are the words of the language, each with its space:")
-    strings = [spelled(four) for four in generated.reshape(-1, 4)]
-    right = sum(word in known for word in strings) / len(strings)  # @measure right as %
-    chance = len(known) / 27**4  # @hide
-    assert 6.0e-5 < chance < 6.1e-5, \
-        "Of all strings of four tokens, 0.006 % are a word and its space."  # @hide
-    # Ten runs with other seeds: 0.926 to 0.961.
-    assert 0.9 < right < 0.98, \
-        "More than nine in ten of the strings are words of the language."
-    missing = sum(word not in strings for word in known)  # @hide
-    assert missing == 0, "Each word of the lexicon is generated at least once."  # @zero: none is missing  # @hide
-    note(rf"""
-        If all `27` tokens were equally likely in every step, only {chance:.3%} of the strings would
-        be words: there are `27**4` strings of `4` tokens, and `32` of them are words. So the model
-        has learned the words, although it was only trained to give the next token a high
-        probability.
-    """)
-    question(r"""
-        Another model has learned only that every fourth token is a space, and that the three before
-        it are any of `26` letters. How many different words can it generate?
-    """, answer=26**3, check=len({(a, b, c) for a in range(26) for b in range(26) for c in range(26)}), unit="words", wrong={
-            "The space is certain: three positions are free, not four.": 26**4,
-        }, hint="How many letters are possible at each of the three positions?", why="Any of `26` letters can be at each of three positions, and the space is certain: `26**3`.")
-
-
-@aside
-def the_formulas_of_a_transformer() -> None:
-    """From the sizes of a model, seven formulas give its memory, its time and its speed."""
-    note(r"""
-        How large is a model, how fast does it train, and how fast does it generate? Memory, FLOPs
-        and bytes can be computed before anything runs, because they depend only on a few sizes.
-        Speed also needs an assumed MFU.
-
-        Take Llama-3-8B. It has $L = 32$ layers. A token has $d = 4096$ elements, $h = 14336$ inside
-        the feed-forward part, and $d_{kv} = 1024$ in all its keys. The vocabulary has $V = 128256$
-        tokens, and a sequence $T = 8192$. Each token is multiplied by
-        $N = L(2d^2 + 2d\,d_{kv} + 3dh) + Vd$ weights, those of the blocks and the head. These are
-        the formulas of this lecture; sizes are in bytes, `2` for each element, and times in
-        seconds:
-
-        | what | formula | shown in |
-        |---|---|---|
-        | parameters | $L(2d^2 + 2d\,d_{kv} + 3dh + 2d) + d + 2Vd$ | [@eq:parameters] |
-        | training FLOPs per token | $6N + 12LdT$ | [@eq:training] |
-        | training tokens per second | $\text{MFU} \cdot \text{peak} / (6N + 12LdT)$ | [@eq:mfu] |
-        | activations per token and layer | $12d + 4d_{kv} + 8h$ | [@eq:activations] |
-        | KV cache of a sequence | $2L\,d_{kv}\,T \cdot 2$ | [@eq:cache] |
-        | decoding step of $B$ sequences | $\max(2N/\text{bandwidth}, 2BN/\text{peak}) + B \cdot \text{cache}/\text{bandwidth}$ | [@eq:step] |
-        | time of a block | $\sum \max(\text{FLOPs}/\text{peak}, \text{bytes}/\text{bandwidth})$ over its operations | [@eq:block-time] |
-
-        A decoding step reads the weights once for all $B$ sequences, and meanwhile computes $2BN$
-        FLOPs: the longer counts. Then it reads the cache of each sequence.
-
-        Take an H100, which does `989.5e12` FLOPs and reads `3.35e12` bytes a second, an MFU of
-        `0.4` in training, and $B$ = `16`. For so few sequences, arithmetic takes less time than
-        reading the weights, so the maximum is $2N/\text{bandwidth}$:
-    """)
-    L, d, kv, h, V, T = 32, 4096, 1024, 14336, 128256, 8192
-    config = LLAMA_3_8B  # @hide
-    assert (L, d, kv, h, V, T) == (
-        config.layers, config.width, config.kv_width, config.hidden, config.vocabulary, config.context), \
-        "These are the numbers of Llama-3-8B."  # @hide
-    N = L * (2 * d * d + 2 * d * kv + 3 * d * h) + V * d  # @inspect N
-    parameters = N + (2 * L + 1) * d + V * d  # @hide
-    assert parameters == parameter_count(config), \
-        "This is the number of parameters of Llama-3-8B."  # @hide
-    training_flops = 6 * N + 12 * L * d * T  # @hide
-    assert training_flops == 3 * forward_flops(config, 1, T), \
-        "Training on a token costs three times the FLOPs of a forward pass."  # @hide
-    assert (PEAK, BANDWIDTH) == (989.5e12, 3.35e12), \
-        "These are the rates of the datasheet."  # @hide
-    training = 0.4 * 989.5e12 / (6 * N + 12 * L * d * T)  # @inspect round(training) as tokens/s
-    assert 6800 < training < 6900, \
-        "At an MFU of 40 %, a GPU trains on 6,834 tokens a second."  # @hide
-    kept = 12 * d + 4 * kv + 8 * h  # @hide
-    exact = activation_bytes(config, T)  # @hide
-    assert round(kept / exact, 2) == 1, \
-        "To a hundredth, a token keeps the same bytes in a layer when they are added up tensor by tensor."  # @hide
-    cache = 2 * L * kv * T * 2  # @inspect cache as B
-    assert cache == cache_bytes(config, T), \
-        "The KV cache of one sequence needs one GiB."  # @hide
-    assert 2 * 16 * N / 989.5e12 < 2 * N / 3.35e12, \
-        "For 16 sequences, arithmetic takes less time than reading the weights."  # @hide
-    step = (2 * N + 16 * cache) / 3.35e12  # @inspect step as s
-    expected = step_seconds(config, 16, T)  # @hide
-    assert math.isclose(step, expected), \
-        "A decoding step of 16 sequences takes the same time as in an earlier part."  # @hide
-    note(rf"""
-        So before anything runs you know: the model has {parameters / 1e9:.2f} billion parameters,
-        and keeps {kept / 1e3:.0f} kB per token and layer in training. If training reaches an MFU of
-        `0.4`, it processes {training:,.0f} tokens a second. A decoding step takes {1e3 * step:.1f}
-        ms at best, which gives {16 / step:,.0f} tokens a second.
-    """)
-    question(r"""
-        At an MFU of `0.4`, this GPU trains on `6834` tokens a second, all with `8192` tokens of
-        context. The same model is trained on very short sequences instead, at the same MFU. Then
-        attention costs nearly nothing: a token costs `45` GFLOP instead of `58`. How many tokens a
-        second is that?
-    """, answer=6834 * 58 / 45, check=6834 / (45 / 58), unit="tokens/s", within=0.03, wrong={
-            "A token costs fewer FLOPs, so the GPU trains on more tokens a second.": 6834 * 45 / 58,
-            "The MFU is the same, but a token costs fewer FLOPs.": 6834,
-        }, hint="How many FLOPs does the GPU do in a second?",
-        why="The GPU does the same FLOPs a second, and each token costs `45 / 58` of the FLOPs. So it trains on `58 / 45` times as many tokens.")

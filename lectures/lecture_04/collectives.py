@@ -312,21 +312,21 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
         `1` travels from rank 2 through ranks 3 and 0 to rank 1, and so on. So in each step every
         rank sends a different part.
 
-        In the code, rank $r$ sends part $r - s$ in step $s$: in step `1`, rank 1 sends its part
-        `1 - 1 = 0`, as in the table. The previous rank sends the part with a number one smaller,
-        `arriving`. (`% ranks` turns part `-1` into part `3`.) `pass_on` sends a part to the next
-        rank and returns what the previous rank has sent:
+        In the code, `parts` are this rank's four parts. Rank $r$ sends part $r - s$ in step $s$: in
+        step `1`, rank 1 sends its part `1 - 1 = 0`, as in the table. So from the previous rank,
+        $r - 1$, arrives part $(r - 1) - s$. (`% 4` turns part `-1` into part `3`.) `pass_on` sends
+        a part to the next rank and returns what the previous rank has sent. In the end,
+        `from_all_ranks` lists part $r$ of each rank $r$:
     """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    mine = 10**rank * torch.arange(1, 5)
-    parts = mine.chunk(ranks)  # views: changing a part changes `mine`
+    rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
+    mine = 10**rank * torch.arange(1, 5)  # @hide
+    parts = mine.chunk(4)  # @hide
     states = {}  # @hide
-    for step in range(1, ranks):
-        sent = (rank - step) % ranks
-        arriving = (sent - 1) % ranks  # from the previous rank
-        parts[arriving].add_(pass_on(parts[sent]))
+    for step in (1, 2, 3):
+        arrived = pass_on(parts[(rank - step) % 4])
+        parts[(rank - 1 - step) % 4].add_(arrived)
         states[f"add {step}"] = from_all_ranks(mine.tolist())  # @hide
-    finished = from_all_ranks(mine[rank].item())  # part r of rank r  # @inspect finished
+    finished = from_all_ranks(parts[rank].item())  # @inspect finished
     assert finished == [1111, 2222, 3333, 4444], \
         "After three steps, rank r has the sum of part r over all ranks."
     note(r"""
@@ -335,12 +335,11 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
         instead of adding it. This is an *all-gather*. Here `step` counts from `0`, so rank $r$
         first sends part $r$, which is complete:
     """)
-    for step in range(ranks - 1):
-        sent = (rank - step) % ranks
-        arriving = (sent - 1) % ranks
-        parts[arriving].copy_(pass_on(parts[sent]))
+    for step in (0, 1, 2):
+        arrived = pass_on(parts[(rank - step) % 4])
+        parts[(rank - 1 - step) % 4].copy_(arrived)
         states[f"copy {step + 1}"] = from_all_ranks(mine.tolist())  # @hide
-    assert mine.tolist() == finished, \
+    assert [part.item() for part in parts] == finished, \
         "After six steps, every rank has all four complete parts."
     assert states["copy 3"] == ranks * [finished], \
         "They are the same on all ranks."  # @hide

@@ -127,12 +127,12 @@ def keys_and_values_can_go_round() -> None:
         The *score* of a query and a key is their dot product over the square root of the dimension.
         In `ring_attention`, the weight of a key is the exponential of its score, or `0` if the key
         belongs to a later token. The line `mean = …` is the step by hand,
-        `(10 * 3 + 2 * 1) / (3 + 1)`, for all queries of the rank at once:
+        `(10 * 3 + 2 * 1) / (3 + 1)`, for all queries of the rank at once. `q`, `k` and `v` are
+        those of all `256` tokens, `positions` lists each rank's tokens, and `own` are this rank's:
     """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    # Of 4 heads, 256 tokens, dimension 32; each rank makes all of them:
-    q, k, v = torch.randn(3, 4, 256, 32).double()  # @unnoticed: 4, 32: any heads
-    positions = list(torch.arange(256).chunk(ranks))
+    rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
+    q, k, v = torch.randn(3, 4, 256, 32).double()  # @unnoticed: 4, 32: any heads  # @hide
+    positions = list(torch.arange(256).chunk(ranks))  # @hide
     own = positions[rank]  # @inspect own[0].item(), own[-1].item()
     with Wire() as wire:  # counts what this rank sends
         # `[:, own]` is all heads, this rank's tokens.

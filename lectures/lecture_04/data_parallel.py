@@ -265,24 +265,23 @@ def unequal_shares_give_a_wrong_mean() -> None:
         of the mean loss of its own share, and then the ranks take the mean of these gradients. Is
         the result still correct?
 
-        Take ten inputs on four ranks: rank 0 has `[100]`, rank 1 has `[200, 200]`, rank 2 has
-        `[300, 300, 300]`, and rank 3 has `[400, 400, 400, 400]`. The model is one weight times the
-        input, and the loss is the mean output. So the gradient of the weight is the mean of the
-        inputs:
+        Take ten `inputs` on four ranks: rank 0 has `[100]`, rank 1 has `[200, 200]`, rank 2 has
+        `[300, 300, 300]`, and rank 3 has `[400, 400, 400, 400]`. The model is one `weight` times
+        the input, and the loss is the mean output. So the gradient of the weight is the mean of the
+        inputs. `batch` has all ten:
     """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    inputs = torch.full((rank + 1,), 100.0 * (rank + 1))  # @inspect inputs
-    weight = torch.tensor(1.0, requires_grad=True)
+    rank = dist.get_rank()  # @hide
+    inputs = torch.full((rank + 1,), 100.0 * (rank + 1))  # @hide
+    batch = torch.tensor([100.0] + 2 * [200] + 3 * [300] + 4 * [400])  # @hide
+    everything = [n for part in from_all_ranks(inputs.tolist()) for n in part]  # @hide
+    assert batch.tolist() == everything, "The batch has the inputs of all ranks."  # @hide
+    weight = torch.tensor(1.0, requires_grad=True)  # @hide
     loss = (weight * inputs).mean()
     gradient = torch.autograd.grad(loss, weight)[0]
     dist.all_reduce(gradient)  # adds up over ranks, in place
-    averaged = gradient.item() / ranks  # @inspect averaged
+    averaged = gradient.item() / 4  # @inspect averaged
     assert averaged == (100 + 200 + 300 + 400) / 4 == 250, \
         "The mean of the four ranks' means is 250."
-    batch = torch.tensor([100.0, 200, 200, 300, 300, 300,
-                          400, 400, 400, 400])
-    everything = [n for part in from_all_ranks(inputs.tolist()) for n in part]  # @hide
-    assert batch.tolist() == everything, "The batch has the inputs of all ranks."  # @hide
     correct = batch.mean().item()  # @inspect correct
     assert correct == (100 + 2 * 200 + 3 * 300 + 4 * 400) / 10 == 300, \
         "The mean of all ten inputs, which is the correct gradient, is 300."
@@ -293,10 +292,11 @@ def unequal_shares_give_a_wrong_mean() -> None:
     """)
     note(r"""
         The fix is to divide by the total number of inputs, here ten. The ranks compute this total
-        with an all-reduce of their input counts. Each rank takes the *sum* over its own inputs and
-        divides it by the total. Then the sum over ranks is the gradient of the batch:
+        with an all-reduce: on each rank, `count` is first the number of its own inputs. Each rank
+        takes the *sum* over its own inputs and divides it by the total. Then the sum over ranks is
+        the gradient of the batch:
     """)
-    count = torch.tensor(float(len(inputs)))
+    count = torch.tensor(float(len(inputs)))  # @hide
     dist.all_reduce(count)
     assert count.item() == len(batch) == 10, \
         "The four ranks have ten inputs in total."

@@ -97,12 +97,19 @@ def run_experts(
 
 def all_experts() -> list[FeedForward]:  # @stepover
     """Eight experts, all of the same size: feed-forward parts of dimension 64. Each of four ranks keeps two."""
-    return [FeedForward(64, 96).double() for _ in range(8)]
+    sizes = [(64, 96)] * 8
+    return [FeedForward(*s).double().requires_grad_(False) for s in sizes]
 
 
 def own_tokens() -> Float[Tensor, "512 64"]:
     """This rank's 512 tokens."""
     return torch.randn(dist.get_world_size(), 512, 64).double()[dist.get_rank()]
+
+
+def sum_over_ranks(number: float) -> float:  # @stepover
+    """The sum of all ranks' numbers."""
+    total: float = sum(from_all_ranks(number))
+    return total
 
 
 @requires("linux, ranks=4")
@@ -123,31 +130,29 @@ def the_router_decides_the_bytes() -> None:
         So each copy that leaves its rank costs two messages of the size of a token. The size of the
         experts does not matter, because their weights stay where they are.
 
-        Now each rank has `512` tokens `x` of `64 * 8 = 512` bytes, and two experts, `own_experts`.
+        Now each rank has `512` tokens `x` of `64 * 8 = 512` bytes, so there are
+        `4 * 512 * 2 = 4096` copies. `router` chooses two experts for each token, and their shares.
         `run_experts` sends all copies in one [all-to-all](#an_all_to_all_transposes), an exchange
-        in which each rank sends different data to each rank. A second all-to-all sends the results
-        back:
+        in which each rank sends different data to each rank. It runs this rank's `own_experts`, and
+        sends the results back in a second all-to-all. `Wire` counts bytes, and `sum_over_ranks`
+        adds up the numbers of the ranks:
     """)
-    ranks = dist.get_world_size()  # @hide
-    rank = dist.get_rank()
-    router, experts = Router(64, 8), all_experts()  # @hide
+    rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
+    router, experts = Router(64, 8).requires_grad_(False), all_experts()  # @hide
     own_experts = experts[2 * rank : 2 * rank + 2]  # @hide
-    x = own_tokens()  # 512 tokens
-    with torch.no_grad(), Wire() as wire:
-        # Two experts per token, and the share of each in the result.
+    x = own_tokens()  # @hide
+    with Wire() as wire:
         shares, chosen = router(x)
         y = run_experts(x, shares, chosen, own_experts)
-    expected = run_in_one_process(x, shares, chosen, experts)
+    expected = run_in_one_process(x, shares, chosen, experts)  # @hide
     assert torch.allclose(y, expected), \
         "The results equal those of one process with all experts, up to rounding."
     owners = chosen // 2  # experts 0 and 1 are on rank 0, and so on
-    leaving = (owners != rank).sum().item()  # @inspect leaving as copies
-    all_leaving = sum(from_all_ranks(leaving))  # @inspect all_leaving as copies
-    # Four ranks with 512 tokens, two copies of each:
-    leaving_share = all_leaving / (4 * 512 * 2)  # @inspect leaving_share as %
-    assert math.isclose(leaving_share, 3 / 4, rel_tol=0.03), \
+    leaving = (owners != rank).sum().item()  # to other ranks  # @inspect leaving as copies
+    all_leaving = sum_over_ranks(leaving)  # @inspect all_leaving as copies
+    assert math.isclose(all_leaving / (4 * 512 * 2), 3 / 4, rel_tol=0.03), \
         "About three quarters of all copies leave their rank."
-    sent = sum(from_all_ranks(wire.sent))  # @inspect sent as B
+    sent = sum_over_ranks(wire.sent)  # @inspect sent as B
     assert math.isclose(sent, 2 * all_leaving * x[0].nbytes, rel_tol=0.01), \
         "For each copy that leaves, the ranks send 2 * 512 bytes; the rest, mostly headers, is less than 1 %."
     table = from_all_ranks(owners.flatten().bincount(minlength=4).tolist())  # @hide

@@ -158,9 +158,27 @@ def stages_hand_on_activations() -> None:
     note(r"""
         A model has too many layers for one GPU. So each of four ranks keeps a few consecutive
         layers, a *stage*, and sends its outputs to the rank with the next stage. This is a
-        *pipeline*. How much does a rank send?
-
-        By hand, take two stages, and a batch of $3$ tokens with $2$ elements each:
+        *pipeline*:
+    """)
+    rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
+    x, target = torch.randn(2, 256, 32).double()  # 256 tokens each  # @hide
+    whole = Stage(rank)  # @hide
+    run_all_forward_then_all_backward(whole, x, target, batches=1)  # @hide
+    way = timetable(from_all_ranks(whole.log))  # @hide
+    assert [[step.number for step in row] for row in way] == [[r + 1, 2 * ranks - r] for r in range(ranks)], \
+        "A batch goes forward through ranks 0 to 3, and backward through ranks 3 to 0, one rank in each step."  # @hide
+    figure(plot_schedules({"batch 1 in a pipeline of four ranks": way}),
+        caption=r"""
+            A batch runs forward through all four stages, and then backward in the reverse order,
+            one step for each pass. Only one rank works at a time.
+        """,
+        alt=r"""
+            A row for each rank over eight steps. Forward boxes form a staircase from the first rank
+            down to the last, and backward boxes one from the last back to the first.
+        """)
+    note(r"""
+        How much does a rank send? By hand, take two stages, and a batch of $3$ tokens with $2$
+        elements each:
 
         - In the forward pass, rank 0 sends its outputs for all tokens to rank 1: `3 * 2 = 6`
           values.
@@ -171,25 +189,24 @@ def stages_hand_on_activations() -> None:
         stage does not change the traffic, because what one layer passes to the next inside a stage
         stays on the rank.
 
-        If the whole batch went through at once, only one rank would work at a time. So the batch is
-        cut into *microbatches*: when a rank has sent its outputs for one microbatch, it starts the
+        If the whole batch goes through at once, only one rank works at a time. So the batch is cut
+        into *microbatches*: when a rank has sent its outputs for one microbatch, it starts the
         next. That does not change the number of bytes. In the simplest schedule, all microbatches
         run forward first, and then all run backward [@gpipe].
 
-        Here four stages of one layer each get a batch `x` in four microbatches. `wire.to` lists how
-        many bytes this rank sends to each of the four ranks. `batches_sent` divides them by the
-        bytes of `x`, and rounds headers away:
+        `run_all_forward_then_all_backward` does this with four ranks, for this rank's `stage`, a
+        single layer, and a batch `x` of `256` tokens. `Wire` counts the bytes that this rank sends,
+        and `wire.to` lists them by receiver. `batches_sent` divides them by the bytes of `x`, and
+        rounds headers away:
     """)
-    rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
-    x, target = torch.randn(2, 256, 32).double()  # 256 tokens each
-    stage = Stage(rank)
+    stage = Stage(rank)  # @hide
     with Wire() as wire:
         run_all_forward_then_all_backward(stage, x, target, batches=4)
     batches_sent = [round(to_rank / x.nbytes, 1) for to_rank in wire.to]  # @inspect batches_sent
     assert batches_sent == [float(abs(r - rank) == 1) for r in range(ranks)], \
         "A rank sends the bytes of one batch to each neighbor, and nothing to other ranks."
-    expected = gradients_alone(ranks, x, target)
-    assert is_gradient(stage.gradient, expected[rank]), \
+    same = is_gradient(stage.gradient, gradients_alone(ranks, x, target)[rank])  # @hide
+    assert same, \
         "Each stage has the gradient that one process with all stages computes, up to rounding."
     note(r"""
         So in a training step, a rank sends at most two tensors of this size, one forward and one
@@ -229,21 +246,22 @@ def ranks_wait_for_each_other() -> None:
         and waits in `3 + 3 = 6`. A single rank never waits, but has the work of all four:
         `4 * 8 = 32` steps. So the pipeline is only `32 / 14`, about {32 / 14:.1f} times as fast.
 
-        Four ranks run it. `log` lists a rank's passes in the order in which they ran. `timetable`
-        measures no time: it gives each pass one step, as early as its rank is free and its input is
-        there:
+        Four ranks run it. `logs` lists each rank's passes in the order in which they ran.
+        `timetable` measures no time: it gives each pass one step, as early as its rank is free and
+        its input is there. `length` is the last step, and `working` counts this rank's passes:
     """)
-    rank = dist.get_rank()  # @hide
     x, target = torch.randn(2, 256, 32).double()  # @unnoticed: 256: any number of tokens  # @hide
-    log: list[Pass] = []
-    run_all_forward_then_all_backward(Stage(rank, log), x, target, batches=4)
-    # A pass starts as soon as its rank is free and its input has arrived.
-    steps = timetable(from_all_ranks(log))
+    stage = Stage(dist.get_rank())  # @hide
+    run_all_forward_then_all_backward(stage, x, target, batches=4)
+    logs = from_all_ranks(stage.log)  # @hide
+    steps = timetable(logs)
     length = max(step.number for row in steps for step in row)  # @inspect length as steps
     assert length == 3 + 4 + 4 + 3, "The pipeline takes 14 steps."
-    waiting = idle_share(steps)  # of all steps of all ranks  # @inspect waiting
+    working = len(stage.log)  # @inspect working as steps
+    waiting = Fraction(length - working, length)  # @inspect waiting
     assert waiting == Fraction(6, 14) == Fraction(3, 7), \
         "Ranks wait in 6 of 14 steps, a share of 3/7."
+    assert waiting == idle_share(steps), "This is the share of all ranks together."  # @hide
     figure(plot_schedules({"all forward, then all backward": steps}),
         caption=r"""
             What each rank did in each step, with the numbers of the microbatches. In a gap, the
@@ -255,7 +273,7 @@ def ranks_wait_for_each_other() -> None:
             in the middle.
         """)
     note(r"""
-        So in this step GPUs are idle for nearly half of the time.
+        So in this schedule GPUs are idle in nearly half of the steps.
         [More microbatches](#microbatches_fill_the_pipeline) change that.
     """)
     question(r"""

@@ -132,24 +132,40 @@ def traffic_units(sent: int) -> float:
     return sent / (4 * P * (ranks - 1) / ranks)
 
 
-def average_over_ranks(tensors: Iterable[Tensor | None]) -> None:  # @stepover
-    """All-reduces the tensors and divides each by the number of ranks, in place."""
-    for tensor in tensors:
-        if tensor is not None:
-            dist.all_reduce(tensor)
-            tensor /= dist.get_world_size()
+def train_on_own_rows(
+    weights: Sequence[Tensor], optimizer: torch.optim.Optimizer
+) -> None:  # @stepover
+    """A training step of data parallelism: gradients of own rows, an all-reduce of each, the update."""
+    loss(weights, my_rows()).backward()
+    for gradient in [w.grad for w in weights if w.grad is not None]:
+        dist.all_reduce(gradient)
+        gradient /= dist.get_world_size()
+    optimizer.step()
 
 
 @requires("linux, ranks=4")
 def every_rank_keeps_sixteen_bytes() -> None:
     """With AdamW in float32, each data-parallel rank keeps 16 bytes per parameter."""
-    note(rf"""
+    note(r"""
         A model just fits on one GPU. You buy a second GPU. Does a model twice as large fit now?
 
         The simplest way to use both is
         [data parallelism](#a_rank_has_the_gradient_of_its_own_rows): each rank has a copy of the
-        model and trains on its own rows of the batch. Count what a rank keeps for one parameter in
-        `float32`:
+        model and trains on its own rows of the batch.
+    """)
+    bytes_each = [4.0, 4.0, 8.0]  # of parameters, gradients and moments  # @hide
+    figure(plot_fit(bytes_each),
+        caption=rf"""
+            Memory for training with data parallelism, at {sum(bytes_each):.0f} bytes per parameter.
+            `3` billion parameters need `48` GB, the whole memory of a GPU in this example (dashed).
+            They also fill each of two such GPUs. `6` billion need `96` GB on each.
+        """,
+        alt=r"""
+            Three bars and a limit. The model fills one GPU up to the limit, and each of two GPUs as
+            well. A larger model would need more than the limit on each of two.
+        """)
+    note(rf"""
+        Count what a rank keeps for one parameter in `float32`:
 
         - The parameter itself needs `4` bytes.
         - Its gradient needs `4` bytes.
@@ -164,32 +180,24 @@ def every_rank_keeps_sixteen_bytes() -> None:
         layers itself, with its own copy of the weights. So it also keeps the gradients and moments
         that update this copy.
 
-        We check this on four ranks, with a model of `P` = {P:,} parameters. `loss` runs the model
-        on this rank's rows. `bytes_by_kind` counts the bytes of parameters, gradients and moments:
+        Check it on four ranks. `initial_weights` returns a model of {P:,} `parameters`.
+        `train_on_own_rows` is one training step of data parallelism. `bytes_by_kind` returns the
+        bytes that a rank then keeps: of parameters, gradients and moments:
     """)
-    weights = initial_weights()  # a vector for each of four layers
+    parameters = P  # @hide
+    weights = initial_weights()  # the whole model, on every rank
     optimizer = torch.optim.AdamW(weights)
-    loss(weights, my_rows()).backward()
-    average_over_ranks(w.grad for w in weights)  # all-reduces
-    optimizer.step()
+    train_on_own_rows(weights, optimizer)
     held = bytes_by_kind(weights, optimizer)  # @inspect held as B
-    assert held == [4 * P, 4 * P, 8 * P], \
+    per_parameter = [part / parameters for part in held]  # @inspect per_parameter as B
+    assert per_parameter == [4, 4, 8], \
         "Every rank keeps 4 bytes per parameter, 4 for its gradient, 8 for its moments."
+    assert per_parameter == bytes_each, "The picture is drawn with these bytes."  # @hide
     expected_weights, expected_moments = trained_alone()  # @hide
     assert agree(weights, expected_weights), \
         "After a step, every rank has the weights of one process with all rows, up to rounding."  # @hide
     assert agree(moments_of(optimizer), expected_moments), \
         "Every rank has the moments of one process with all rows, up to rounding."  # @hide
-    figure(plot_fit([part / P for part in held]),
-        caption=rf"""
-            At {sum(held) // P} bytes per parameter, `3` billion parameters need `48` GB, the whole
-            memory of a GPU in this example (dashed). They also fill each of two such GPUs. `6`
-            billion parameters need `96` GB on each.
-        """,
-        alt=r"""
-            Three bars and a limit. The model fills one GPU up to the limit, and each of two GPUs as
-            well. A larger model would need more than the limit on each of two.
-        """)
     note("So the answer is no: with data parallelism alone, a second GPU shares the work, but makes no room for a larger model.")
     question(r"""
         `64` GPUs of `80` GB train a model with data parallelism and AdamW in `float32`. How many
@@ -203,19 +211,17 @@ def every_rank_keeps_sixteen_bytes() -> None:
         """)
 
 
-def scatter_gradients(
-    gradients: Iterable[Tensor], shards: Iterable[nn.Parameter]
-) -> None:  # @stepover
-    """A reduce-scatter of each gradient; the mean over ranks becomes the gradient of this rank's shard."""
+def reduce_scatter(gradient: Tensor) -> Tensor:
+    """Returns this rank's quarter of a gradient, a view, with the mean over ranks in it."""
     ranks = dist.get_world_size()
-    for gradient, shard in zip(gradients, shards, strict=True):
-        shard.grad = ring_reduce_scatter(gradient.chunk(ranks)) / ranks
+    quarter = ring_reduce_scatter(gradient.chunk(ranks))
+    quarter /= ranks
+    return quarter
 
 
-def gather_weights(weights: Iterable[Tensor]) -> None:  # @stepover
-    """An all-gather of each vector of weights, in place, from the shards that the ranks have updated."""
-    for vector in weights:
-        ring_all_gather(vector.detach().chunk(dist.get_world_size()))
+def all_gather(weights: Tensor) -> None:
+    """Brings each rank's quarter of a vector to all ranks, in place."""
+    ring_all_gather(weights.detach().chunk(dist.get_world_size()))
 
 
 @requires("linux, ranks=4")
@@ -235,51 +241,55 @@ def each_rank_updates_a_shard() -> None:
         The backward pass does not change: it still leaves all gradients on each rank. After it, a
         step has three parts:
 
-        1. A [reduce-scatter](#an_all_reduce_has_two_halves) leaves each rank with the sum over
-           ranks of its shard's gradients, which it divides by the number of ranks.
+        1. A [reduce-scatter](#an_all_reduce_has_two_halves) leaves each rank with the mean over
+           ranks of its shard's gradients.
         2. Each rank updates its shard.
         3. An all-gather brings the updated shards to all ranks.
 
         This needs no extra traffic, because a reduce-scatter and an all-gather are the two halves
         of the all-reduce that they replace. The update now happens between them.
 
-        In the code, the model has `P` = {P:,} parameters. `my_part` returns this rank's quarter of
-        a vector, as a *view*: to update the shard is to update the vector. `scatter_gradients`
-        stores the result of the first exchange in `grad` of each shard. `gather_weights` does the
-        second. `Wire` counts the bytes that this rank sends:
+        In the code, `weights` has all {P:,} `parameters` in one vector, and `gradient` is its
+        gradient on this rank's rows. `shard` is this rank's quarter of `weights`, as a *view*: to
+        update the shard is to update the vector. `reduce_scatter` returns the gradient of the
+        shard, and `all_gather` fills in the other quarters. `Wire` counts the bytes that this rank
+        sends. `all_reduce_bytes` is what it sends in an all-reduce of the gradient:
     """)
-    weights = initial_weights()  # a vector for each of four layers
-    shards = [nn.Parameter(my_part(w)) for w in weights]
-    optimizer = torch.optim.AdamW(shards)  # has moments of shards only
-    gradients = torch.autograd.grad(loss(weights, my_rows()), weights)
+    parameters, ranks = P, dist.get_world_size()  # @hide
+    weights = torch.cat(initial_weights()).detach().requires_grad_()  # @hide
+    loss(weights.chunk(LAYERS), my_rows()).backward()  # @hide
+    [gradient] = [w.grad for w in (weights,) if w.grad is not None]  # @hide
+    with Wire() as all_reduce:  # @hide
+        dist.all_reduce(gradient.clone())
+    all_reduce_bytes = all_reduce.sent  # @hide
+    shard = nn.Parameter(my_part(weights))  # @hide
+    optimizer = torch.optim.AdamW([shard])  # has moments of the shard only
     with Wire() as wire:
-        scatter_gradients(gradients, shards)  # 1.
+        shard.grad = reduce_scatter(gradient)  # 1.
         optimizer.step()  # 2.
-        gather_weights(weights)  # 3.
-    with Wire() as all_reduce_wire:  # what data parallelism would send
-        average_over_ranks(gradients)
-    ratio = wire.sent / all_reduce_wire.sent  # @inspect ratio as .2f
+        all_gather(weights)  # 3.
+    ratio = wire.sent / all_reduce_bytes  # @inspect ratio as .2f
     assert 0.99 < ratio < 1.01, \
         "A rank sends the same number of bytes as in an all-reduce of the gradients, up to headers."
-    held = [bytes_of(weights), bytes_of(gradients),
-            bytes_of(moments_of(optimizer))]  # @inspect held as B
-    assert held == [4 * P, 4 * P, 8 * P // dist.get_world_size()], \
+    held = bytes_by_kind([weights], optimizer)  # @hide
+    assert held == [4 * parameters, 4 * parameters, 8 * parameters // ranks], \
         "A rank keeps all parameters, the gradients of all of them, and a quarter of the moments."
     assert round(traffic_units(wire.sent), 1) == 2.0, \
         "These are two units plus headers."  # @hide
-    assert bytes_of([*weights, *shards]) == held[0], \
-        "Shards are views of the weights, so they add no bytes."  # @hide
+    assert bytes_of([weights, shard]) == held[0], \
+        "The shard is a view of the weights, so it adds no bytes."  # @hide
     expected_weights, expected_moments = trained_alone()  # @hide
-    assert agree(weights, expected_weights), \
+    assert agree([weights], [torch.cat(expected_weights)]), \
         "After a step, every rank has the weights of one process with all rows, up to rounding."  # @hide
-    assert agree(moments_of(optimizer), map(my_part, expected_moments)), \
+    of_each_kind = [torch.cat(expected_moments[kind::2]) for kind in (0, 1)]  # @hide
+    assert agree(moments_of(optimizer), map(my_part, of_each_kind)), \
         "Its moments equal its shard of the moments of one process, up to rounding."  # @hide
     figure(plot_state({"stage one": from_all_ranks(held)}, P), caption=r"""
         What each rank keeps in the first stage: all parameters, all gradients, and the moments of
         its own shard.
     """,
         alt="Four rows of blocks. All parameters and gradients are filled; of the moments, one block in each row.")
-    dropped = my_part(expected_weights[0]).numel() * LAYERS  # @hide
+    dropped = shard.numel()  # @hide
     question(rf"""
         Somebody forgets the all-gather at the end of a step. The model has `{P}` parameters and
         trains on `4` ranks. How many of a rank's parameters are out of date after the step?
@@ -346,26 +356,26 @@ def weights_come_when_they_are_needed() -> None:
         weight here. Data parallelism needs one all-reduce, that is, two such exchanges. So the
         third stage sends `3 / 2 = 1.5` times as much as data parallelism.
 
-        We train a model of `P` = {P:,} parameters in four layers. `run_and_drop` runs one layer on
-        `x`: it gathers the weights, and drops them afterwards. In the backward pass it does the
-        second and the third exchange:
+        We train a model of {P:,} `parameters` in four layers. `shards` has this rank's quarter of
+        each layer. `run_and_drop` gathers a layer's weights, runs the layer on this rank's rows
+        `x`, and drops the weights. Its backward pass does the second and the third exchange. `Wire`
+        counts the bytes that are sent, and `bytes_by_kind` those that are kept: of parameters,
+        gradients and moments. `all_reduce_bytes` are those of a ring that all-reduces all
+        gradients:
     """)
-    ranks = dist.get_world_size()
-    # This rank's quarter of each of four layers:
-    shards = [nn.Parameter(my_part(w).clone()) for w in initial_weights()]
-    optimizer = torch.optim.AdamW(shards)
+    parameters, ranks = P, dist.get_world_size()  # @hide
+    shards = [nn.Parameter(my_part(w).clone()) for w in initial_weights()]  # @hide
+    optimizer = torch.optim.AdamW(shards)  # @hide
+    x = batch()[my_rows()]  # @hide
+    all_reduce_bytes = 2 * (ranks - 1) / ranks * 4 * P  # @hide
     with Wire() as wire:
-        x = batch()[my_rows()]
         for shard in shards:
             x = run_and_drop(shard, x)
         x.square().mean().backward()
     optimizer.step()
-    # Bytes of parameters, gradients and moments:
     held = bytes_by_kind(shards, optimizer)  # @inspect held as B
-    assert sum(held) == 16 * P // ranks, \
+    assert sum(held) == 16 * parameters // ranks, \
         "A rank keeps a quarter of all parameters, gradients and moments."
-    # By the formula of a ring, for P gradients of 4 bytes:
-    all_reduce_bytes = 2 * (ranks - 1) / ranks * 4 * P
     ratio = wire.sent / all_reduce_bytes  # with headers  # @inspect ratio as .2f
     assert round(ratio, 1) == 1.5, \
         "A rank sends one and a half times the bytes of an all-reduce of all gradients."
@@ -463,19 +473,17 @@ def fsdp_does_the_same() -> None:
         - A reduce-scatter leaves each rank with the mean over ranks of its shard's gradients.
 
         So a model of two layers needs `2 * 2 = 4` all-gathers and `2` reduce-scatters in a step. We
-        count them for a model of four layers, on four ranks, in one step of ordinary training:
+        train one step on four ranks. `model` has four layers, and `x` are this rank's rows of the
+        batch. `Collectives` counts the exchanges:
     """)
     ranks = dist.get_world_size()  # @hide
-    layers = [Layer(w) for w in initial_weights()]  # four modules
-    for module in layers:
+    model = nn.Sequential(*map(Layer, initial_weights()))  # @hide
+    x = batch()[my_rows()]  # @hide
+    for module in model:  # each of its layers
         fully_shard(module, reshard_after_forward=True)
-    weights = [module.weights for module in layers]
-    optimizer = torch.optim.AdamW(weights)
-    with Collectives() as calls:  # counts exchanges
-        x = batch()[my_rows()]  # this rank's rows
-        for module in layers:
-            x = module(x)
-        x.square().mean().backward()
+    optimizer = torch.optim.AdamW(model.parameters())
+    with Collectives() as calls:
+        model(x).square().mean().backward()
     optimizer.step()
     counts = calls.counts  # @inspect counts["all-gather"], counts["reduce-scatter"]
     assert counts["all-gather"] == 2 * 4, \
@@ -483,6 +491,7 @@ def fsdp_does_the_same() -> None:
     assert counts["reduce-scatter"] == 4, \
         "FSDP calls one reduce-scatter for each layer."
     assert counts.total() == 12 == 3 * LAYERS, "These are all collectives of a step."  # @hide
+    weights = [*model.parameters()]  # @hide
     held = bytes_by_kind(weights, optimizer)  # @hide
     assert sum(held) == 16 * P // ranks, \
         "With FSDP, a rank keeps a fourth of the state: the 4 + 4 + 8 = 16 bytes of a fourth of the parameters."  # @hide

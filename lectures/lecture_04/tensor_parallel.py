@@ -398,7 +398,8 @@ def a_block_needs_four_all_reduces() -> None:
         the backward pass.
 
         In `block`, the functions `norm`, `attention` and `feed_forward` are the parts of a block,
-        with this rank's slices of the matrices. `Wire` counts the bytes that this rank sends:
+        with this rank's slices of the matrices. `Wire` counts the bytes that this rank sends, and
+        `one_all_reduce` has counted them for a single all-reduce of a tensor like `x`:
     """)
     matrices = block_matrices()  # @hide
     slices = own_slices(matrices)  # @hide
@@ -411,8 +412,8 @@ def a_block_needs_four_all_reduces() -> None:
             x = x + sum_forward(terms)
         return x
 
-    x = torch.randn(2, 128, 64).double().requires_grad_()
-    with Wire() as one_all_reduce:
+    x = torch.randn(2, 128, 64).double().requires_grad_()  # @hide
+    with Wire() as one_all_reduce:  # @hide
         dist.all_reduce(torch.ones_like(x))
     with Wire() as forward:
         y = block(x)

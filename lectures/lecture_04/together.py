@@ -455,8 +455,8 @@ def a_large_dimension_hides_the_tokens() -> None:
         $d$. So a large model dimension makes computing take longer than sending.
 
         Is that of a real model large enough? Take a block of Llama 3's 405B model on $8$ GPUs
-        [@llama3]. `BLOCK` is the number of its weights, {BLOCK / 1e9:.3f} billion, and $d$ is
-        `16384`. On $8$ GPUs, an all-reduce sends `2 * 7 / 8` times its tensor:
+        [@llama3]. It has {BLOCK / 1e9:.3f} billion `weights`, and $d$ is `16384`. On $8$ GPUs, an
+        all-reduce sends `2 * 7 / 8` times its tensor:
     """)
 
     def flops_per_byte(d: int, weights: float, gpus: int) -> float:  # @hide
@@ -466,22 +466,22 @@ def a_large_dimension_hides_the_tokens() -> None:
         "The tiny block on two GPUs does 12 FLOPs per byte."  # @hide
     assert flops_per_byte(8, 12 * 8**2, 2) == 24, \
         "With twice the model dimension it does 24."  # @hide
-    computed = 2 * BLOCK / 8  # FLOPs for a token on one GPU  # @inspect computed as FLOP
+    weights, nvlink, network = BLOCK, PEAK / NVLINK, PEAK / NETWORK  # @hide
+    computed = 2 * weights / 8  # FLOPs for a token on one GPU  # @inspect computed as FLOP
     sent = 2 * (2 * 7 / 8) * (2 * 16384)  # two all-reduces  # @inspect sent as B
     intensity = computed / sent  # FLOPs for each byte  # @inspect intensity as FLOP/B
     assert intensity == flops_per_byte(WIDTH, BLOCK, 8), \
         "The published block is one of the lines of the picture."  # @hide
-    nvlink, network = PEAK / NVLINK, PEAK / NETWORK  # @hide
     note(rf"""
         Inside a node, an H100 sends at most {NVLINK / 1e9:.0f}e9 bytes a second over NVLink, and it
         computes at most {PEAK / 1e12:.1f}e12 FLOPs a second. So
-        [at these peaks](#enough_tokens_hide_the_weights), it computes `PEAK / NVLINK` =
-        {nvlink:.0f} FLOPs while it sends one byte. Over the network it sends at most
-        {NETWORK / 1e9:.0f}e9 bytes a second: {network:.0f} FLOPs for each byte, `PEAK / NETWORK`:
+        [at these peaks](#enough_tokens_hide_the_weights), it computes `nvlink` = {nvlink:.0f} FLOPs
+        while it sends one byte. Over the network it sends at most {NETWORK / 1e9:.0f}e9 bytes a
+        second: {network:.0f} FLOPs for each byte, `network`:
     """)
-    assert intensity > PEAK / NVLINK, \
+    assert intensity > nvlink, \
         "Inside a node, computing takes longer than sending, if both run at their peaks."
-    assert intensity < PEAK / NETWORK, \
+    assert intensity < network, \
         "Over the network, sending takes longer than computing, if both run at their peaks."
     note("So GPUs that share matrices belong in one node. (The backward pass also has two all-reduces, and twice as many FLOPs.)")
     assert flops_per_byte(WIDTH, BLOCK, 4) > 2 * intensity, \

@@ -1,4 +1,5 @@
 """The bill: what a million tokens cost, in and out, and experts at a batch."""
+import itertools
 import math
 
 import torch
@@ -25,43 +26,52 @@ def the_bill() -> None:
 
 
 def a_generated_token_costs_more() -> None:
-    """A generated token costs more than a token of the prompt, especially in long sequences."""
-    note(r"""
+    """Under a latency target, a generated token costs more than one of the prompt, the more so in long sequences."""
+    weights = step_seconds(1, 0)  # @hide
+    cache = step_seconds(1, 2048) - weights  # @hide
+    note(rf"""
         Providers charge several times as much for an *output token*, which the model generates, as
         for an *input token*, which is part of the prompt. Both run through the same weights. Why do
         the prices differ?
 
         By hand: a GPU costs $3.60$ dollars per hour, which is $0.001$ dollars per second.
 
-        - At $1000$ tokens per second, $10^6$ tokens take $1000$ s and cost $1$ dollar.
-        - At $2000$ tokens per second, they cost half a dollar.
+        - A prefill of $1000$ tokens takes $20$ ms: $0.02$ ms per token. So $10^6$ tokens take $20$
+          s and cost $0.02$ dollars.
+        - A decode step for $100$ sequences takes $20$ ms: $0.2$ ms per token. So $10^6$ tokens cost
+          $0.2$ dollars, $10$ times as much.
 
-        So the price depends on how many tokens a GPU processes per second. In prefill, all tokens
-        of a prompt share one pass. An output token costs more for two reasons:
+        In prefill, all tokens of a prompt share one pass. An output token costs more for two
+        reasons:
 
         - Each decode step reads the whole KV cache of a sequence, and gives only one token for it.
         - Each step also reads all weights once, and this cost is divided among the sequences of the
-          batch. In a small batch it is the larger of the two, and a
-          [latency target](#a_latency_target_sets_the_batch) limits the batch.
+          batch. In a small batch this share is larger than the cost of the cache. A larger batch
+          would be cheaper, but a [latency target](#a_latency_target_sets_the_batch) forbids it.
 
         Now Llama-3-8B on an H100. Assume that the GPU costs `2` dollars, or `200` cents, per hour,
-        and that prefill reaches half of the peak FLOP/s, and decode the full bandwidth. Within a
-        target of $20$ ms, `193` sequences of `2048` tokens share a step, or `48` sequences of
-        `8192` tokens. `step_seconds(193, 2048)` is the time of a decode step for `193` sequences of
-        `2048` tokens, and `prefill_flops(2048)` the FLOPs of a prefill of `2048`. How many seconds
-        do $10^6$ tokens of each kind take?
+        and that prefill reaches half of the peak FLOP/s. Let decode reach the full bandwidth,
+        although a real step takes longer. Reading the weights takes {1e3 * weights:.2f} ms and
+        reading `2048` tokens of a cache {1e3 * cache:.4f} ms. So within a target of $20$ ms, `193`
+        sequences of `2048` tokens share a step, which takes `step_seconds(193, 2048)`
+        $= {1e3 * weights:.2f} + 193 \cdot {1e3 * cache:.4f} = {1e3 * (weights + 193 * cache):.1f}$
+        ms; or `48` sequences of `8192` tokens. `prefill_flops(2048)` is the number of FLOPs of a
+        prompt, here {prefill_flops(2048) / 1e12:.1f}e12. How many seconds do $10^6$ tokens of each
+        kind take?
     """)
     prefill = prefill_flops(2048) / (0.5 * PEAK)  # s, for 2048 tokens
     input_seconds = 1e6 / 2048 * prefill  # @inspect input_seconds as s
     # Number of steps times seconds per step:
     short_seconds = 1e6 / 193 * step_seconds(193, 2048)  # @inspect short_seconds as s
     long_seconds = 1e6 / 48 * step_seconds(48, 8192)  # @inspect long_seconds as s
-    cents_per_second = 200 / 3600  # @inspect cents_per_second as cents/s
-    prices = [round(seconds * cents_per_second, 2) for seconds in
+    prices = [round(200 / 3600 * seconds, 2) for seconds in
               (input_seconds, short_seconds, long_seconds)]  # @inspect prices as cents
     assert prices == [1.63, 5.74, 22.99], \
         "A million input tokens cost 1.63 cents, and a million generated tokens cost 5.74 cents after 2048 tokens and 22.99 cents after 8192."
     assert HOUR == 3600, "An hour has 3600 seconds."  # @hide
+    cents_per_second = 200 / HOUR  # @hide
+    assert math.isclose(weights + 193 * cache, step_seconds(193, 2048)), \
+        "The step for 193 sequences is the sum of reading the weights and 193 caches."  # @hide
     within = [max(b for b in range(1, 999) if step_seconds(b, c) <= 0.020) for c in (2048, 8192)]  # @hide
     assert within == [193, 48], \
         "These are the largest batches within 20 ms."  # @hide
@@ -107,8 +117,8 @@ def a_generated_token_costs_more() -> None:
         "From these batches on, twice the batch saves less than a quarter."  # @hide
     misbelief("A token costs the same, whether it is part of the prompt or generated.", rf"""
         Both need about the same arithmetic. But under these assumptions an output token after
-        `2048` others costs {prices[1] / prices[0]:.1f} times as much as an input token, and after
-        `8192` it costs {prices[2] / prices[0]:.0f} times as much.
+        `2048` others costs {prices[1] / prices[0]:.1f} times as much as an input token of a prompt
+        of `2048`, and after `8192` others {prices[2] / prices[0]:.0f} times as much.
     """)
     question(r"""
         A provider lowers its latency target from `20` ms to `10` ms per token. Reading the weights
@@ -152,12 +162,10 @@ def a_batch_reads_most_experts() -> None:
     batches = [1, 8, 64, 256]  # tokens
 
     def drawn(batch: int) -> float:  # @stepover
-        read = 0
-        for _ in range(40):
-            # Random scores: each token picks the 8 highest.
-            picks = torch.rand(batch, 256).topk(8).indices
-            read += picks.unique().numel()
-        return read / (40 * 256)
+        # Random scores: each token picks the 8 highest.
+        picks = torch.rand(40, batch, 256).topk(8).indices
+        read = [one_batch.unique().numel() for one_batch in picks]
+        return float(sum(read)) / (40 * 256)
 
     formula = [1 - (1 - 8 / 256) ** b for b in batches]  # @inspect formula as %
     simulated = [drawn(b) for b in batches]  # @inspect simulated as %
@@ -170,9 +178,19 @@ def a_batch_reads_most_experts() -> None:
     by_hand = [len({a, b}) for a in range(4) for b in range(4)]  # @hide
     assert sum(by_hand) / 16 == 1.75, \
         "Over all 16 pairs of picks, two tokens read 1.75 of 4 experts."  # @hide
+    pairs = list(itertools.combinations(range(4), 2))  # @hide
+    read = [len({*one, *other}) for one in pairs for other in pairs]  # @hide
+    assert sum(read) / 36 == 4 * (1 - (1 - 2 / 4) ** 2), \
+        "Over all 36 ways in which two tokens pick 2 of 4 experts each, they read as many as the formula says."  # @hide
+    favor = torch.randn(256) / 4  # the same for all tokens  # @hide
+    uneven = (torch.rand(40, 64, 256) + favor).topk(8).indices  # @hide
+    fewer = sum(one_batch.unique().numel() for one_batch in uneven) / (40 * 256)  # @hide
+    assert fewer < 0.5, \
+        "If all tokens favor the same experts, 64 tokens read less than half of them."  # @hide
     misbelief("A mixture of experts decodes as fast as a model without experts that has only its active parameters, those that a token uses.", rf"""
-        For one user it does: {formula[0]:.0%} of the experts are read. A batch of `64` reads
-        {formula[2]:.0%} of them, almost as many bytes as if every token used all the experts.
+        For one user it does: {formula[0]:.0%} of the experts are read. If picks are random, a batch
+        of `64` reads {formula[2]:.0%} of them, almost as many bytes as if every token used all the
+        experts.
     """)
     question(r"""
         A layer has `8` experts, and each token picks `2` of them, all with equal probability. What

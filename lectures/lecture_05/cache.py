@@ -35,7 +35,7 @@ def the_cache_as_memory() -> None:
 
 
 def pages_waste_half_a_page() -> None:
-    """A KV cache in pages wastes about half a page per sequence."""
+    """A KV cache in pages wastes about half a page per sequence, on average."""
     note(r"""
         When a request arrives, nobody knows how long its answer will be. How much memory should be
         set aside for its KV cache?
@@ -50,8 +50,8 @@ def pages_waste_half_a_page() -> None:
 
         Only the last page can have unused memory, because a new page is allocated only when the
         previous one is full. If the last page is equally likely to hold $1$, $2$, $3$ or $4$
-        tokens, then the memory for $3$, $2$, $1$ or $0$ tokens is unused: $1.5$ on average, half a
-        token less than half a page, however long the sequence is.
+        tokens, then the memory for $3$, $2$, $1$ or $0$ tokens is unused: $1.5$ on average. That is
+        nearly half a page of $4$, and it does not grow with the sequence.
 
         The pages may be anywhere in memory. The sequence's *page table* lists their numbers in
         order, so attention finds the keys and values. Operating systems allocate memory in this
@@ -59,7 +59,8 @@ def pages_waste_half_a_page() -> None:
         in a page [@vllm-args].
 
         Now draw the lengths of `20_000` sequences from an exponential distribution. Most are short
-        and a few are long: `600` tokens on average, and no more than `8192`.
+        and a few are long: `600` tokens on average, and no more than `8192`. (Both numbers are
+        chosen.)
     """)
     lengths = (600 * torch.empty(20_000).exponential_()).ceil().clamp(max=8192)
     page = 16  # tokens
@@ -69,11 +70,8 @@ def pages_waste_half_a_page() -> None:
     assert 7.3 < unused < 7.7, \
         "Nearly half a page of 16 tokens is unused per sequence."
     share_used = (lengths.sum() / in_pages.sum()).item()  # @inspect share_used as %
-    share_reserved = (lengths.mean() / 8192).item()  # @inspect share_reserved as %
     assert 0.98 < share_used < 0.99, \
         "In pages, more than 98 % of the memory holds tokens."
-    assert 0.07 < share_reserved < 0.08, \
-        "If memory for 8192 tokens is reserved per sequence, less than 8 % of it holds tokens."
     every = torch.arange(1, 16 * 100 + 1)  # @hide
     assert ((-every) % 16).double().mean() == 7.5, \
         "If every length is equally frequent, exactly 7.5 tokens of a page of 16 are unused."  # @hide
@@ -84,11 +82,26 @@ def pages_waste_half_a_page() -> None:
         by_hand.append(len(table))
     assert by_hand == [1, 1, 1, 1, 2, 2, 2, 2, 3], \
         "Pages of 4 come with the first, the fifth and the ninth token."  # @hide
+    pool, free = torch.zeros(2, 5000, PAGE, 1, 1), list(range(5000))  # @hide
+    caches = [PagedCache(pool, free) for _ in range(400)]  # @hide
+    for cache, count in zip(caches, torch.randint(1, 41, (400,)).tolist()):  # @hide
+        cache.extended(*torch.ones(2, 1, count, 1, 1))
+    empty = PAGE * (5000 - len(free)) - sum(cache.length for cache in caches)  # @hide
+    assert 1.3 < empty / 400 < 1.7, \
+        "In 400 caches that take pages of 4 from one pool, room for about 1.5 tokens is unused in each."  # @hide
+    model = Transformer(SMALL).double().requires_grad_(False)  # @hide
+    prompt = torch.randint(100, (1, 11))  # @hide
+    anywhere = model(prompt, [PagedCache(pool, free) for pool, free in new_pools(8)])  # @hide
+    assert torch.allclose(anywhere, model(prompt, model.caches(1))), \
+        "With pages at random addresses, a small model gives the same logits as with a cache in one piece, up to rounding."  # @hide
+    tokens, order = {"A": 9, "B": 6, "C": 3}, "ABACBA"  # @hide
+    assert [order.count(name) for name in tokens] == [-(-count // 4) for count in tokens.values()] == [3, 2, 1], \
+        "In the picture, the sequences have 3, 2 and 1 pages of 4 tokens, as many as their tokens need."  # @hide
     note(r"""
         A published study measured systems that reserved memory in advance: only `20.4` to `38.2`
         percent of the cache's memory held tokens [@kwon2023].
     """)
-    figure(plot_pages({"A": 9, "B": 6, "C": 3}, 4, order="ABACBA"),
+    figure(plot_pages(tokens, 4, order),
         caption=r"""
             Small pages, as three sequences A, B and C fill them. A page belongs to one sequence;
             only the last page of each has unused memory.
@@ -113,9 +126,9 @@ def pages_waste_half_a_page() -> None:
     assert largest == {100: 4, 600: 16, 2400: 64}, \
         "These are the largest pages of the grid that waste less than 5 %."  # @hide
     misbelief("To be safe, a service has to reserve memory for the longest answer.", rf"""
-        In pages, nothing is reserved in advance: {share_used:.0%} of the memory held tokens,
-        instead of {share_reserved:.0%}. If all pages are in use, the service pauses a sequence,
-        gives its pages to others, and later recomputes its cache.
+        In pages, nothing is reserved in advance: with the lengths above, {share_used:.0%} of the
+        memory holds tokens. If all pages are in use, vLLM pauses a sequence, gives its pages to
+        others, and later recomputes its cache [@kwon2023].
     """)
     question(r"""
         With pages of `1` token nothing would be unused, but the page table gets longer. A sequence
@@ -161,7 +174,7 @@ def new_pools(pages: int) -> list[tuple[Tensor, list[int]]]:
 
 
 def a_shared_prefix_is_computed_once() -> None:
-    """A prefix that many requests share is computed and kept once."""
+    """A prefix that many requests share has to be computed and stored only once."""
     note(r"""
         A chat service puts the same long instructions before each user's question. Does the model
         have to process them again for every user?
@@ -174,13 +187,13 @@ def a_shared_prefix_is_computed_once() -> None:
         The service also stores them only once, because the [page tables](#pages_waste_half_a_page)
         of all users can point to the same pages. By hand, with pages of $4$ tokens: instructions of
         $8$ tokens need $2$ pages, and a question of $4$ tokens needs $1$. Two users need
-        $2 + 1 + 1 = 4$ pages instead of $3 + 3 = 6$. (Only full pages can be shared: of $9$ tokens
-        of instructions, the ninth would be computed again for each user.)
+        $2 + 1 + 1 = 4$ pages instead of $3 + 3 = 6$. (The ninth of $9$ tokens would be in a page
+        with each user's own question, so it is computed again for each.)
 
         Try it with a small model and such pages, `instructions` of `8` tokens and two `questions`
-        of `4`. `first` is an empty paged cache, and `free` lists the $16$ free pages.
-        `share(first)` copies no keys or values: it makes a cache whose page table begins with the
-        pages of `first`, so that the tokens of a question get the positions after the instructions.
+        of `4`. `first` is an empty paged cache with a pool of $16$ pages. `share(first)` copies no
+        keys or values: it makes a cache whose page table begins with the pages of `first`, so that
+        the tokens of a question get the positions after the instructions.
     """)
     model = Transformer(SMALL).double().requires_grad_(False)  # @hide
     instructions = torch.randint(100, (1, 8))  # @hide
@@ -196,17 +209,30 @@ def a_shared_prefix_is_computed_once() -> None:
         end = whole[:, -4:]  # the tokens of the question
         assert torch.allclose(logits, end), \
             "For each question, the logits with the shared cache are those of a run without a cache, up to rounding."
-    used = 16 - len(free)  # @inspect used as pages
-    assert used == 2 + 1 + 1, \
-        "Two pages hold the instructions, and each question adds one."
+    assert 16 - len(free) == 2 + 1 + 1, \
+        "Two of 16 pages hold the instructions, and each question takes one more."
+    pools = new_pools(16)  # @hide
+    for tokens in questions:  # @hide
+        model(torch.cat([instructions, tokens], dim=1), [PagedCache(*pool) for pool in pools])
+    assert 16 - len(pools[0][1]) == 3 + 3, \
+        "Without sharing, the two users need six pages."  # @hide
+    named = [model.caches(1) for _ in range(2)]  # @hide
+    for number, layers in enumerate(named):  # @hide
+        model(torch.cat([torch.full((1, 1), number), instructions], dim=1), layers)
+    gaps = [(one.memory - other.memory)[:, 0, 1:9].abs() for one, other in zip(*named)]  # @hide
+    assert gaps[0].max() < 1e-9 < gaps[1].amax(dim=(2, 3)).min(), \
+        "After different first tokens, equal instructions have different keys and values from the second layer on."  # @hide
     shared = flops(lambda: model(questions[0], share(first)))  # @hide
     complete = flops(lambda: model(torch.cat([instructions, questions[0]], dim=1)))  # @hide
     assert 2.9 < complete / shared < 3.1, \
         "With the prefix in the cache, a third of the tokens cost about a third of the FLOPs."  # @hide
-    note(r"""
+    per_token = 1e3 * prefill_seconds(1500) / 1500  # @hide
+    note(rf"""
         For Llama-3-8B on an H100, take instructions of `1000` tokens and a question of `500`.
         `prefill_seconds` is a lower bound on the time of a prefill, its FLOPs divided by the GPU's
-        peak; `earlier` is the number of tokens that are already in the cache:
+        peak: about {per_token:.4f} ms per token, so about
+        $500 \cdot {per_token:.4f} = {500 * per_token:.0f}$ ms for the question. `earlier` is the
+        number of tokens that are already in the cache:
     """)
     without = prefill_seconds(1500)  # @inspect without as s
     with_prefix = prefill_seconds(500, earlier=1000)  # @inspect with_prefix as s
@@ -316,8 +342,8 @@ def a_state_can_replace_the_cache() -> None:
     note(r"""
         A KV cache grows with each token. Can a model remember the past in a fixed number of bytes?
 
-        Yes, if attention drops the softmax. Then the output for a query $q$ is the sum of
-        $(q \cdot k)\, v$ over the keys $k$ and values $v$ of all tokens so far. By hand, with
+        Yes, at a price, if attention drops the softmax. Then the output for a query $q$ is the sum
+        of $(q \cdot k)\, v$ over the keys $k$ and values $v$ of all tokens so far. By hand, with
         numbers instead of vectors: keys $1$ and $2$, values $10$ and $20$, query $3$.
 
         - Term by term: $3 \cdot 1 \cdot 10 + 3 \cdot 2 \cdot 20 = 150$.
@@ -335,19 +361,39 @@ def a_state_can_replace_the_cache() -> None:
     """)
     queries, keys, values = torch.randn(3, 40, 8).double()
     state = torch.zeros(8, 8).double()
-    outputs = []
     for token in range(40):  # @stepover
         state += torch.outer(keys[token], values[token])
-        outputs.append(queries[token] @ state)
-    products = (queries @ keys.T).tril()  # each q · k, of all tokens so far
-    assert torch.allclose(torch.stack(outputs), products @ values), \
-        "For each token, the state gives the sum over all tokens so far."
+        output = queries[token] @ state
+        products = keys[: token + 1] @ queries[token]  # q · k so far
+        assert torch.allclose(output, products @ values[: token + 1]), \
+            "For each token, the state gives the sum over all tokens so far."
+
+    def retrieval_error(keys: Tensor) -> float:  # @hide
+        values = torch.randn(len(keys), 8).double()
+        found = keys @ (keys.T @ values)  # each key as a query
+        return float((found - values).norm() / values.norm())
+
+    basis = torch.linalg.qr(torch.randn(8, 8).double()).Q  # @hide
+    many = torch.nn.functional.normalize(torch.randn(40, 8).double())  # @hide
+    assert retrieval_error(basis) < 1e-12, \
+        "A state of 8 orthogonal keys of 8 elements returns the value of each key."  # @hide
+    assert retrieval_error(many) > 1, \
+        "With 40 random keys of length 1, what a state returns is off by more than the values themselves."  # @hide
+    terms = torch.einsum("tk,tv->tkv", *torch.randn(2, 4096, 8))  # @hide
+    rounded, whole = torch.zeros(8, 8).bfloat16(), torch.zeros(8, 8)  # @hide
+    for term in terms:  # @hide
+        rounded, whole = rounded + term.bfloat16(), whole + term
+    off = [float((kept - terms.double().sum(dim=0)).abs().max()) for kept in (rounded, whole)]  # @hide
+    assert off[0] > 1, \
+        "After 4096 additions, some element of a state in bfloat16 is off by more than 1."  # @hide
+    assert off[1] < 0.001, \
+        "In float32, every element is off by less than 0.001."  # @hide
     note(r"""
         How large is the state in a layer of Llama-3-8B, which has `8` KV heads of dimension `128`?
-        For each KV head, the state is a matrix of `128` by `128` elements. An element has `4` bytes
-        instead of `2`, because with `2` the rounding errors of thousands of additions would grow
-        too large. The KV cache has, for every token, a key and a value of `128` elements for each
-        of these heads, in `2` bytes each:
+        For each KV head, the state is a matrix of `128` by `128` elements. An element usually has
+        `4` bytes instead of `2`, to limit rounding errors in a sum of thousands of terms. The KV
+        cache has, for every token, a key and a value of `128` elements for each of these heads, in
+        `2` bytes each:
     """)
     state_bytes = 8 * 128 * 128 * 4  # @inspect state_bytes as B
     cache_per_token = 2 * 8 * 128 * 2  # @inspect cache_per_token as B

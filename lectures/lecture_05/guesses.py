@@ -8,7 +8,7 @@ import torch
 from hardware import find
 from lecture_03.block import Transformer
 from lecture_03.counts import Config, block_weights, cache_bytes
-from lecture_03.published import LLAMA_3_8B, LLAMA_32_1B
+from lecture_03.published import LLAMA_3_8B, LLAMA_32_1B, SMALL
 from timing import Timing, time_graph
 from torch import Tensor
 
@@ -34,10 +34,10 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
     """Guesses pay off only if a decode step leaves enough arithmetic units idle."""
     note(r"""
         In *speculative decoding* a small *draft model* guesses the next few tokens, one at a time.
-        The large model then *verifies* all guesses in one pass. This pass gives the large model's
-        own next token after each guess, so wrong guesses are found: the guesses before the first
-        wrong one are kept, and the large model's own token follows them. Does that make a service
-        faster?
+        The large model then *verifies* all guesses in one pass. For each guess, this pass also
+        shows the token that the large model would have given there. Where the two differ, the guess
+        was wrong. The guesses before the first wrong one are kept, and the large model's own token
+        follows them. Does that make a service faster?
 
         By hand: $2$ guesses, each right with probability $1/2$, independently of each other.
 
@@ -56,37 +56,39 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
           $0.1 + 0.1 + 3 = 3.2$ passes for $1.75$ tokens: $1.75 / 3.2 = 0.55$ times as fast.
 
         So guesses pay off only if enough arithmetic units are idle, because more tokens in a pass
-        need more arithmetic, but the weights are still read once. In a large batch, the tokens of
-        other users already keep these units busy.
-
-        Now Llama-3-8B is the large model, and the smallest Llama-3.2, with a sixth of its weights,
-        guesses. Sequences are short, so that their caches do not count. `batch` is the number of
-        users, each with `tokens` tokens in a pass. Assume that `4` guesses at a time are right with
-        probability `0.8`:
+        need more arithmetic, but the weights are still read once. In a large batch of short
+        sequences, the tokens of other users already keep these units busy.
     """)
-    draft_weights = 1_235_746_816  # of Llama-3.2-1B
+    draft_weights = 1_235_746_816  # of Llama-3.2-1B  # @hide
+    note(rf"""
+        Now Llama-3-8B, with `WEIGHTS` = {WEIGHTS:,} weights, is the large model, on an H100. The
+        smallest Llama-3.2 guesses; its matrices have `draft_weights` = {draft_weights:,} weights
+        [@llama-32], a sixth. Sequences are short, so that their caches do not count. In each round
+        the draft model makes `4` guesses for each of the `users`. Assume that each guess is right
+        with probability `0.8`, if those before it were:
+    """)
 
-    def pass_seconds(weights: int, batch: int, tokens: int) -> float:  # @stepover
-        reading = 2 * weights / BANDWIDTH  # 2 bytes each
-        arithmetic = 2 * weights * batch * tokens / PEAK  # 2 FLOPs each
-        return max(reading, arithmetic)
+    def pass_seconds(weights: int, tokens: int) -> float:  # @stepover
+        # Reading, 2 bytes per weight, or arithmetic, 2 FLOPs per token.
+        return max(2 * weights / BANDWIDTH, 2 * weights * tokens / PEAK)
 
-    def speedup(batch: int, guesses: int, right: float) -> float:  # @stepover
-        # Tokens of one verification: 1 + right + right**2 + ...
-        tokens = sum(right**k for k in range(guesses + 1))
-        guessing = guesses * pass_seconds(draft_weights, batch, 1)
-        verifying = pass_seconds(WEIGHTS, batch, guesses + 1)
-        one_by_one = tokens * pass_seconds(WEIGHTS, batch, 1)
-        return one_by_one / (guessing + verifying)
+    def speedup(users: int, guesses: int, right: float) -> float:  # @stepover
+        gained = sum(right**k for k in range(guesses + 1))  # 1 + right + ...
+        guessing = guesses * pass_seconds(draft_weights, users)
+        verifying = pass_seconds(WEIGHTS, users * (guesses + 1))
+        return gained * pass_seconds(WEIGHTS, users) / (guessing + verifying)
 
-    gains = [round(speedup(batch, guesses=4, right=0.8), 2)
-             for batch in (1, 32, 64, 128, 256)]  # @inspect gains as times
+    gains = [round(speedup(users, guesses=4, right=0.8), 2)
+             for users in (1, 32, 64, 128, 256)]  # @inspect gains as times
     assert gains == [2.03, 2.03, 1.93, 1.19, 0.67], \
         "4 guesses, right 80 % of the time, make decode twice as fast for one user and for 32, and slower for 256."
+    kept_of = [1 + first + first * second for first in (0, 1) for second in (0, 1)]  # 1: right  # @hide
+    assert sum(kept_of) / 4 == 1.75, \
+        "By hand: over the four equally likely outcomes of 2 guesses, a verification gives 1.75 tokens."  # @hide
     draft = LLAMA_32_1B.layers * block_weights(LLAMA_32_1B) + 128256 * 2048  # @hide
     assert draft == draft_weights, \
         "This is the number of weights of Llama-3.2-1B."  # @hide
-    assert pass_seconds(WEIGHTS, 300, 1) == step_seconds(300, 0), \
+    assert pass_seconds(WEIGHTS, 300) == step_seconds(300, 0), \
         "With one token per sequence, a pass is a decode step without caches."  # @hide
     accepted = (torch.rand(100_000, 4) < 0.8).cumprod(dim=1).sum(dim=1)  # off by at most 0.3 % with ten seeds  # @hide
     drawn = 1 + accepted.double().mean().item()  # @hide
@@ -101,13 +103,26 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
     work = [bounds[0] * BANDWIDTH / 1e9, bounds[1] * BANDWIDTH / 1e9, bounds[3] * PEAK / 1e12]  # @hide
     assert [round(x, 3) for x in work] == [4.557, 6.688, 9.574], \
         "They come from 4.56 GB and 6.69 GB for two decode steps, and 9.574 TFLOP for prefill."  # @hide
-    longer = pass_seconds(WEIGHTS, 128, 5) / pass_seconds(WEIGHTS, 128, 1)  # @hide
-    guessed = 4 * pass_seconds(draft_weights, 128, 1) / pass_seconds(WEIGHTS, 128, 1)  # @hide
+    longer = pass_seconds(WEIGHTS, 128 * 5) / pass_seconds(WEIGHTS, 128)  # @hide
+    guessed = 4 * pass_seconds(draft_weights, 128) / pass_seconds(WEIGHTS, 128)  # @hide
     assert [round(x, 2) for x in (guessed, longer, expected)] == [0.66, 2.17, 3.36], \
         "With 128 users, 4 guesses take 0.66 passes and their verification 2.17, and that gives 3.36 tokens."  # @hide
+    caches = [128 * cache_bytes(model, 2048) / BANDWIDTH for model in (LLAMA_3_8B, LLAMA_32_1B)]  # @hide
+    with_caches = pass_seconds(WEIGHTS, 128 * 5) + caches[0] + 4 * (pass_seconds(draft_weights, 128) + caches[1])  # @hide
+    long_gain = expected * step_seconds(128, 2048) / with_caches  # @hide
+    assert 1.45 < long_gain < 1.55, \
+        "With 2048 tokens in each cache of both models, 4 guesses for 128 users make decode 1.5 times as fast."  # @hide
+    small, prompt = Transformer(SMALL).double(), torch.randint(100, (1, 12))  # @hide
+    kept = small.caches(1)  # @hide
+    with torch.no_grad():  # @hide
+        one_pass = small(prompt)
+        in_turn = torch.cat([small(token, kept) for token in prompt.split(1, dim=1)], dim=1)
+    assert torch.equal(one_pass.argmax(dim=-1), in_turn.argmax(dim=-1)), \
+        "In a small model, one pass over 12 tokens gives the same next token after each as 12 passes do."  # @hide
     note(rf"""
-        With `128` users, the guesses take {guessed:.2f} passes and the verification {longer:.2f}.
-        Together these are {guessed + longer:.2f} passes for {expected:.2f} tokens:
+        With `128` users, `4` guesses take {guessed:.2f} times as long as a pass of the large model
+        with one token per user, and the verification {longer:.2f} times. Together these are
+        {guessed + longer:.2f} passes for $1 + 0.8 + \dots + 0.8^4 = {expected:.2f}$ tokens:
         ${expected:.2f} / {guessed + longer:.2f} = {gains[3]}$ times as fast. Published gains, for
         other models, are `2` to `3` times [@leviathan2023].
     """)
@@ -130,9 +145,11 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
     assert max(pays[4, "60 % right"]) == 96, "With 60 % right, 96 sequences still gain."  # @hide
     assert max(pays[1, "80 % right"]) == 192, "One guess still pays off for 192 sequences."  # @hide
     misbelief("Speculative decoding always pays off.", rf"""
-        It needs spare arithmetic, and a large batch has too little. With `256` sequences and `4`
-        guesses that are right $80$ percent of the time, decode runs at only {gains[-1]} times its
-        speed without guesses.
+        It needs spare arithmetic. A large batch of short sequences has too little: with `256` of
+        them and `4` guesses that are right $80$ percent of the time, decode runs at only
+        {gains[-1]} times its speed without guesses. With long sequences a step also waits for the
+        caches, and guesses may still pay off: for `128` users with `2048` tokens each,
+        {long_gain:.1f} times.
     """)
     question(r"""
         The draft model is always wrong. A guess takes a tenth of the time of a pass, and there is
@@ -144,11 +161,34 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
         why="Each verification gives the large model's own token, and takes `1.5` passes with its guesses. So decode becomes slower, and the output stays the same.")
     question(r"""
         At night a service has `2` users at once, by day `300`. With which of these numbers of users
-        is the gain from four guesses larger, `2` or `300`?
+        is the gain from four guesses larger, `2` or `300`, if all sequences are short?
     """, answer=max((2, 300), key=lambda users: speedup(users, 4, 0.8)),
-        check=min((2, 300), key=lambda users: pass_seconds(WEIGHTS, users, 5) / pass_seconds(WEIGHTS, users, 1)),
+        check=min((2, 300), key=lambda users: pass_seconds(WEIGHTS, users * 5) / pass_seconds(WEIGHTS, users)),
         unit="users", hint="When are the arithmetic units idle?",
         why="With few users a pass waits for the weights, so verifying four guesses takes barely longer than one token.")
+
+
+def best_after(model: Transformer, tokens: list[int]) -> list[int]:  # @hide
+    """Returns the model's likeliest next token after each of the tokens, from one pass."""
+    with torch.no_grad():
+        best: list[int] = model(torch.tensor([tokens]))[0].argmax(dim=-1).tolist()
+    return best
+
+
+def generate_with_guesses(
+    large: Transformer, draft: Transformer, tokens: list[int], count: int
+) -> tuple[list[int], int]:  # @hide
+    """Generates up to `count` tokens, with 4 guesses at a time, and returns them and the number of the large model's passes."""
+    passes = 0
+    while len(tokens) < count:
+        guessed = list(tokens)
+        for _ in range(4):
+            guessed.append(best_after(draft, guessed)[-1])
+        own, end, passes = best_after(large, guessed), len(tokens), passes + 1
+        while end < len(guessed) and guessed[end] == own[end - 1]:
+            end += 1
+        tokens = [*guessed[:end], own[end - 1]]
+    return tokens[:count], passes
 
 
 def the_output_stays_the_models_own() -> None:
@@ -184,9 +224,10 @@ def the_output_stays_the_models_own() -> None:
 
         This gives the large model's distribution. A token with $q > p$ is guessed and accepted with
         probability $q \cdot p / q = p$: rejections take away $q - p$. A token with $q < p$ is
-        always accepted, and $p - q$ is missing. Both models' probabilities add up to $1$, so
-        rejections take away, in total, what is missing in total. The draws after rejections fill
-        exactly these gaps.
+        always accepted, and $p - q$ is missing. Both models' probabilities add up to $1$, so the
+        sum of all $q - p$ that rejections take away equals the sum of all $p - q$ that are missing.
+        Each rejection is followed by one draw, in proportion to the gaps, so each gap is filled
+        exactly.
 
         Now in code, with more tokens. `random.choices` draws a list of one token, in proportion to
         the given numbers:
@@ -205,8 +246,8 @@ def the_output_stays_the_models_own() -> None:
     shares = [output.count(token) / 20_000 for token in range(3)]  # @inspect shares
     # Drawn with ten seeds, none was off by more than 4 %.
     drawn, expected = torch.tensor([shares, large])  # @hide
-    assert torch.allclose(drawn, expected, rtol=0.15), \
-        "Each of the three tokens is output with the large model's probability, to within 15 %."
+    assert torch.allclose(drawn, expected, rtol=0, atol=0.02), \
+        "Each of the three tokens is output with the large model's probability, to within 0.02."
     assert all(sum(Fraction(str(x)) for x in row) == 1 for row in (large, draft)), \
         "In each row, the probabilities add up to 1."  # @hide
     apart = max(abs(p - q) for p, q in zip(large, draft))  # @hide
@@ -218,6 +259,19 @@ def the_output_stays_the_models_own() -> None:
     exact = [min(a, b) + (1 - accepted) * r / sum(rest) for a, b, r in zip(p, q, rest)]  # @hide
     assert exact == p, \
         "Computed with exact fractions, the output has the large model's probabilities."  # @hide
+    worse = [Fraction(1, 10), Fraction(1, 10), Fraction(8, 10)]  # @hide
+    kept = [min(a, b) for a, b in zip(p, worse)]  # @hide
+    assert sum(kept) < accepted, \
+        "A draft model that guesses token 2 too often has more guesses rejected."  # @hide
+    models = [Transformer(SMALL).double() for _ in range(2)]  # @hide
+    alone = [5]  # @hide
+    while len(alone) < 21:  # @hide
+        alone.append(best_after(models[0], alone)[-1])
+    helped = [generate_with_guesses(models[0], guessing, [5], 21) for guessing in models]  # @hide
+    assert [tokens for tokens, _ in helped] == [alone, alone], \
+        "A small model that always outputs its likeliest token outputs the same 20 tokens with guesses, right or wrong."  # @hide
+    assert helped[0][1] == 20 / 5 < helped[1][1], \
+        "If every guess is right, 4 passes give these 20 tokens; with another draft model it takes more."  # @hide
     note(r"""
         If several tokens are guessed, the large model applies these rules to the guesses in order.
         After the first rejection it drops the remaining guesses, because they were made to follow
@@ -319,9 +373,9 @@ def decode_steps_are_timed() -> None:
         case: all of the lost time comes out of the time for the caches.
 
         So a service has to measure its *factor*: the time of a real [step](#a_step_is_a_sum)
-        divided by its bound. The code below times three passes through `8` layers of Llama-3-8B and
-        its head, with random weights. (The time hardly depends on the weights' values.) By the
-        datasheet of an H100, their bounds are
+        divided by its bound. The code below times three passes through a `model` of `8` layers of
+        Llama-3-8B and its head, with random weights. (The time hardly depends on the weights'
+        values.) By the datasheet of an H100, their bounds are
 
         | pass | lower bound, ms |
         |---|---|
@@ -332,7 +386,7 @@ def decode_steps_are_timed() -> None:
         `time_decode` and `time_prefill` run a pass in a *CUDA graph*: all operations are recorded
         once, and replayed without Python launching each of them.
     """)
-    model = random_model(EIGHT_LAYERS)
+    model = random_model(EIGHT_LAYERS)  # @hide
     one = time_decode(model, batch=1, context=512)  # @measure one.seconds as s
     many = time_decode(model, batch=32, context=2048)  # @measure many.seconds as s
     prefill = time_prefill(model, 2048)  # @measure prefill.seconds as s

@@ -1,5 +1,9 @@
 """Prompts between tokens: chunks, and a floor under tensor parallelism."""
+from functools import partial
+
 import torch
+from counters import flops_by_operation
+from hardware import CARDS
 from lecture_03.block import Transformer
 from lecture_03.published import SMALL
 
@@ -62,14 +66,14 @@ def chunks_of_a_prompt_share_steps() -> None:
 
     normal = step(0)  # without a prompt  # @inspect normal as s
     at_once = step(4096)  # the whole prompt  # @inspect at_once as s
-    chunk_of_512 = step(512)  # @inspect chunk_of_512 as s
+    chunk_of_512 = step(512)  # @hide
     chunk_of_192 = step(192)  # @inspect chunk_of_192 as s
     assert at_once > 7 * normal, \
         "If the whole prompt runs in one step, every user waits more than 7 times as long as in a normal step."
     assert chunk_of_512 < 1.5 * normal, \
-        "With a chunk of 512 tokens, a step takes less than 1.5 times as long as a normal one."
+        "With a chunk of 512 tokens, a step takes less than 1.5 times as long as a normal one."  # @hide
     assert chunk_of_192 == normal, \
-        "With a chunk of 192 tokens, a step takes no longer than a normal one."
+        "Apart from the prompt's attention, a step with a chunk of 192 tokens takes no longer than a normal one."
     assert normal == step_seconds(64, 2048), \
         "Without a prompt, it is the time of a decode step."  # @hide
     room = reading / per_token  # @hide
@@ -87,18 +91,27 @@ def chunks_of_a_prompt_share_steps() -> None:
     longest = [max(full_steps(size)) / step(size) for size in sizes]  # @hide
     assert all(0.94 < ratio < 1.06 for ratio in longest), \
         "With attention of the prompt, and the head only for the last token, the longest step differs by less than 6 %."  # @hide
+    pairs = prefill_flops(192, 4096 - 192) - prefill_flops(192, 0)  # FLOPs  # @hide
+    own = (pairs / PEAK + 4096 * KV_BYTES / BANDWIDTH) / normal  # @hide
+    assert 0.05 < own < 0.06, \
+        "For the last 192 tokens, attention to earlier chunks adds less than 6 %, even if nothing runs meanwhile."  # @hide
     model = Transformer(SMALL).double().requires_grad_(False)  # @hide
     prompt = torch.randint(100, (1, 30))  # @hide
     small_caches = model.caches(1)  # @hide
     chunks = [model(chunk, small_caches) for chunk in prompt.split(8, dim=1)]  # @hide
     assert torch.allclose(torch.cat(chunks, dim=1), model(prompt)), \
         "In chunks, a small model gives the same logits, up to rounding."  # @hide
+    again = model.caches(1)  # @hide
+    cut = [flops_by_operation(partial(model, chunk, again))["aten.mm"] for chunk in prompt.split(8, dim=1)]  # @hide
+    whole = flops_by_operation(partial(model, prompt))["aten.mm"]  # @hide
+    assert [len(cut), sum(cut)] == [4, whole], \
+        "In four chunks, PyTorch counts the same FLOPs of matmuls with weights as for the whole prompt."  # @hide
     note(rf"""
-        Why does a chunk of `192` tokens cost the users nothing? Reading the weights takes
+        Why does a chunk of `192` tokens make the step no longer? Reading the weights takes
         {1e3 * reading:.2f} ms and the arithmetic of one token {1e3 * per_token:.5f} ms. So while
         the weights are read, there is time for
         ${1e3 * reading:.2f} / {1e3 * per_token:.5f} = {room:.0f}$ tokens, and the step has only
-        $64 + 192 = 256$.
+        $64 + 192 = 256$. Attention to earlier chunks adds up to {own:.0%}.
 
         The user who sent the prompt pays for this: the first token of the answer comes after all
         chunks.
@@ -108,10 +121,10 @@ def chunks_of_a_prompt_share_steps() -> None:
         return sum(step(min(chunk, 4096 - done)) for done in range(0, 4096, chunk))
 
     rows = [(c, -(-4096 // c), 1e3 * step(c), 1e3 * first_token(c)) for c in sizes]  # @hide
-    note("| chunk | steps | longest step, ms | first token of the prompt, ms |\n|--:|--:|--:|--:|\n"
+    note("| chunk | steps | longest step, ms | first token of the answer, ms |\n|--:|--:|--:|--:|\n"
          + "\n".join(f"| {c} | {n} | {worst:.1f} | {total:.0f} |" for c, n, worst, total in rows))
     assert [round(total) for *_, total in rows] == [307, 211, 160, 111, 87, 68], \
-        "From small to large chunks, the first token of the prompt comes after 307 to 68 ms."  # @hide
+        "From small to large chunks, the first token of the answer comes after 307 to 68 ms."  # @hide
     assert [round(worst, 1) for _, _, worst, _ in rows] == [9.6, 9.6, 10, 13.9, 21.6, 68.2], \
         "The longest step grows from 9.6 to 68 ms."  # @hide
     full = [1e3 * sum(full_steps(size)) for size in sizes]  # @hide
@@ -121,19 +134,20 @@ def chunks_of_a_prompt_share_steps() -> None:
     target = 20  # ms  # @hide
 
     def waits(chunk: int) -> dict[str, float]:  # @hide
-        return {"longest wait of users": 1e3 * step(chunk), "first token of the prompt": 1e3 * first_token(chunk)}
+        return {"longest wait of users": 1e3 * step(chunk), "first token of the answer": 1e3 * first_token(chunk)}
 
     grid = explore(waits, over={"chunk": sizes}, at={"chunk": 512}, kind="bars", unit="ms", limit=("target", target),
-        do="What is the largest chunk with which all users get their token within `20` ms? When does the prompt's first token come then?",
-        see="Chunks of `512` tokens meet the target. The prompt's first token then comes after `111` ms.",
+        do="What is the largest chunk with which all users get their token within `20` ms? When does the first token of the answer come then?",
+        see="Chunks of `512` tokens meet the target. The first token of the answer then comes after `111` ms.",
         caption="Both waits while a prompt of `4096` tokens is processed in chunks.",
         alt="Two bars. With larger chunks the users' wait grows and the prompt's wait shrinks.")  # @hide
     assert max(c for c in grid if grid[c]["longest wait of users"] < target) == 512, \
         "512 tokens are the largest chunk of the grid within 20 ms."  # @hide
     misbelief("The smaller the chunks, the better for everyone.", rf"""
         With chunks of `128` tokens instead of `192`, the users wait equally long. But the first
-        token of the prompt comes after {rows[0][3]:.0f} ms instead of {rows[1][3]:.0f} ms, because
-        there are {rows[0][1]} steps instead of {rows[1][1]}, and each of them reads all weights.
+        token of the prompt's answer comes after {rows[0][3]:.0f} ms instead of {rows[1][3]:.0f} ms,
+        because there are {rows[0][1]} steps instead of {rows[1][1]}, and each of them reads all
+        weights and all caches.
     """)
     note(r"""
         In vLLM, `max_num_batched_tokens` is the largest number of tokens in a step, chunk and users
@@ -160,7 +174,7 @@ def chunks_of_a_prompt_share_steps() -> None:
 
 @aside
 def tensor_parallelism_has_a_floor() -> None:
-    """Tensor parallelism shortens a decode step only down to a floor."""
+    """In a published measurement, tensor parallelism shortens a decode step only down to a floor."""
     note(r"""
         For one user, a decode step spends most of its time reading the weights. With eight GPUs,
         each reads an eighth. Does a step take an eighth of the time?
@@ -175,9 +189,9 @@ def tensor_parallelism_has_a_floor() -> None:
         - $1 + 2 = 3$ ms on $8$ GPUs, and never less than $2$ ms.
 
         There is a floor, because more GPUs share the reading, but not the other work: each GPU
-        still launches every operation, and each launch and each all-reduce takes a minimum time,
-        however small the tensors are. (On one GPU there are no all-reduces, so the same floor for
-        all is an approximation.) On $G$ GPUs
+        still has to start every operation, and starting one, or an all-reduce, takes some
+        microseconds even for tiny tensors. (On one GPU there are no all-reduces, so the same floor
+        for all is an approximation.) On $G$ GPUs
 
         [@eq:floor]: $$
         \text{step} = \frac{\text{reading}}{G} + \text{floor}.
@@ -199,13 +213,24 @@ def tensor_parallelism_has_a_floor() -> None:
     speedup = speed[8] / speed[1]  # @hide
     assert 3.1 < speedup < 3.2, \
         "Eight GPUs are 3.1 times as fast as one."  # @hide
+    x, matrix = torch.randn(2, 64).double(), torch.randn(64, 16).double()  # @hide
+    slices = list(zip(x.chunk(8, dim=1), matrix.chunk(8)))  # @hide
+    assert torch.allclose(torch.stack([part @ rows for part, rows in slices]).sum(dim=0), x @ matrix), \
+        "The partial results of eight slices of a matrix add up to the product with the whole matrix."  # @hide
     slope = torch.linalg.lstsq(torch.tensor([[1 / g, 1.0] for g in speed]),
                                torch.tensor([[1 / p] for p in speed.values()])).solution.flatten()  # @hide
     assert torch.allclose(slope, torch.tensor([reading, floor]), rtol=0.03), \
         "A fit of both terms to all four measurements gives the same, to within 3 %."  # @hide
-    per_layer, deep = floor / 32, 80  # @hide
+    per_layer = floor / 32  # @hide
     assert 66e-6 < per_layer < 67e-6, \
         "Divided by 32 layers, the floor is 66 µs each."  # @hide
+    fewer = torch.linalg.solve(torch.tensor([[1, 1], [1 / 4, 1]]), torch.tensor([1 / speed[1], 1 / speed[4]]))  # @hide
+    from_four = 1 / float(fewer[0] / 8 + fewer[1])  # @hide
+    assert 0.97 < from_four / speed[8] < 1.03, \
+        "Computed from 1 and 4 GPUs, the formula predicts the speed of 8 GPUs to within 3 %."  # @hide
+    bound = 2 * 6_607_077_376 / CARDS["A100 SXM 80GB"].bandwidth  # @hide
+    assert 0.0064 < bound < 0.0065 < reading, \
+        "The fitted reading takes longer than the 6.5 ms that the bandwidth allows."  # @hide
     figure(plot_floor(speed, {g: 1 / (reading / g + floor) for g in (1, 2, 4, 8, 16, 32, 64)}, 1 / floor),
         caption=r"""
             Tokens per second of one sequence against the number of GPUs: measured (dots), by the
@@ -213,11 +238,10 @@ def tensor_parallelism_has_a_floor() -> None:
         """,
         alt="A line that rises steeply and then bends below a dashed line. Four dots lie on it.")
     note(rf"""
-        By this formula, one user gets no more than
-        ${1e3:.0f} / {1e3 * floor:.3f} = {1 / floor:.0f}$ tokens per second from any number of these
-        GPUs, because a step takes at least {1e3 * floor:.3f} ms. Llama-2-7B has `32` layers, so the
-        floor is {1e6 * per_layer:.0f} µs per layer. If that is the same in another model, its floor
-        with {deep} layers is about {1e3 * deep * per_layer:.1f} ms.
+        If the formula also holds beyond `8` GPUs, one user gets no more than
+        ${1e3:.0f} / {1e3 * floor:.3f} = {1 / floor:.0f}$ tokens per second. Llama-2-7B has `32`
+        layers, so the floor is {1e6 * per_layer:.0f} µs per layer. (At the datasheet's bandwidth,
+        reading takes only {1e3 * bound:.1f} ms: `reading` also has other work that the GPUs share.)
     """)
     misbelief("A user's tokens per second grow in proportion to the number of GPUs.", rf"""
         Only at first. In this measurement, eight GPUs were {speedup:.1f} times as fast as one.

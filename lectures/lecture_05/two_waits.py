@@ -1,9 +1,11 @@
 """Two waits: for the first token and for each further one, and what a batch does to them."""
 import math
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
-from counters import flops
+from counters import Watching, flops, flops_by_operation
 from hardware import CARDS
 from lecture_03.block import Transformer
 from lecture_03.counts import block_weights, cache_bytes, parameter_count
@@ -65,13 +67,17 @@ def prefill_is_compute_bound() -> None:
         however many tokens it processes, while the arithmetic grows with the number of tokens. (In
         the example, a prompt of fewer than $10$ tokens would be memory-bound as well.)
     """)
+    blocks = LLAMA_3_8B.layers * block_weights(LLAMA_3_8B)  # @hide
+    head = 128256 * 4096  # @hide
+    matmuls, attention = 2 * blocks * 2048, 4 * 32 * 4096 * (2048 * 2049 // 2)  # @hide
     note(rf"""
         Now Llama-3-8B on an H100, with a prompt of `2048` tokens. The model has `WEIGHTS` =
         {WEIGHTS:,} weights of $2$ bytes in its matrices. Each of them costs $2$ FLOPs per token, a
-        multiplication and an addition. (`prefill_flops` also counts attention, but the output
-        matrix only for the last token, because prefill needs no other prediction.) The GPU reads
-        `BANDWIDTH` = `3.35e12` bytes per second, and does `PEAK` = `989.5e12` FLOPs per second
-        [@{GPU.source}].
+        multiplication and an addition. The GPU reads `BANDWIDTH` = `3.35e12` bytes per second, and
+        does `PEAK` = `989.5e12` FLOPs per second [@{GPU.source}]. `prefill_flops` returns the FLOPs
+        of a prompt: here {matmuls / 1e12:.1f} TFLOP for the weights of the layers, and
+        {attention / 1e12:.1f} for attention. The output matrix runs only once, for the last token,
+        because prefill needs no other prediction. Reading the KV cache is left out:
     """)
     reading = 2 * WEIGHTS / BANDWIDTH  # 2 bytes each  # @inspect reading as s
     prompt_arithmetic = prefill_flops(2048) / PEAK  # @inspect prompt_arithmetic as s
@@ -84,15 +90,21 @@ def prefill_is_compute_bound() -> None:
     following = max(reading, token_arithmetic)  # TPOT  # @hide
     assert (PEAK, BANDWIDTH, MEMORY) == (GPU.bfloat16, GPU.bandwidth, 0.9 * GPU.memory), \
         "Both rates are those of the datasheet, and so is the memory, of which a tenth is kept free."  # @hide
-    blocks = LLAMA_3_8B.layers * block_weights(LLAMA_3_8B)  # @hide
-    head = 128256 * 4096  # @hide
     assert blocks + head == WEIGHTS, \
         "The matrices of 32 blocks and of the head have this number of weights."  # @hide
     assert parameter_count(LLAMA_3_8B) == PARAMETERS, \
         "With the embedding and the norms, there are 8,030,261,248 parameters."  # @hide
+    with torch.device("meta"):  # shapes without memory  # @hide
+        whole = Transformer(LLAMA_3_8B)
+    assert sum(p.numel() for p in whole.parameters()) == PARAMETERS, \
+        "Built with PyTorch, the model has the same number."  # @hide
+    token = torch.zeros(1, 1, dtype=torch.int64, device="meta")  # @hide
+    with torch.no_grad():  # @hide
+        per_operation = flops_by_operation(partial(whole, token))
+    assert per_operation["aten.mm"] == 2 * WEIGHTS, \
+        "For one token, PyTorch counts 2 FLOPs for each weight in the matmuls of the whole model."  # @hide
     assert cache_bytes(LLAMA_3_8B, 2048) == 2048 * KV_BYTES, \
         "These are the bytes of the KV cache."  # @hide
-    matmuls, attention = 2 * blocks * 2048, 4 * 32 * 4096 * (2048 * 2049 // 2)  # @hide
     assert matmuls + attention + 2 * head == prefill_flops(2048), \
         "With the head for a single token, these are all FLOPs of the prefill."  # @hide
     tiny, tokens = Transformer(SMALL, "written"), torch.zeros(1, 24).long()  # @hide
@@ -121,9 +133,10 @@ def prefill_is_compute_bound() -> None:
         {1e3 * token_arithmetic:.3f} of every {1e3 * following:.2f} ms.
 
         Both times are lower bounds, and a real pass takes longer. In a published measurement on an
-        A100, Llama-2-7B generated `104.9` tokens per second [@gpt-fast]. That GPU can read the
-        model's {2 * matrices / 1e9:.1f} GB of weights {bound:.0f} times per second [@nvidia-a100],
-        so the bound is {bound / 104.9:.1f} times the measured speed.
+        A100, Llama-2-7B generated `104.9` tokens per second [@gpt-fast], one in
+        $1000 / 104.9 = {1000 / 104.9:.1f}$ ms. By its datasheet, that GPU reads the model's
+        {2 * matrices / 1e9:.1f} GB of weights in {1e3 / bound:.1f} ms [@nvidia-a100]. The
+        measurement took {bound / 104.9:.1f} times as long.
     """)
     question(r"""
         A provider replaces its GPU with one that does twice as many FLOPs per second, with the same
@@ -138,8 +151,32 @@ def prefill_is_compute_bound() -> None:
         """)
 
 
+class Operands(Watching):  # @hide
+    """Counts the bytes of the weights that matmuls get, and of all that attention's products get."""
+
+    weights = attention = 0
+
+    def see(self, operation: Any, args: Any, kwargs: Any, made: Any) -> None:
+        if "aten.mm" in str(operation):
+            self.weights += args[1].nbytes
+        if "aten.bmm" in str(operation):
+            self.attention += args[0].nbytes + args[1].nbytes
+
+
+def operand_bytes(model: Transformer, batch: int, context: int) -> Operands:  # @hide
+    """Counts them in a decode step of a model for `batch` sequences with `context` tokens in each cache."""
+    caches = model.caches(batch)
+    for cache in caches:
+        cache.memory.zero_()
+        cache.length = context
+    with torch.no_grad(), Operands() as counted:
+        model(torch.zeros(batch, 1).long(), caches)
+    return counted
+
+
 def a_step_is_a_sum() -> None:
     """A decode step reads the weights once for the whole batch, and one cache per sequence."""
+    arithmetic = 128 * 2 * WEIGHTS / PEAK  # 2 FLOPs per weight and sequence  # @hide
     note(rf"""
         One GPU serves $10$ users. Does each of them wait $10$ times as long as one user alone?
 
@@ -152,8 +189,8 @@ def a_step_is_a_sum() -> None:
         - A step for $10$ sequences takes $10 + 10 \cdot 1 = 20$ ms, not $110$ ms.
 
         Each of the $10$ users waits less than twice as long for a token. The weights are read once
-        for all sequences, because all of them are multiplied by the same weights. But each sequence
-        has its own keys and values, which no other sequence uses.
+        for all sequences, because all of them are multiplied by the same weights. But here each
+        sequence has its own keys and values.
 
         In a large batch the arithmetic can take longer than reading the weights. Both happen at the
         same time, so the longer of the two counts:
@@ -163,24 +200,35 @@ def a_step_is_a_sum() -> None:
         + \text{{batch}} \cdot \text{{reading one cache}}.
         $$
 
-        Reading the caches is added, because attention is a separate operation: it starts when the
-        matmul before it has finished, so caches are not read while weights are.
+        Reading the caches is added, because a layer first multiplies by its weights and only then
+        attends: while it attends, no weights are read.
 
-        Now Llama-3-8B on an H100, with `2048` tokens in each cache. A cache uses `KV_BYTES` =
-        {KV_BYTES:,} bytes per token, and the model has `WEIGHTS` weights:
+        Now Llama-3-8B on an H100, with `2048` tokens in each cache. For each token the cache holds
+        a key and a value, in `32` layers with `8` KV heads, of `128` elements of `2` bytes
+        [@llama-3-8b]. These are `KV_BYTES` $= 2 \cdot 32 \cdot 8 \cdot 128 \cdot 2$ = {KV_BYTES:,}
+        bytes. The model has `WEIGHTS` = {WEIGHTS:,} weights, and the GPU reads `BANDWIDTH` =
+        `3.35e12` bytes per second. Up to `128` sequences the arithmetic takes at most
+        {1e3 * arithmetic:.1f} ms, less than reading the weights, so `step` leaves it out:
     """)
     reading = 2 * WEIGHTS / BANDWIDTH  # 2 bytes each  # @inspect reading as s
     one_cache = 2048 * KV_BYTES / BANDWIDTH  # @inspect one_cache as s
 
     def step(batch: int) -> float:  # @stepover
-        arithmetic = 2 * WEIGHTS * batch / PEAK  # 2 FLOPs each
-        return max(reading, arithmetic) + batch * one_cache
+        return reading + batch * one_cache
 
     longer = step(64) / step(1)  # @inspect round(longer, 1) as times
     # Each step now gives 64 tokens instead of one.
     more = 64 / longer  # the gain in tokens per second  # @inspect round(more, 1) as times
     assert (round(longer, 1), round(more, 1)) == (2.1, 30.4), \
         "With 64 sequences, a step takes 2.1 times as long, and the batch gets 30 times as many tokens per second."
+    assert arithmetic < reading, \
+        "For 128 sequences, the arithmetic takes less time than reading the weights."  # @hide
+    small = Transformer(SMALL, "written").double()  # @hide
+    operands = [operand_bytes(small, batch, 20) for batch in (1, 64)]  # @hide
+    assert operands[0].weights == operands[1].weights, \
+        "In a small model, the matmuls of a step get the same bytes of weights for 64 sequences as for one."  # @hide
+    assert operands[1].attention == 64 * operands[0].attention, \
+        "Attention gets 64 times the bytes."  # @hide
     batches = [1, 8, 32, 64, 128]  # @hide
     steps = [step(b) for b in batches]  # @hide
     expected = [decoding_seconds(2 * WEIGHTS, 2 * WEIGHTS, 2048 * KV_BYTES, b, BANDWIDTH, PEAK) for b in batches]  # @hide
@@ -227,7 +275,7 @@ def a_step_is_a_sum() -> None:
 
 
 def a_latency_target_sets_the_batch() -> None:
-    """A latency target determines the batch size, and so the throughput."""
+    """If memory has room, a latency target determines the batch size, and so the throughput."""
     note(r"""
         A service sets a *latency target* (service-level objective, SLO): the time per output token
         (TPOT) must be at most $20$ ms. How many sequences should one GPU decode at once?
@@ -243,14 +291,15 @@ def a_latency_target_sets_the_batch() -> None:
           $20 - 10 = 10$ ms for caches, and $10 / 4 = 2.5$, so only $2$ sequences meet it.
 
         A service decodes as many sequences at once as the target allows, because the weights are
-        read in every step anyway: each further sequence adds a token to the step, and only the time
-        to read its own cache. So if memory has room, the target sets the batch size: the time left
-        for caches divided by the time for one cache, rounded down.
+        read in every step anyway: each further sequence gives one more token per step, and makes
+        the step longer only by the time to read its own cache. So if memory has room, the target
+        sets the batch size: the time left for caches divided by the time for one cache, rounded
+        down.
 
         Now Llama-3-8B on an H100. (The arithmetic runs while the weights are read, and for these
         batches takes less time than that, so it adds nothing.) `sequences_that_fit` is the number
-        of caches that fit in memory: of $80$ GB a tenth is kept free and the model uses $16$ GB,
-        which leaves $72 - 16 = 56$ GB for caches.
+        of caches that fit in memory: of $80$ GB, let a tenth be kept free. The model, with its
+        embedding, uses $16$ GB, which leaves $72 - 16 = 56$ GB for caches.
     """)
     target = 0.020  # s
     weights = 2 * WEIGHTS / BANDWIDTH  # 2 bytes each  # @inspect weights as s
@@ -270,6 +319,12 @@ def a_latency_target_sets_the_batch() -> None:
         "With the arithmetic counted as well, the largest batches are the same."  # @hide
     assert 208 == by_memory[0] == (MEMORY - 2 * PARAMETERS) // (KV_BYTES << 11), \
         "The weights and 208 caches of 2048 tokens fit together in nine tenths of the memory."  # @hide
+    with torch.device("meta"):  # shapes without memory  # @hide
+        model = Transformer(replace(LLAMA_3_8B, context=2048)).bfloat16()
+    tensors = [*model.parameters(), *(cache.memory for cache in model.caches(208))]  # @hide
+    free = MEMORY - sum(t.nbytes for t in tensors)  # @hide
+    assert 0 <= free < sum(cache.memory.nbytes for cache in model.caches(1)), \
+        "Made with PyTorch, the model's tensors and 208 caches leave less memory than one more cache needs."  # @hide
     paces = [b / step_seconds(b, c) for b, c in zip(by_target, contexts)]  # @hide
     assert [round(p, -2) for p in paces] == [9700, 4800, 2400], \
         "Together they get about 9,700, 4,800 and 2,400 tokens per second."  # @hide
@@ -327,8 +382,8 @@ def a_latency_target_sets_the_batch() -> None:
 
 @aside
 def low_precision_weights_help_small_batches() -> None:
-    """The fewer bytes a weight has, the smaller the batch at which decode becomes compute-bound."""
-    note(r"""
+    """If the arithmetic stays the same, fewer bytes per weight make decode compute-bound at a smaller batch."""
+    note(rf"""
         With one sequence, a decode step waits until all weights are read. So weights of $1$ byte
         instead of $2$ halve the wait. Do they help a large batch equally?
 
@@ -344,10 +399,11 @@ def low_precision_weights_help_small_batches() -> None:
         The *critical batch* is the batch size at which decode becomes *compute-bound*: the
         arithmetic takes as long as reading the weights. It is $200$ with $2$ bytes, and $100$ with
         $1$ byte. With fewer bytes it is smaller, because the weights are read faster, while the
-        arithmetic takes as long as before: the weights are converted to `bfloat16` before they are
-        multiplied.
+        arithmetic takes as long as before. Assume that, as in many implementations, the weights are
+        converted back to $2$ bytes before they are multiplied.
 
-        Llama-3-8B on an H100, with weights of $2$, $1$ and half a byte:
+        Llama-3-8B on an H100, with {WEIGHTS / 1e9:.1f} billion weights of $2$, $1$ and half a byte,
+        `3.35e12` bytes and `989.5e12` FLOPs per second:
     """)
     # Each weight costs 2 FLOPs per sequence.
     arithmetic = 2 * WEIGHTS / PEAK  # @inspect arithmetic as s
@@ -365,7 +421,7 @@ def low_precision_weights_help_small_batches() -> None:
     assert gains == [4, 4, 2.31, 1], \
         "Weights in 4 bits: 4 times as fast for one sequence and for 64, 2.3 times for 128, and no faster for 296."  # @hide
     assert math.isclose(gains[2], reading[0] / (128 * arithmetic), rel_tol=0.003), \
-        "For 128 it is the time of reading in 16 bits divided by the time of the arithmetic."  # @hide
+        "For 128 it is the time of reading weights of 2 bytes divided by the time of the arithmetic."  # @hide
     misbelief("If the weights have a quarter of the bytes, decode takes a quarter of the time.", rf"""
         That is true for a small batch with small caches. With `128` sequences the arithmetic takes
         $128 \cdot {1e3 * arithmetic:.5f} = {128e3 * arithmetic:.2f}$ ms, longer than reading

@@ -23,8 +23,6 @@ def part(repo: Path, name: str) -> Any:
 OPTIMIZERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "sgd": ({"lr": 0.1}, {"lr": 0.2}),
     "momentum": ({"lr": 0.1, "beta": 0.9}, {"lr": 0.2, "beta": 0.5}),
-    "adagrad": ({"lr": 0.1, "eps": 1e-10}, {"lr": 0.2, "eps": 1e-1}),
-    "rmsprop": ({"lr": 0.1, "alpha": 0.99, "eps": 1e-8}, {"lr": 0.2, "alpha": 0.5, "eps": 1e-1}),
     "adam": (
         {"lr": 0.1, "betas": (0.9, 0.999), "eps": 1e-8, "correct": True},
         {"lr": 0.2, "betas": (0.5, 0.9), "eps": 1e-1, "correct": False},

@@ -192,13 +192,6 @@ def test_each_argument_of_the_helpers_of_the_regimes_matters(parts: tuple[Any, A
     assert regimes.bytes_moved(lambda: x.clone().copy_(y)) == 2 * x.nbytes + 2 * x.nbytes
     assert regimes.bytes_moved(lambda: torch.empty_like(x).fill_(1)) == x.nbytes
     assert regimes.bytes_moved(lambda: torch.empty_like(x).add_(y)) == 3 * x.nbytes
-    q, k, v = torch.randn(3, 8, 4)
-    tiles = [
-        regimes.in_tiles(rows, *it)
-        for rows, it in ((2, (q, k, v)), (4, (q, k, v)), (4, (k, q, v)), (4, (q, k, q)))
-    ]
-    assert [torch.allclose(it, tiles[0], atol=1e-5) for it in tiles] == [True, True, False, False]
-    assert regimes.most_made(lambda: torch.ones(100) + torch.ones(100)) == 3 * 400
     one, two, narrow = regimes.waits(1), regimes.waits(2), regimes.waits(1, small(counts))
     assert one.memory < two.memory and one.arithmetic == 0 < regimes.waits(2048).arithmetic
     assert narrow.gpu < one.gpu and narrow.launches == one.launches
@@ -224,6 +217,12 @@ def test_each_argument_of_the_helpers_of_the_activations_matters(parts: tuple[An
             seen.append([tuple(t.shape) for t in given])
             return given[0].square()
 
+    q, k, v = torch.randn(3, 8, 4)
+    tiles = [
+        activations.in_tiles(rows, *it)
+        for rows, it in ((2, (q, k, v)), (4, (q, k, v)), (4, (k, q, v)), (4, (q, k, q)))
+    ]
+    assert [torch.allclose(it, tiles[0], atol=1e-5) for it in tiles] == [True, True, False, False]
     kept = activations.kept_per_token
     assert kept(Look(), 6, 2, 3) == 2 * 6  # bytes of the input, in bfloat16
     assert kept(Look(), 8, 4, 5, head=4) == 2 * 8
@@ -253,7 +252,8 @@ def test_each_argument_of_the_helpers_of_the_whole_model_matters(parts: tuple[An
     losses = [whole.loss_of(model, text).item() for model in (first, other) for text in texts]
     assert len(set(losses)) == 4
     small_model = block.Transformer(replace(whole.RUN, layers=1), "written")
-    alive = [whole.most_alive(model, text) for model in (first, small_model) for text in texts]
+    alive = [whole.measured_step(model, text) for model in (first, small_model) for text in texts]
+    assert whole.most_alive(first, texts[0]) == alive[0][0]
     assert alive[0][0] < alive[1][0] and alive[2][0] < alive[0][0]
     assert alive[0][1] == alive[1][1] == 8 * counts.parameter_count(whole.RUN) > alive[2][1]
     caches = generate.full_caches(small_model, 3, 7)

@@ -491,6 +491,22 @@ def test_sections_on_a_device_keep_all_that_their_page_is_drawn_from(recorded: P
     assert kept.by_key["one"].statements == ()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="a section that needs Linux runs there")
+def test_a_section_that_begins_to_call_what_another_called_can_be_read_again(place: Place) -> None:
+    """What a section on a device calls is kept with its statements, also where it was recorded without."""
+    helper = "def double(x: int) -> int:\n    y = 2 * x\n    return y\n\n\n"
+    place.edit("def one()", helper + "def one()")
+    place.edit("6 * WIDTH  #", "double(3 * WIDTH)  #")
+    place.edit('@requires("cuda")', '@requires("linux")')
+    place.edit("assert 1 == 1", "assert WIDTH + 1 == 5")
+    place.run("--record")
+    assert recordings.read(place.file, "lecture_sample").definition_of["double"].statements == ()
+    place.edit("assert WIDTH + 1 == 5", "assert double(WIDTH) == 8")
+    assert place.run("--approve").returncode == 0
+    done = place.run()
+    assert done.returncode == 0, done.stdout
+
+
 def test_one_changed_value_changes_one_line_of_the_snapshots(recorded: Place) -> None:
     """In a plain record it could renumber all that follow: there, equal values are stored once."""
     before = recorded.file.read_text().splitlines()

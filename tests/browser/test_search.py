@@ -63,7 +63,7 @@ ASKED = [
     ("mfu", [f"!{TWO}peaks-and-mfu/#mfu_counts_what_the_model_needs"]),
     ("why is my matmul slow", [f"!{THREE}three-regimes/#every_operation_has_an_intensity"]),
     ("nvlink bandwidth", [f"!{FOUR}all-together/"]),
-    ("flash attention", [f"!{THREE}three-regimes/#fused_attention_stores_no_scores"]),
+    ("flash attention", [f"!{THREE}the-activations-of-a-block/#unfused_attention_keeps_a_weight_per_pair"]),
     ("activation memory", [f"!{TWO}napkin-math/#activations_grow_with_the_batch"]),
     ("how long to train 70b", [f"!{CALCULATOR}", f"{TWO}napkin-math/"]),
     ("H100 flops", [f"!{TWO}peaks-and-mfu/#every_peak_belongs_to_a_format"]),
