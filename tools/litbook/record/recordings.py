@@ -247,10 +247,10 @@ def _keep_same(
     definitions = list[model.Definition]()
     for definition in run.definitions:
         before = recording.definition_of.get(definition.key)
-        if before and (before.digest, before.lines) == (definition.digest, definition.lines):
-            # Recorded without statements where no section needed them; now one may.
-            definition = replace(before, statements=definition.statements)
-        definitions.append(definition)
+        alike = before and (before.digest, before.lines) == (definition.digest, definition.lines)
+        # It was recorded without statements where no section needed them; now one may.
+        kept = replace(before, statements=definition.statements) if before and alike else definition
+        definitions.append(kept)
     near = recording.seconds <= 2 * run.seconds + 2 and run.seconds <= 2 * recording.seconds + 2
     return replace(
         run,
