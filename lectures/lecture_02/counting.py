@@ -35,8 +35,8 @@ def counting_flops() -> None:
 def only_arithmetic_counts() -> None:
     """By convention additions and multiplications are FLOPs; copies and comparisons are not."""
     note(r"""
-        Which operations on a matrix cost FLOPs? By convention arithmetic counts, such as additions
-        and multiplications, and copies, conversions and comparisons do not.
+        Which operations on a matrix cost FLOPs? By convention arithmetic counts, such as additions,
+        multiplications and divisions, and copies, conversions and comparisons do not.
 
         A record shows how many of each there are. `counted` makes a matrix whose elements write
         each `+`, `*` and `<` into a list, the *tally*. Add a `3 × 5` matrix to itself:
@@ -89,7 +89,8 @@ def only_arithmetic_counts() -> None:
     misbelief("The cost of every operation other than a matmul is proportional to the size of its tensors.",
         rf"""
             For elementwise operations it is. But sorting, which costs comparisons and no FLOPs,
-            needs {growth:.1f} times as many of them for a list that is twice as long.
+            needs about $n \log_2 n$ of them for $n$ values: {growth:.1f} times as many for `4096`
+            as for `2048`.
         """)
     tally.clear()  # @hide
     p, q = counted(tally, 4, 6), counted(tally, 4, 6)  # @hide
@@ -259,8 +260,8 @@ def a_forward_pass_costs_two_per_parameter() -> None:
 def cheap_in_flops_is_not_cheap_in_time() -> None:
     """An operation with few FLOPs can take a long time, because it has to move its elements."""
     note(r"""
-        Does an operation with few FLOPs take little time? Not if it has to move many bytes to do
-        them. So divide its FLOPs by its bytes.
+        Does an operation with few FLOPs, floating-point operations, take little time? Not if it has
+        to move many bytes to do them. So divide its FLOPs by its bytes.
 
         By hand, with matrices of `10 * 10` elements in `bfloat16`, which has `2` bytes per element:
 
@@ -293,7 +294,8 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     assert round(ridge) == 295, "That is 295 FLOPs per byte."  # @hide
     note(r"""
         What does that mean for their times? The matmul takes at least the time of its FLOPs. The
-        addition takes at least the time of its bytes, if they come from memory:
+        addition takes at least the time of its bytes, if they come from the GPU's memory and not
+        from a cache, a small fast store on the chip:
     """)
     matmul_time = 2 * n**3 / rate  # @inspect matmul_time as s
     addition_time = 2 * n**2 * 2 / bandwidth  # @inspect addition_time as s
@@ -301,10 +303,11 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
         "The addition's least time is 58 % of the matmul's least time."
     assert 2 * n**3 / n**2 == 2048, \
         "But the matmul does 2048 times as many FLOPs."
-    misbelief("For large matrices nothing is as expensive as the matmul.", r"""
+    misbelief("For large matrices nothing is as expensive as the matmul.", rf"""
         In FLOPs that is true. In time it depends on the size: by the least times above, two
-        additions of `1024 * 1024` elements need longer than the matmul, because an addition is
-        memory-bound. The larger the matrices, the more the matmul costs.
+        additions of `1024 * 1024` elements need {2e6 * addition_time:.1f} µs, and the matmul
+        {1e6 * matmul_time:.1f} µs, because an addition is memory-bound. The larger the matrices,
+        the more the matmul costs.
     """)
     note(r"""
         So a model does its elementwise operations faster if it moves fewer bytes for them, for

@@ -207,7 +207,8 @@ def a_token_file_does_not_know_its_dtype() -> None:
         In another format, the same `40` bytes are different tokens. There is no error if they make
         a whole number of tokens. If no format is given, `np.memmap` takes one byte for each token,
         which makes `40` tokens. With `int64`, of `8` bytes, there are `40 / 8 = 5`. The first is
-        `1 + 2 * 2**32`, the tokens `1` and `2` side by side:
+        `1 + 2 * 2**32`: its lower `4` bytes are the token `1`, its upper `4` the token `2`, which
+        counts `2**32` times as much:
     """)
     unstated = np.memmap(raw, mode="r")  # @inspect unstated  # @unnoticed: 'r', mode= dropped: nothing is written here
     wrong = np.memmap(raw, dtype=np.int64, mode="r")  # @inspect wrong  # @unnoticed: 'r', mode= dropped: nothing is written here
@@ -350,8 +351,9 @@ def the_size_of_the_data_is_tokens_times_bytes() -> None:
         `2**16 = 65536` values. Llama 3 has a vocabulary of `128K` tokens [@llama3], too many for
         `2` bytes; an `int32` has `4`.
 
-        The largest models of the first LLaMA family were trained on `1.4` trillion tokens
-        [@touvron2023]. In both formats, with a GB of `10**9` bytes, their file would be:
+        So a number of tokens alone gives no size. The largest models of the first LLaMA family were
+        trained on `1.4` trillion tokens [@touvron2023]. In either format, with a GB of `10**9`
+        bytes, their file would be:
     """)
     tokens = 1400 * 10**9
     narrow = tokens * np.dtype(np.uint16).itemsize  # @inspect narrow as B
@@ -362,7 +364,7 @@ def the_size_of_the_data_is_tokens_times_bytes() -> None:
         "With 4 bytes per token, the file needs 5600 GB."
     misbelief(f"LLaMA's training data is {narrow / TERA} TB.", rf"""
         That is its size with {narrow // tokens} bytes per token. With {wide // tokens} it is
-        {wide / TERA} TB, and as documents it had yet another size [@touvron2023]. So say what was
+        {wide / TERA} TB, and its documents have about `4.7` TB [@touvron2023]. So say what was
         counted.
     """)
     values = np.iinfo(np.uint16).max + 1  # @hide

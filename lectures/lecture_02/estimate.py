@@ -362,12 +362,13 @@ def adamw_follows_the_dtype_it_is_given() -> None:
 
 @aside
 def a_master_copy_saves_no_memory() -> None:
-    """A `float32` master copy uses the bytes that `bfloat16` weights and gradients save."""
+    """A `float32` master copy uses all bytes that `bfloat16` weights and gradients save."""
     note(r"""
         In `bfloat16` a weight needs `2` bytes instead of `4`. Does training then keep fewer bytes
         per weight? Not in the usual recipe, *mixed precision*. There the optimizer keeps each
-        weight a second time, in `float32`. Updates are added to this *master copy*, because small
-        updates [get lost](#small_updates_are_lost) in `bfloat16` [@micikevicius2018].
+        weight a second time, in `float32`. Updates are added to this *master copy*, because a
+        `bfloat16` has few digits: a number much smaller than the weight
+        [gets lost](#small_updates_are_lost) when it is added [@micikevicius2018].
 
         Count the bytes for one weight, without activations:
 
@@ -398,9 +399,10 @@ def a_master_copy_saves_no_memory() -> None:
     moments = sum(m.nbytes for m in averages) // n  # @hide
     assert recipes["mixed precision"] == (half, half, full, moments), "The tensors of mixed precision have these bytes."  # @hide
     note(r"""
-        What mixed precision gains is speed, because matmuls are faster in `bfloat16`, and smaller
-        activations. Moments in `bfloat16` save `4` bytes. Leaving out the master copy also saves
-        `4`, but then small updates get lost.
+        With gradients in `float32`, mixed precision needs `18` bytes. It is used for
+        [faster matmuls and smaller activations](#a_step_is_timed_in_both_precisions). Moments in
+        `bfloat16` save `4` bytes. Leaving out the master copy also saves `4`, but then small
+        updates get lost.
     """)
     question(r"""
         A recipe keeps weight and gradient in `bfloat16`, a master copy in `float32`, and each of
@@ -420,10 +422,10 @@ def a_master_copy_saves_no_memory() -> None:
 
 
 def pooled_memory_needs_sharded_state() -> None:
-    """Eight GPUs train a model eight times as large only if each keeps an eighth of it."""
+    """Eight GPUs hold the state of a model eight times as large only if each keeps an eighth of it."""
     note(r"""
-        Does the largest model that can be trained grow with the number of GPUs? Only if each GPU
-        keeps a different part of it, because full copies fill all memories with the same values.
+        Can a model be larger with more GPUs? Only if each GPU keeps a different part of it, because
+        full copies fill all memories with the same values.
 
         Training with AdamW in `float32` holds
         [`16` bytes](#training_holds_four_values_per_parameter) per parameter: `4` each for the
@@ -431,9 +433,9 @@ def pooled_memory_needs_sharded_state() -> None:
         square. Take $2$ tiny GPUs with $16$ bytes of memory each.
 
         - *A full copy on each:* the $16$ bytes hold one parameter with its gradient and moments.
-          Both GPUs hold the same one, so they train a model of $1$ parameter.
-        - *A slice on each:* every GPU holds a different parameter in its $16$ bytes, so they train
-          a model of $2$ parameters. To compute with the other parameter, a GPU fetches a copy, and
+          Both GPUs hold the same one, so they hold a model of $1$ parameter.
+        - *A slice on each:* every GPU holds a different parameter in its $16$ bytes, so they hold a
+          model of $2$ parameters. To compute with the other parameter, a GPU fetches a copy, and
           drops it right after. (Memory for such copies is not counted here.)
 
         Plain *data parallelism* keeps full copies: each GPU trains the whole model on its own part
@@ -444,7 +446,7 @@ def pooled_memory_needs_sharded_state() -> None:
     replicated = memory // 16  # @inspect replicated as parameters
     assert replicated == 5 * 10**9, \
         "With a full copy on every GPU, eight H100s hold 5 billion parameters."
-    pooled = 8 * memory // 16  # @inspect pooled as parameters
+    pooled = 8 * replicated  # @inspect pooled as parameters
     assert pooled == 40 * 10**9, \
         "With a slice on every GPU, eight H100s hold 40 billion parameters."
     gpus = 8  # @hide
@@ -519,7 +521,7 @@ def activations_grow_with_the_batch() -> None:
 
         Take two layers whose outputs have `2` elements for each token, and a loss that squares the
         second output. Autograd saves the weights and the input, which are in memory anyway, and two
-        results. For one token these are
+        results. Only the results are counted here. For one token they are
 
         - the first layer's output, because the gradient of the second layer's weights depends on
           it: `2` elements of `4` bytes, so `8` bytes;
@@ -553,7 +555,7 @@ def activations_grow_with_the_batch() -> None:
         Memory of the two layers in training, for four batches. The first part is the same in all;
         the activations double with the batch.
     """, alt="Four stacked bars. Activations are a quarter of the first part in the first bar, and twice as long in the last.")
-    note("So when a training step runs out of memory, fewer or shorter sequences help, but they reduce only the activations.")
+    note("So when a training step runs out of memory, fewer sequences help, but they reduce only the activations.")
     question(r"""
         With `8` sequences, weights, gradients and moments need twice as many bytes as the
         activations. Now double the width, for the same batch: two layers of `128 * 128` weights,

@@ -408,6 +408,30 @@ def plot_blocks(sizes: dict[str, int], block: int) -> Figure:
     return fig
 
 
+def plot_walk(grid: Tensor, offset: int, stride: int) -> Figure:
+    """A matrix above its line of memory; in both, what a view reads that walks through this line."""
+    columns = grid.shape[1]
+    line = grid.flatten().tolist()
+    reads = range(offset, len(line), stride)
+    fig = Figure(figsize=(3.9, 2.3), facecolor="none", layout="constrained")
+    axes = fig.subplots()
+    places = [(at, (at % columns + 1.5, 2.6 - at // columns)) for at in range(len(line))]
+    places += [(at, (float(at), -1.2)) for at in range(len(line))]
+    for at, (x, y) in places:
+        shade, weight = (BLUE + "4d", "bold") if at in reads else ("none", "normal")
+        axes.add_patch(Rectangle((x, y), 1, 0.8, facecolor=shade, edgecolor="black", linewidth=0.9))
+        axes.text(x + 0.5, y + 0.38, f"{line[at]:g}", color="black", ha="center", va="center", fontweight=weight)
+    axes.text(1.3, 2.45, "matrix", color="black", ha="right", va="center")
+    axes.text(0, -0.15, "memory", color="black")
+    for at in reads[:-1]:
+        bow = {"arrowstyle": "->", "color": BLUE, "connectionstyle": "arc3,rad=0.3", "linewidth": 1.5}
+        axes.annotate("", (at + stride + 0.5, -1.25), (at + 0.5, -1.25), arrowprops=bow)
+        axes.text(at + stride / 2 + 0.5, -2.25, f"+{stride}", color=BLUE, ha="center", va="center")
+    axes.set(xlim=(-0.1, len(line) + 0.1), ylim=(-2.6, 3.6), facecolor="none")
+    axes.set_axis_off()
+    return fig
+
+
 def plot_strides(elements: list[list[int]], cells: int) -> Figure:
     """A strip of memory, and below it the grid that a tensor reads from it."""
     fig = Figure(figsize=(4, 2.2), facecolor="none", layout="constrained")

@@ -110,8 +110,8 @@ def a_float_is_three_fields() -> None:
         bits form three *fields*, which say where the number lies between powers of two:
 
         - The *sign* is one bit: `0`, because $5$ is positive.
-        - The *exponent* names the power of two at or below the number: $5$ lies between $4 = 2^2$
-          and $8$, so the exponent is $2$.
+        - The *exponent* names the power of two at or below the number, its sign left aside: $5$
+          lies between $4 = 2^2$ and $8$, so the exponent is $2$.
         - The *fraction* says how far from $4$ to $8$ the number lies. Its bits stand for a half, a
           quarter, an eighth of the way, and so on. $5$ lies a quarter of the way, so the bits are
           `01` and then zeros: no half, one quarter.
@@ -262,7 +262,8 @@ def bfloat16_is_the_top_half_of_float32() -> None:
         `bfloat16` has `16` bits, like `float16`. Why does it keep a gradient of `1e-8`, which
         `float16` turns into zero? Because it divides its bits differently: its exponent is as long
         as that of `float32`, and the exponent decides how small and how large a number can be, here
-        down to about $10^{-38}$. Its fraction is shorter, so its numbers have fewer digits.
+        down to about $10^{-38}$, and below that with fewer digits. Its fraction is shorter, so its
+        numbers have fewer digits.
 
         | bits of | sign | exponent | fraction |
         |---|---|---|---|
@@ -295,8 +296,8 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     off = kept / 1e-8 - 1  # @hide
     assert 0.00117 < off < 0.00118, "It is about a thousandth too large."  # @hide
     note(rf"""
-        It is {off:.1%} too large, but not zero. For a gradient that is good enough, if the weight
-        itself is [kept in `float32`](#small_updates_are_lost).
+        It is {off:.1%} too large, but not zero. (The weight itself is usually
+        [kept in `float32`](#small_updates_are_lost).)
     """)
     wide, narrow, half = (torch.finfo(d) for d in (torch.float32, torch.bfloat16, torch.float16))  # @hide
     less, times = 1 - narrow.max / wide.max, 2**-133 / 2**-149  # @hide

@@ -26,7 +26,7 @@ def tensors_on_a_gpu() -> None:
 
 
 def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
-    """Copying matrices to a GPU takes longer than multiplying them there, unless they are very large."""
+    """At the peaks of an H100, copying matrices to it takes longer than multiplying them there, unless they are very large."""
     note(r"""
         A program makes two matrices and multiplies them on a GPU. A GPU computes with what is in
         its own memory, and a new tensor is in the memory of the CPU, unless it is created with
@@ -42,8 +42,8 @@ def a_matmul_must_be_large_to_pay_for_its_copy() -> None:
         How large must $n$ be? An H100 does at most `989.5e12` FLOPs in a second, and its link to
         the CPU, PCIe, carries `64e9` bytes in a second in each direction [@nvidia-h100]. In the
         time of copying one element, `2` bytes in `bfloat16`, it can do
-        `2 / 64e9 * 989.5e12 = 30922` FLOPs. So the copies take longer unless $n$ is in the tens of
-        thousands:
+        `2 / 64e9 * 989.5e12 = 30922` FLOPs. A matmul does $2n^3$ FLOPs for $3n^2$ copied elements,
+        $2n/3$ for each. So the copies take longer unless $n$ is in the tens of thousands:
     """)
     x = torch.zeros(4, 8)  # @hide
     assert x.device == torch.device("cpu"), "A new tensor is on the CPU."  # @hide
@@ -158,11 +158,11 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
 @aside
 @requires("cuda")
 def deleting_returns_blocks_to_a_cache() -> None:
-    """`del` gives the memory of a tensor back to PyTorch, which keeps it for the next tensor."""
+    """After `del`, PyTorch should keep the memory of a tensor for the next tensor."""
     note(r"""
         You delete a large tensor, and `nvidia-smi` shows that the memory is still in use. Why?
         PyTorch keeps the memory in a *cache* for the next tensor, because asking the driver for
-        memory takes a long time.
+        memory is slow. (CUDA itself uses some as well.)
 
         So there are two numbers. *Allocated* memory, `torch.cuda.memory_allocated()`, is what
         tensors use. *Reserved* memory, `torch.cuda.memory_reserved()`, is what PyTorch holds, the
@@ -172,14 +172,16 @@ def deleting_returns_blocks_to_a_cache() -> None:
 
         | | allocated | reserved |
         |---|---|---|
-        | after it is made | `256` | `256` |
+        | after it is created | `256` | `256` |
         | after `del` | `256 - 256 = 0` | `256` |
         | after `empty_cache`, which returns the cache to the driver | `0` | `256 - 256 = 0` |
+
+        `default_allocator` says whether PyTorch manages the memory in its usual way:
     """)
     count = scaled(2**26, lambda n: 6 * n)  # until x and a tensor of half its size fit  # @measure count  # @hide
     allocated = torch.cuda.memory_allocated()
     reserved = torch.cuda.memory_reserved()
-    x = torch.empty(count, device="cuda")  # 2**26 elements, if they fit
+    x = torch.empty(count, device="cuda")  # 2**26 elements or fewer
     held = torch.cuda.memory_allocated() - allocated  # @measure held as B
     if default_allocator():
         assert held == 4 * count, "The tensor uses 4 bytes for each element."
@@ -233,19 +235,20 @@ def deleting_returns_blocks_to_a_cache() -> None:
 @aside
 @requires("cuda")
 def the_driver_knows_how_much_memory_there_is() -> None:
-    """A program gets less GPU memory than the driver reports, and the driver's number is not the datasheet's."""
+    """A program should get less GPU memory than the driver reports; for an H100 that is not the datasheet's number."""
     note(r"""
         How much memory does a GPU have? There are three answers:
 
         - The datasheet: an H100 is sold with `80` GB, `80e9` bytes [@nvidia-h100].
-        - The driver: for an H100 it reports `81559` MiB [@seen-modal], which are
-          `81559 * 1024**2 = 85.5e9` bytes. That is more, because memory is built in GiB and sold in
-          GB.
+        - The driver: for an H100 it reports `81559` MiB of `1024**2` bytes [@seen-modal],
+          `81559 * 1024**2 = 85.5e9` bytes. That is more, because memory is built in GiB of
+          `1024**3` bytes, and `80 * 1024**3 = 85.9e9`; the driver does not report all of them.
         - What is free: fewer bytes than the driver reports, because CUDA itself and other programs
           use some. A program can get only these.
 
-        So expect `85.5 / 80 = 1.07` times the datasheet's number from the driver, and less free.
-        `find` looks up the datasheet of the GPU, `card`:
+        So expect up to `85.5 / 80 = 1.07` times the datasheet's number from the driver, and less
+        free. `find` looks up the GPU, `card`: its datasheet's `memory`, and `reported`, the total
+        that others saw:
     """)
     free, total = torch.cuda.mem_get_info()  # @measure free, total as B
     assert free < total, "Less is free than the driver reports."
@@ -257,8 +260,8 @@ def the_driver_knows_how_much_memory_there_is() -> None:
     if card is not None and card.reported is not None:
         part = total / card.reported  # @measure part
         assert 0.95 < part <= 1, \
-            "The driver reports between 0.95 of the published total and all of it."
-    note("So a program that depends on the number should ask the driver.")
+            "The driver reports between 0.95 of the total that others saw and all of it."
+    note("So a program that depends on the number should ask the driver for the free bytes.")
     question(rf"""
         An L4 is sold with `24` GB [@nvidia-l4] and reports {(CARDS['L4'].reported or 0) // MiB:,}
         MiB [@seen-modal]. A GB is `1000**3` bytes, and a GiB `1024**3`. How many GiB is the first

@@ -144,8 +144,8 @@ def the_backward_pass_needs_two_matmuls() -> None:
         Forward one multiplication, backward two. Now a second row of data has $h = 4$ and $g = 1$.
         It uses the same weight, so the gradient of $w$ is a sum over the rows:
         `2 * 5 + 4 * 1 = 14`. This is the matmul `h.T @ g` of the columns $h = (2, 4)$ and
-        $g = (5, 1)$. For matrices, the gradient of the weights is `h.T @ g`, and the gradient of
-        the input is `g @ w.T`.
+        $g = (5, 1)$. With a second column in $w$, $h$ would reach the loss in two ways, so its
+        gradient is a sum over the columns: the matmul `g @ w.T`.
 
         Check this with matrices of small whole numbers, for which sums are exact. `y.backward(g)`
         starts the backward pass from a given `g`, so no loss is needed:
@@ -686,7 +686,7 @@ def deep_gradient(  # @stepover
 @aside
 @requires("cuda")
 def checkpointing_is_measured_here() -> None:
-    """On a GPU, activation checkpointing uses less memory and takes more time."""
+    """On a GPU, activation checkpointing should use less memory and take more time."""
     width = scaled(4096, lambda w: 400 * w * w)  # @measure width  # @hide
     note(rf"""
         [Activation checkpointing](#checkpointing_trades_flops_for_memory) keeps only the input of
@@ -697,13 +697,15 @@ def checkpointing_is_measured_here() -> None:
           `16 + 1 = 17` activations. With segments there are, at the peak, the inputs of the `4`
           segments and the outputs of one segment's `4` layers, `16 / 4 + 4 = 8`. An activation has
           `16384 * 4096` elements of `2` bytes, `2**27` bytes: `17 * 2**27 / 2**30 = 2.125` GiB
-          become `8 * 2**27 / 2**30 = 1`. The weights and their gradients are added to both.
+          without segments, `8 * 2**27 / 2**30 = 1` GiB with. The weights and all gradients are
+          added to both.
         - *Time.* With a second forward pass, a step costs `2 + 2 + 4 = 8` FLOPs per weight and row
-          instead of `6`, and takes about a third longer.
+          of `x` instead of `6`, and takes about a third longer.
 
         `weights` are `16` matrices of `4096 * 4096` elements, and `x` is a large batch. The first
-        step has no segments (`None`). `deep_gradient` takes a step, and `max_memory_allocated`
-        returns the most memory in use since it was reset.{shrunk(width, 4096)}
+        step has no segments (`None`). `deep_gradient` runs a forward and a backward pass, here
+        called a step, and `max_memory_allocated` returns the most memory in use since it was reset.
+        The gradients may differ a little in rounding.{shrunk(width, 4096)}
     """)
     layers, rows, dtype = 16, 4 * width, narrow_format()  # @hide
     drawn = torch.randn(layers, width, width, device="cuda") / width**0.5  # @hide

@@ -110,14 +110,14 @@ def train(
 
 
 def the_loop_finds_it() -> None:
-    """A training loop repeats five lines; on data without noise, it finds the weights."""
+    """A training loop repeats five lines; on linear data without noise, it finds the weights."""
     note(r"""
         A training loop repeats five lines:
 
         - get a batch;
         - compute the loss, which says how far the predictions are from the targets;
         - `backward()` computes the gradient: how the loss grows with each weight;
-        - `step()` moves each weight a little against its gradient, so that the loss falls;
+        - `step()` moves each weight against its gradient, times the learning rate `lr`;
         - `zero_grad()` clears the gradients, because the next `backward()` would add to them.
 
         Does the loop find the weights that made its data? In the data of `linear_batch` each target
@@ -136,10 +136,10 @@ def the_loop_finds_it() -> None:
         optimizer.step()
         optimizer.zero_grad()
     note(r"""
-        Has it found them? The losses above go up and down by chance, because each is from a
-        different batch. `train` runs the same loop, and after each step measures the loss on a
-        batch that stays the same. This loss can fall to zero, because the data have no noise: with
-        the correct weights every prediction equals its target.
+        Has it found them? Each loss above is from a different batch, so they cannot be compared.
+        `train` runs the same loop, and after each step measures the loss on a batch that stays the
+        same. This loss can fall to zero, because the data have no noise: with the correct weights
+        every prediction equals its target.
     """)
     run = train(lr=0.05, steps=200)
     assert torch.equal(run.model.weights[0], model.weights[0]), \

@@ -97,16 +97,16 @@ def a_batched_matmul_is_one_large_matmul() -> None:
     note(r"""
         A layer of a language model multiplies all tokens of a batch by one matrix `w`. Does PyTorch
         run a small matmul for each sequence of the batch, or one large matmul for all? That
-        matters, because a GPU is fast only with large ones.
+        matters, because small ones leave most of a GPU idle.
 
         By hand: $2$ sequences of $3$ tokens are two matrices of $3$ rows, and each is multiplied by
-        `w`. Stack them into one matrix of $6$ rows, multiply it once, and cut the result into two
+        `w`. Stack them into one matrix of $6$ rows, multiply it once, and cut the result in two
         again. Nothing changes, because each row of the result needs only its own row of the input,
         and all rows meet the same `w`.
 
-        PyTorch does this with any number of leading axes. Here `x` has the leading axes `4` and
-        `8`, so it is a stack of `4 * 8 = 32` *sheets* of `16` rows each. `x @ w` multiplies each
-        sheet by `w`. First as a loop over the sheets:
+        There can be several leading axes. Here `x` has the leading axes `4` and `8`, so it is a
+        stack of `4 * 8 = 32` *sheets* of `16` rows each. `x @ w` multiplies each sheet by `w`.
+        First as a loop over the sheets:
     """)
     x = whole_numbers(4, 8, 16, 32)  # random whole numbers
     w = whole_numbers(32, 2)
@@ -121,8 +121,8 @@ def a_batched_matmul_is_one_large_matmul() -> None:
     note(r"""
         And now stacked into one tall matrix of `4 * 8 * 16 = 512` rows. Only the last axis of `x`
         is summed over, so the axes before it can become one. `operations_of` lists the operations
-        that PyTorch really runs for `x @ w`. A matmul of two matrices is called `mm`, and the views
-        only change the shape:
+        that PyTorch really runs for `x @ w`. A matmul of two matrices is called `mm`; `view` and
+        `_unsafe_view`, a kind of view, only change the shape:
     """)
     folded = (x.view(512, 32) @ w).view(4, 8, 16, 2)  # @inspect folded.shape
     operations = operations_of(lambda: x @ w)  # @inspect operations
@@ -140,8 +140,8 @@ def a_batched_matmul_is_one_large_matmul() -> None:
         matrix, gives one tall thin matrix.
     """)
     note(r"""
-        So short sequences do not make the matmuls of a layer small, if there are enough of them in
-        the batch.
+        So short sequences do not make the matmuls with weights small, if there are enough of them
+        in the batch.
     """)
     question(r"""
         Now `x` has the shape `(5, 16, 32)`, and each of its `5` sheets is multiplied by a matrix of
@@ -179,7 +179,7 @@ def operations_of(call: Callable[[], object]) -> list[str]:
 
 @aside
 def a_forgotten_transpose_is_silent_on_squares() -> None:
-    """In a matmul, a forgotten transpose raises an error, except on square matrices."""
+    """A forgotten transpose of the last two axes raises an error in a matmul, except on square matrices."""
     note(r"""
         Does PyTorch notice a forgotten transpose? Take a matmul that needs one. To compare a token
         with another, multiply their elements one by one, and add up. The matmul of a sequence with
@@ -218,8 +218,8 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
     assert not torch.equal(right, wrong), \
         "With and without the transpose, the values differ."
     note(r"""
-        So in a test of a matmul, give each axis a different size, and none of them the size `1`.
-        Then a forgotten transpose raises an error.
+        So in a test of a matmul, give each axis a different size. Then the matmul raises an error
+        if the transpose of the last two axes is forgotten.
     """)
     shapes = (2, 4, 4), (4, 4, 2), (2, 4, 8), (1, 8, 4), (3, 8, 8)  # @hide
     tried = [torch.ones(shape) for shape in shapes]  # @hide
@@ -398,14 +398,15 @@ def einsum_sums_the_axes_left_out() -> None:
 
 @aside
 def reduce_names_the_axis_it_removes() -> None:
-    """reduce() names the axis that it removes, for the reader alone."""
+    """reduce() names the axis that it removes, and leaves it out after the arrow."""
     note(r"""
         To *reduce* an axis is to combine all values along it into one: the mean of the row `1 2 6`
         is `3`, and its sum is `9`. `x.mean(dim=-1)` reduces the last axis, and does not say which
         one that is. `reduce` of einops names it: the axis stands left of the arrow, and not right
-        of it. `...` stands for all other axes. The name is for the reader; einops does not check
-        that the last axis is `hidden`. Here each token has `4` elements, called `hidden`, and their
-        mean is taken. (`whole_numbers` draws small whole numbers.)
+        of it. `...` stands for all other axes. einops compares the names left and right of the
+        arrow, but does not know whether the last axis really is `hidden`. Here each token has `4`
+        elements, called `hidden`, and their mean is taken. (`whole_numbers` draws small whole
+        numbers.)
     """)
     x = whole_numbers(2, 3, 4)  # batch, token, hidden
     old = x.mean(dim=-1)

@@ -166,7 +166,7 @@ def bowl_places(rate: float, momentum: float) -> list[Any]:  # @stepover
 
 
 def momentum_is_a_decayed_sum() -> None:
-    """Momentum takes longer steps, because it accumulates gradients."""
+    """Momentum takes longer steps where gradients agree, because it accumulates them."""
     note(r"""
         *Momentum* is the simplest optimizer with a memory: it keeps moving in the direction in
         which it has been moving [@polyak1964]. For each parameter it remembers a number $s$, the
@@ -397,10 +397,10 @@ def adamw_decays_weights_outside_the_root() -> None:
 
         By hand: a weight of `1`, a gradient of `0`, a learning rate of `0.1` and a decay of `0.01`.
         AdamW subtracts `0.1 * 0.01 * 1 = 0.001`. For Adam the decay, `0.01 * 1`, is the whole
-        gradient. After one step average and root are both `0.01`, so their quotient is `1`: Adam
-        takes a step of the full learning rate, `0.1`. `walk` takes one step with each, from a
-        weight of `1` with a gradient of `0`, and `lengths_of` says by how much it lowers the
-        weight:
+        gradient. Adam corrects its averages for their start at zero, so after one step the average
+        is the gradient, `0.01`, and so is the root. Their quotient is `1`: Adam takes a step of the
+        full learning rate, `0.1`. `walk` takes one step with each, from a weight of `1` with a
+        gradient of `0`, and `lengths_of` says by how much it lowers the weight:
     """)
     settings = {"lr": 0.1, "weight_decay": 0.01}
     gradients = torch.randn(20, 5, dtype=torch.float64)  # @hide
@@ -422,8 +422,8 @@ def adamw_decays_weights_outside_the_root() -> None:
         "With a gradient of 100, Adam's decay changes the first step by less than AdamW's 0.001."  # @hide
     note(r"""
         Here Adam shrinks the weight `0.1 / 0.001 = 100` times as fast. With a gradient of `100` it
-        is the other way round: the decay adds only `0.01` to the gradient, and hardly changes
-        Adam's step. So choose the weight decay again when the optimizer changes.
+        is the other way round: the decay makes it `100 + 0.01`, and the quotient is `1` with or
+        without it. So choose the weight decay again when the optimizer changes.
     """)
     question(r"""
         Now the learning rate is `0.01` and the decay `0.1`. A weight of `1` gets no gradient apart

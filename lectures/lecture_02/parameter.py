@@ -30,14 +30,14 @@ def parameters() -> None:
 
 @aside
 def a_parameter_is_a_tensor_that_is_registered() -> None:
-    """A module lists, saves and moves only its registered parameters, and no plain tensor."""
+    """A module lists, saves and moves its registered parameters, but no plain tensor."""
     note(r"""
         What makes a tensor a parameter of a model, one that is trained and saved? It has to be
         wrapped in `nn.Parameter`, and be an attribute of a *module*, PyTorch's word for a model or
         a part of one. The module keeps a list of its parameters, and an optimizer is usually given
-        this list. A plain tensor in the same module is not on the list: it is not trained, saved or
-        moved, and no error says so. (`register_buffer` is for tensors that are saved and moved, but
-        not trained.)
+        this list. A plain tensor in the same module is not on the list: even if it gets a gradient
+        (`requires_grad=True`), it is not trained, saved or moved, and no error says so.
+        (`register_buffer` is for tensors that are saved and moved, but not trained.)
     """)
     module = nn.Module()
     module.learned = nn.Parameter(torch.randn(4, 2))  # @unnoticed: 4, 2, arguments swapped: any shape
@@ -111,17 +111,17 @@ def dividing_by_the_root_keeps_the_scale() -> None:
     assert mean_square == 4, \
         "Over all rows of four signs, the mean squared sum is 4."
     note(r"""
-        For $n$ terms the mean squared sum is $n$, and the typical size $\sqrt n$. Why? The square
-        of a sum consists of the squares of the terms, and of products of two different terms. The
-        terms are independent, and each is positive as often as negative. So the same holds for each
-        product, and the products cancel on average. Only the $n$ squares remain, each `1` on
-        average.
+        For $n$ terms the mean squared sum is $n$, and the typical size its root, $\sqrt n$. Why?
+        The square of a sum consists of the squares of the terms, and of products of two different
+        terms. The terms are independent, and each is positive as often as negative. So each product
+        of two different terms is also positive as often as negative, and the products cancel on
+        average. Only the $n$ squares remain, each `1` on average.
 
         The mean square of numbers with mean zero is their *variance*, and its root, the typical
-        size, is their *standard deviation*. So divide the weights by $\sqrt n$, and outputs are as
-        large as inputs. `outputs` draws a matrix of inputs with `n` columns and standard deviation
-        `1`, and a matrix of weights with `n` rows and a given standard deviation, and returns their
-        product:
+        size, is their *standard deviation*. So divide the weights by the root, $\sqrt n$, and
+        outputs are as large as inputs. `outputs` draws a matrix of inputs with `n` columns and
+        standard deviation `1`, and a matrix of weights with `n` rows and a given standard
+        deviation, and returns their product:
     """)
     widths = [256, 1024, 4096, 16384]
     roots = [math.sqrt(n) for n in widths]  # @inspect roots
@@ -170,8 +170,8 @@ def dividing_by_the_root_keeps_the_scale() -> None:
     assert round(formula, 5) == 1.41283, "For 16384 inputs and 32 outputs, the formulas differ by a factor of 1.41."  # @hide
     assert 0.98 < drawn / formula < 1.02, "The weights that were drawn differ by the same factor."  # @hide
     misbelief("Scaling by one over the root of the inputs is Xavier initialization, up to a constant.", rf"""
-        It is LeCun's rule [@lecun1998]. Xavier's divides by the root of the *mean* of the numbers
-        of inputs and outputs, a compromise between the sizes of outputs and of gradients
+        It is LeCun's rule [@lecun1998]. Xavier initialization divides by the root of
+        `(inputs + outputs) / 2`, a compromise between the sizes of outputs and of gradients
         [@glorot2010]. The factor depends on the shape: its weights are equal to LeCun's for a
         square layer, and {formula:.2f} times as large for `16384` inputs and `32` outputs.
     """)

@@ -43,9 +43,9 @@ def every_peak_belongs_to_a_format() -> None:
         `float32` in memory, but they use only some of its bits.
 
         `dense_peak` looks up the peaks of the datasheets [@nvidia-a100; @nvidia-h100] for *dense*
-        matrices, which have no fixed [pattern of zeros](#sparsity_means_two_of_every_four). (For
-        the H100's tensor cores, the datasheet prints only the peak with such a pattern, twice the
-        dense one [@nvidia-h100].) One TFLOP/s is `10**12` FLOPs in a second:
+        matrices, which have no fixed [pattern of zeros](#sparsity_means_two_of_every_four). One
+        TFLOP/s is `10**12` FLOPs in a second. (For the H100's tensor cores, the datasheet prints
+        twice the dense peak.)
     """)
     formats = "float32", "tf32", "bfloat16"
     a100 = [dense_peak("A100 SXM 80GB", f) / TERA for f in formats]  # @inspect a100
@@ -56,7 +56,7 @@ def every_peak_belongs_to_a_format() -> None:
         "The peaks of an H100 are 67, 494.5 and 989.5 TFLOP/s."
     note(r"""
         Where do the A100's `19.5` and `312` come from? A GPU consists of many identical parts, its
-        *multiprocessors*, which all work at the ticks of one clock:
+        *multiprocessors*, which all work at the ticks, or cycles, of one clock:
 
         $$
         \text{peak} = \text{multiprocessors} \times \text{FLOPs of each in a tick} \times
@@ -88,7 +88,7 @@ def every_peak_belongs_to_a_format() -> None:
         "With the same bytes, the peak of TF32 is more than 7 times as high."  # @hide
     assert 14.7 < narrow < 14.8, \
         "With half the bytes, the peak of bfloat16 is nearly 15 times as high."  # @hide
-    misbelief("Low-precision formats are fast because memory is fixed: more of them fit and run side by side.",
+    misbelief("Low-precision formats are fast because they take less memory: more of their numbers fit and run side by side.",
         rf"""
             By the datasheet, the peak of an H100 in `tf32` is {same_bytes:.1f} times that in
             `float32`, though an element has the same bytes in memory: the tensor cores make the

@@ -69,7 +69,7 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
 
 @aside
 def boards_draw_half_of_the_power() -> None:
-    """The boards are rated at a little more than half of the power of their machine."""
+    """By the ratings, the GPU boards of a DGX H100 account for a little more than half of its power."""
     note(r"""
         How much energy does a training run use? A GPU sits on a *board*, and the board of an H100
         may draw `700` watts [@nvidia-h100]. Boards sit in a machine whose processors, network and
@@ -102,7 +102,7 @@ def boards_draw_half_of_the_power() -> None:
     assert round(per_token, 1) == 0.6, "Training on one token uses 0.6 joules."  # @hide
     again = per_token * 15e12 / 3.6e6  # @hide
     assert math.isclose(again, energy[0]), "All tokens together use what the boards use."  # @hide
-    note("At the assumed half of the peak, the machines use at most `4.5` million kilowatt-hours, because the calculation assumes their maximum power.")
+    note("At the assumed half of the peak, the machines use at most `4.5` million kilowatt-hours, because the calculation assumes their maximum power. The building multiplies that by `1.1` to `1.6`.")
     question(r"""
         A run takes `7.0` million GPU-hours, and each board draws `700` watts. How many
         kilowatt-hours do the boards alone use?

@@ -75,13 +75,14 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
         By hand: the first of `5` calls takes $11$ ms, and each of the other four takes $1$ ms. The
         mean is `(11 + 4) / 5 = 3` ms instead of $1$ ms.
 
-        The fix is a *warm-up*: call the operation until several calls take the same time, and only
-        then measure. `time_call` does so. It reports the *median*, the middle one of the times in
-        order, because a few slow calls hardly change it.
+        The fix is a *warm-up*: call the operation until several calls take about the same time, and
+        only then measure. `time_call` does so, and reports the *median*, the middle one of the
+        times in order, because a few slow calls hardly change it.
 
         To imitate set-up, `starts_slowly` returns a function that does one matmul in a call, and
         `200` more in its first call. `mean_seconds` takes the mean of `5` calls without a warm-up,
-        so it returns the time of `(201 + 4) / 5 = 41` matmuls:
+        so it returns the time of `(201 + 4) / 5 = 41` matmuls. Times vary, so the claim asks only
+        for more than `5`:
     """)
     x = torch.randn(16, 16)
     cold = mean_seconds(starts_slowly(x, 200), runs=5)  # @measure cold as s
@@ -98,9 +99,10 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
     assert 9.8 < ratio < 9.9, \
         "If four of five runs reach 0.75 of the peak, the first takes nearly 10 times as long as each."  # @hide
     misbelief("The MFU of `bfloat16` is low because its peak is optimistic.", rf"""
-        CS336 assumes so for the mean of `5` such calls, {2.684e14 / peak_rate:.2f} of the peak
-        [@cs336]. But if four of them reached $0.75$ of it, a first call {ratio:.1f} times as long
-        as each explains the number. Whether it was, only a measurement after a warm-up can tell.
+        CS336 assumes so for the mean of `5` such calls, an MFU of {2.684e14 / peak_rate:.2f}
+        [@cs336]. The MFU is the rate reached, divided by the peak, the datasheet's highest rate.
+        But if four of them reached $0.75$, a first call about {ratio:.0f} times as long as each
+        explains the number. Whether it was, only a measurement after a warm-up can tell.
     """)
     times = [16, 1, 1, 1, 1]  # @hide
     question(r"""
@@ -181,12 +183,13 @@ def products_of_ones() -> tuple[Tensor, Tensor]:
 @aside
 @requires("cuda")
 def five_formats_are_measured_here() -> None:
-    """In a format with a higher peak a matmul is faster; how much faster has to be measured."""
+    """In a format with a higher peak a matmul should be faster; how much faster has to be measured."""
     note(r"""
         The peak of an H100 in `bfloat16` is `989.5 / 67 = 14.8` times that in `float32`
         [@nvidia-h100]. Is a matmul that many times as fast? Only a measurement can tell, because a
         peak is an upper bound. A matmul that reaches `0.8` of the peak in `float32` and $0.6$ in
-        `bfloat16` is `14.8 * 0.6 / 0.8 = 11.1` times as fast.
+        `bfloat16` is `14.8 * 0.6 / 0.8 = 11.1` times as fast. If each reaches half of its peak or
+        more, the factor is between half of this ratio and twice the ratio.
 
         The matmul must be large, because a GPU has many arithmetic units, and small matmuls leave
         most of them idle. Take the [large one](#the_denominator_decides) of `16384 * 32768` by
@@ -196,7 +199,7 @@ def five_formats_are_measured_here() -> None:
         | format | time at the peak, ms |
         |---|---|
         | `float32` | `8796 / 67 = 131` |
-        | `tf32` | `8796 / 494.5 = 17.8` |
+        | `tf32`, which uses some of the `32` bits | `8796 / 494.5 = 17.8` |
         | `bfloat16`, `float16` | `8796 / 989.5 = 8.89` |
         | `float8` | `8796 / 1979 = 4.44` |
 
@@ -204,9 +207,9 @@ def five_formats_are_measured_here() -> None:
         `789 / 989.5 = 0.80` of the peak [@measured-h100]. On the PCIe board, which gets half the
         power, they measured `496 / 756.5 = 0.66` [@measured-h100-pcie].
 
-        `time_product` times the matmul in a format, after a rest and a warm-up. (`float8` is `E4M3`
-        here. `F.scaled_mm` multiplies it by `E4M3` or by `E5M2`, and returns `bfloat16`, because a
-        sum of many products needs more bits than its terms.)
+        `time_product` times the matmul in a format, after a rest and a warm-up. (Of the two kinds
+        of `float8`, `E4M3` and `E5M2`, it is `E4M3` here. `F.scaled_mm` multiplies it by either,
+        and returns `bfloat16`, because a sum of many products needs more bits than its terms.)
     """)
     shape = product_shape()  # @measure shape  # @hide
     work = 2 * shape[0] * shape[1] * shape[2]  # @measure work as FLOP  # @hide
@@ -564,17 +567,17 @@ def measured_points(n: int, dtype: torch.dtype) -> dict[str, Point]:  # @stepove
 @aside
 @requires("cuda")
 def the_roof_is_measured_here() -> None:
-    """A copy shows the bandwidth, and the measured operations stay below the roofline."""
+    """A copy shows the bandwidth, and other operations should stay below the roofline."""
     note(r"""
         A [roofline](#the_roofline_shows_what_waits_for_memory) says how fast an operation can be at
         most. By hand, take an H100, with a *bandwidth* of `3.35e12` bytes in a second and a peak of
         `989.5e12` FLOP/s in `bfloat16` [@nvidia-h100]:
 
-        - `x + y` reads and writes `3 * 2 = 6` bytes for each FLOP: at most `3.35e12 / 6 = 0.56e12`
-          FLOP/s.
+        - `x + y` reads two elements and writes one, of $2$ bytes each, for one FLOP: at most
+          `3.35e12 / (3 * 2) = 0.56e12` FLOP/s.
         - A matmul of one token does $2$ FLOPs for each weight of $2$ bytes: at most
           `2 * 3.35e12 / 2 = 3.35e12` FLOP/s.
-        - With thousands of tokens, each weight is used thousands of times: only the peak is a
+        - With thousands of tokens, each weight is used thousands of times: the peak is then the
           limit.
     """)
     count = scaled(2**28, lambda n: 14 * n)  # @hide
@@ -584,7 +587,7 @@ def the_roof_is_measured_here() -> None:
         nothing: it only reads and writes each byte once. With `2**28` elements it takes an H100 at
         least `2 * 2 * 2**28 / 3.35e12 = 0.00032` s. Then `measured_points` returns the rates of an
         addition, and of matmuls of `1`, `64` and `4096` tokens by weights of `n * n` elements, with
-        `n = 8192`.{shrunk(n, 8192)} The weights are not in the cache:
+        `n = 8192`. The weights are not in the cache.{shrunk(n, 8192)}
     """)
     dtype = narrow_format()  # @hide
     x = torch.randn(count, device="cuda").to(dtype)  # @hide

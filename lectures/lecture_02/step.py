@@ -194,15 +194,15 @@ def without_gradients_two_outputs_are_alive() -> None:
 
 @aside
 def gradients_come_in_two_kinds() -> None:
-    """Gradients of parameters stay until they are cleared; gradients of activations are not stored."""
+    """Gradients of parameters stay until they are cleared; gradients of activations are not kept."""
     note(r"""
         A backward pass computes gradients of two kinds. How much memory does each need?
 
         - *Gradients of parameters* are what the optimizer reads. So they stay until they are
           cleared.
-        - *Gradients of activations* are only needed on the way: the gradient of a layer's output is
-          used to compute the gradients of the layer's weights and of its input, and is not stored.
-          Each is as large as the activation itself.
+        - *Gradients of activations* are only needed on the way: the gradient of a layer's output,
+          an *activation*, is used to compute the gradients of the layer's weights and of its input,
+          and then its memory is freed. While it exists, it is as large as the activation.
 
         Here is a model of two hidden layers of width `4` and a head, `4 * 4 + 4 * 4 + 4 = 36`
         parameters, on a batch of `2` rows. `hidden` is the output of the first layer. `retain_grad`
@@ -224,11 +224,11 @@ def gradients_come_in_two_kinds() -> None:
     with warnings.catch_warnings(action="ignore"):  # @hide
         dropped = output.grad
     assert dropped is None, \
-        "Without retain_grad, the gradient of output is not stored."
+        "Without retain_grad, the gradient of output is not kept: output.grad is None."
     note(r"""
         So a larger batch does not need more memory for the gradients of parameters, because the
-        number of parameters stays the same. It does for the gradients of activations, because each
-        row has activations of its own.
+        number of parameters stays the same. It does for the gradients of activations, while they
+        exist, because each row has activations of its own.
     """)
     x, y = linear_batch(4, 1000)  # @hide
     hidden = x @ model.weights[0]  # @hide
@@ -350,29 +350,31 @@ def bill_on_card(  # @stepover
 @aside
 @requires("cuda")
 def the_bill_is_measured_on_the_gpu() -> None:
-    """On a GPU each kind needs the bytes that were counted; with SGD, the peak of a step is below their sum."""
+    """On a GPU each kind should need the bytes that were counted; with SGD, the peak of a step should be below their sum."""
     width = scaled(2048, lambda w: 200 * w * w)  # @measure width  # @hide
     note(rf"""
         Does a GPU really need the bytes that were counted for
         [parameters, gradients, optimizer state and activations](#the_bill_in_bytes)? Take `4`
         hidden layers of a `width` of `2048`, and a batch of `2048` rows. Then a weight matrix and
-        the input of a layer are each `4 * 2048**2 / 2**20 = 16` MiB.{shrunk(width, 2048)} With
-        AdamW, expect
+        the input of a layer are each `4 * 2048**2 / 2**20 = 16` MiB. With AdamW, expect
 
         | kind | MiB |
         |---|---|
         | parameters | `4 * 16 = 64` |
         | gradients | `4 * 16 = 64` |
-        | optimizer state | `2 * 64 = 128` |
+        | optimizer state, made in the first call of `step` | `2 * 64 = 128` |
         | activations: the inputs of the layers and the head | `5 * 16 = 80` |
 
         With SGD, all kinds together are `4 + 4 + 5 = 13` such matrices. But expect a
-        [peak](#the_batch_decides_where_memory_peaks) of only `4 + 4 + 2 + 1 = 11`: `4` of weights,
-        `4` of layer inputs, `2` of activation gradients and `1` of weight gradients. The backward
-        pass frees the activations of a layer as soon as it has computed that layer's gradients.
+        [peak](#the_batch_decides_where_memory_peaks) of only `4 + 4 + 2 + 1 = 11`, in the backward
+        pass of the last hidden layer: `4` of weights, `4` of layer inputs, since that of the head
+        is already freed, `2` of gradients, of the layer's output and of its input, and `1` of the
+        gradient of its weights. In each layer below, there is one input less and one weight
+        gradient more.
 
         `bill_on_card` reads `torch.cuda.memory_allocated()`, the bytes in use, before and after
-        each part of a step. It returns the differences, and the peak, for each optimizer:
+        each part of a step. It returns the differences, and the peak, for each
+        optimizer.{shrunk(width, 2048)}
     """)
     size = width, 4, width  # @hide
     bill_on_card("SGD", *size)  # @stepover  # @hide

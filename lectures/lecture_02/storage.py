@@ -7,9 +7,9 @@ from jaxtyping import Float
 from torch import Tensor
 from units import KiB, MiB
 
-from litbook import aside, explore, misbelief, note, question
+from litbook import aside, explore, figure, misbelief, note, question
 
-from .figures import plot_strides
+from .figures import plot_strides, plot_walk
 from .measure import message_of, same_storage
 
 
@@ -33,7 +33,19 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
     note(r"""
         Take a column out of a matrix, and no element is copied. How then does the column find its
         elements?
-
+    """)
+    numbers = torch.arange(1.0, 7.0).view(2, 3)  # @hide
+    middle = numbers[:, 1]  # @hide
+    figure(plot_walk(numbers, int(middle.storage_offset()), middle.stride(0)),
+        caption=r"""
+            A matrix, and the line of memory that has the first row and then the second. A column
+            begins at a position in this line, and takes steps of equal length.
+        """,
+        alt=r"""
+            A matrix of two rows and three columns, its middle column shaded. Below it the six
+            elements in a line, the same two shaded, with an arrow from the first to the second.
+        """)
+    note(r"""
         A tensor has two parts. The *storage* is one line of memory that contains the elements. The
         *metadata* is a short record of how to read this line:
 
@@ -101,8 +113,8 @@ def strides_turn_an_index_into_an_address() -> None:
         matrix are the steps to the next row and to the next column. With `4` columns they are `4`
         and `1`. So `x[1, 2]` is `1 * 4 + 2 * 1 = 6` elements after the first.
 
-        In this matrix the value of each element is its own address, counted in elements. `line` is
-        the matrix as it lies in memory:
+        In this matrix the value of each element is its own address, counted in elements. `line` has
+        the elements row by row, as they lie in memory here:
     """)
     x = torch.arange(16.0).view(4, 4)  # @inspect x
     line = x.flatten()
@@ -127,8 +139,8 @@ def strides_turn_an_index_into_an_address() -> None:
         "The offset plus the steps is the address of block[1, 1]."
     assert line[1 * 4 + 1 * 1] not in block, "Without the offset, it leads outside the block."  # @hide
     misbelief("`x.storage()[6]` is how to read element `6` of a tensor's memory.", r"""
-        It works, with a warning, but will be removed [@pytorch_storage]. Use `x.flatten()[6]` if
-        the elements of `x` lie in memory row by row, without gaps and from its beginning, as here.
+        It works, with a warning, but will be removed [@pytorch_storage]. If `x` has the offset `0`
+        and its elements lie row by row without gaps, as here, use `x.flatten()[6]`.
     """)
     question(r"""
         A new tensor of shape `(3, 4, 5)` is laid out in the same way: the last index changes

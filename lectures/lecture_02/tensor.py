@@ -118,8 +118,8 @@ def a_new_tensor_needs_count_times_bytes() -> None:
         The memory that holds the elements is the tensor's *storage*. A new tensor's storage has
         just the size that it needs:
     """)
-    allocated = x.untyped_storage().nbytes()  # @inspect allocated as B
-    assert allocated == needed == 128, "128 bytes were actually allocated."
+    storage = x.untyped_storage().nbytes()  # @inspect storage as B
+    assert storage == needed == 128, "The storage has 128 bytes."
     question("A fresh `float32` tensor of shape `(25, n)` costs `6000` bytes. What is `n`?",
              answer=6000 // torch.zeros(25, 1).nbytes,
         wrong={

@@ -48,8 +48,8 @@ def a_matmul_in_tiles_loads_less() -> None:
           `16 + 16 = 32` elements for four entries. That is `8` per entry, half of what it was,
           because each loaded element is used for two entries.
 
-        A square of `t * t` entries is called a *tile*. With larger tiles a matmul loads less,
-        because each loaded element is used $t$ times.
+        A square of `t * t` elements, of any of the matrices, is called a *tile*. With larger tiles
+        a matmul loads less, because each loaded element is used $t$ times.
 
         The cache may be too small for `t` whole rows and columns, so they are loaded in pieces:
         `in_tiles` multiplies a tile of `x` by a tile of `w`, and adds the product to a tile of the
@@ -82,8 +82,8 @@ def a_matmul_in_tiles_loads_less() -> None:
     note(r"""
         How large must the tiles be on a GPU? A matmul of $n \times n$ matrices does $2n^3$ FLOPs.
         Each of its $(n/t)^3$ steps loads two tiles of $t^2$ elements, together $2n^3/t$ elements.
-        In `bfloat16` that is $2 \cdot 2n^3/t$ bytes. So each byte that it loads is used for $t/2$
-        FLOPs.
+        An element of `bfloat16` has $2$ bytes, so that is $4n^3/t$ bytes. FLOPs divided by bytes
+        are $2n^3 / (4n^3/t) = t/2$.
 
         In a second an H100 can do `989.5e12` FLOPs, and its memory moves `3.35e12` bytes
         [@nvidia-h100]. That is `989.5 / 3.35`, about `295` FLOPs for each byte. For $t/2$ to be
@@ -91,13 +91,12 @@ def a_matmul_in_tiles_loads_less() -> None:
         *memory-bound*: the arithmetic would wait for the loads. Do three tiles of that size fit
         into the cache, one of `x`, one of `w` and one of the result?
     """)
-    tile = 2 * 295
-    cache = 3 * tile**2 * 2  # @inspect cache as B
+    cache = 3 * (2 * 295)**2 * 2  # @inspect cache as B
     assert cache == 2_088_600, "Three such tiles need 2.1 MB."
     assert cache < 50 * 10**6, "The H100's cache of 50 MB has room for them."  # @hide
     note(r"""
-        Yes: the cache of an H100 holds `50` MB [@nvidia-hopper]. So with such tiles a large matmul
-        need not wait for memory.
+        Yes: the cache of an H100 holds `50` MB [@nvidia-hopper]. So with such tiles, by this count,
+        the loads from memory need not hold up a large matmul.
     """)
     small = torch.ones(64, 64)  # @hide
     question(r"""

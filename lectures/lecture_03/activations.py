@@ -64,7 +64,7 @@ def kept_by(
 
 
 def most_activations_are_feed_forward() -> None:
-    """In Llama-3-8B with fused attention, two thirds of a block's activations belong to its feed-forward part."""
+    """In Llama-3-8B with fused attention, two thirds of a block's activations are four tensors inside its feed-forward part."""
     note(r"""
         How many bytes per token does a block of Llama-3-8B keep for the backward pass, and which of
         its parts keeps most?
@@ -74,16 +74,19 @@ def most_activations_are_feed_forward() -> None:
         multiplication, it keeps what they multiply. (Weights are in memory anyway and are not
         counted.) For a nonlinearity, it keeps the input.
 
-        Begin with the feed-forward part. A token has $d$ elements; the matrices *gate* and *up*
-        turn them into $h$ elements each, and *down* turns $h$ elements back into $d$. Four tensors
-        of $h$ elements are kept, because each is the input of an operation:
+        Begin with the feed-forward part,
+        $\text{down}(\text{SiLU}(\text{gate}(x)) \cdot \text{up}(x))$. A token $x$ has $d$ elements
+        (in Llama-3-8B $4096$); the matrices *gate* and *up* turn them into $h$ elements each
+        ($14336$), SiLU is a nonlinearity, and *down* turns $h$ elements back into $d$. Four tensors
+        of $h$ elements are kept:
 
-        - the result of gate, for the nonlinearity, which is called SiLU;
-        - SiLU's result and the result of up, for their multiplication;
-        - the product, for down.
+        - $\text{gate}(x)$, the input of SiLU;
+        - $\text{SiLU}(\text{gate}(x))$ and $\text{up}(x)$, which are multiplied;
+        - their product, the input of down.
 
         In `bfloat16` an element has `2` bytes, so these are $4 \cdot 2h = 8h$ bytes per token. The
-        other tensors have only $d$ elements, or $d_{kv}$, the elements in all keys of a token:
+        other tensors have only $d$ elements, or $d_{kv}$ ($1024$), the elements in all keys of a
+        token:
 
         | kept for each token | bytes, `2` per element |
         |---|---|
@@ -130,10 +133,7 @@ def most_activations_are_feed_forward() -> None:
         "Unfused, with the softmax weights added, the list gives 2632, 3144 and 3144."  # @hide
     assert unfused == exact, \
         "For three sizes, unfused, the list is right to the byte."  # @hide
-    note(r"""
-        Now a layer of Llama-3-8B, which has $d = 4096$, $d_{kv} = 1024$ and $h = 14336$. `inside`
-        are the four tensors:
-    """)
+    note("Now with the sizes of Llama-3-8B. `inside` are the bytes of the four tensors:")
     inside = 8 * 14336  # @inspect inside as B
     layer = 12 * 4096 + 4 * 1024 + inside  # @inspect layer as B
     share = inside / layer  # @inspect share as %
@@ -241,7 +241,7 @@ def in_tiles(  # @stepover
 
 @aside
 def unfused_attention_keeps_a_weight_per_pair() -> None:
-    """Unfused attention keeps a weight for every pair of tokens; fused attention keeps none."""
+    """In each head, unfused attention keeps a weight for every pair of tokens, fused attention only one value per token."""
     note(r"""
         In each head of attention, each token has a *score* for each token of the sequence, and the
         softmax turns it into a *softmax weight*. The weight says how much of the other token's
@@ -251,18 +251,19 @@ def unfused_attention_keeps_a_weight_per_pair() -> None:
         - *Unfused* attention runs as separate operations and keeps the weights: `2` bytes each in
           `bfloat16`.
         - *Fused* attention runs as a single program, a kernel, and holds the weights of only a few
-          tokens at a time. This works because its result is a weighted mean: one sum divided by
-          another, and both are added up token by token. It keeps only one value of `4` bytes for
-          each head and token, the logarithm of the softmax's denominator. From this value, and from
-          the queries and keys, which are kept anyway, it recomputes the weights in the backward
-          pass [@dao2022].
+          tokens at a time. This works because its result is the sum of
+          $\exp(\text{score}) \cdot \text{value}$ divided by the sum of $\exp(\text{score})$: each
+          token adds a term to both, and then its weight can be forgotten. It keeps only one value
+          of `4` bytes for each head and token, the logarithm of the softmax's denominator. From
+          this value, and from the queries and keys, which are kept anyway, it recomputes the
+          weights in the backward pass [@dao2022].
 
         By hand, take one head. In a sequence of $10$ tokens, a token has $10$ weights and keeps
         $10 \cdot 2 = 20$ bytes unfused. In a sequence of $20$ tokens it keeps $20 \cdot 2 = 40$.
         Fused, it keeps $4$ bytes in both.
 
         Measure it with a small block of `8` heads (`SMALL`). `kept_by` runs the block, adds up the
-        bytes of all tensors that autograd keeps, without the weights of matrices, and divides them
+        bytes of all tensors that autograd keeps, without the model's parameters, and divides them
         by the number of tokens:
     """)
     lengths = [16, 32, 64, 128]  # tokens in the sequence
@@ -294,10 +295,10 @@ def unfused_attention_keeps_a_weight_per_pair() -> None:
         each token has a weight for every token of the sequence.
 
         Llama-3-8B has `32` heads and a context of `8192` tokens [@llama3]. Fused, a layer keeps
-        [about {token / 1e3:.0f} kB](#most_activations_are_feed_forward) per token. Unfused, each of
-        `32` heads also keeps `8192` weights of `2` bytes: `32 * 8192 * 2` bytes, another
-        {2 * heads * tokens / 1e3:.0f} kB. Therefore models are trained on long sequences with fused
-        attention.
+        about {token / 1e3:.0f} kB per token, by its [formula](#most_activations_are_feed_forward).
+        Unfused, each of `32` heads also keeps `8192` weights of `2` bytes: `32 * 8192 * 2` bytes,
+        another {2 * heads * tokens / 1e3:.0f} kB. This is a reason to train on long sequences with
+        fused attention.
     """)
     more_lengths = [2**n for n in range(9, 18)]  # @hide
     lines = {
@@ -426,23 +427,24 @@ def checkpointing_lets_a_large_model_fit() -> None:
         This is *data parallelism*: each GPU trains on its own sequences. How many GPUs does the
         model need? Two things need most of a GPU's memory:
 
-        - The *state* of the model: parameters, gradients and the optimizer's running averages, `16`
-          bytes per parameter. *Sharding* gives each GPU a slice of the state, so with more GPUs
-          each slice is smaller.
-        - The *activations* of the GPU's sequence: what the backward pass needs of the forward pass.
-          More GPUs do not make them smaller, because the other GPUs train on other sequences.
-          Checkpointing does. A block then keeps only its input, and recomputes its activations when
-          the backward pass reaches it. So all inputs are in memory, and the activations of one
-          block at a time.
+        - The *state* of the model: parameters, gradients and the optimizer's two running averages,
+          `16` bytes per parameter, `4` for each of these values. *Sharding* gives each GPU a slice
+          of the state, so with more GPUs each slice is smaller.
+        - The *activations* of the GPU's sequence: the results of the forward pass that the backward
+          pass needs. More GPUs do not make them smaller, because the other GPUs train on other
+          sequences. Checkpointing does. A block then keeps only its input, and recomputes its
+          activations when the backward pass reaches it.
 
         By hand, take two blocks. The input of each needs `1` GB, and its activations need `10` GB.
         Without checkpointing a GPU keeps `10 + 10` GB. With checkpointing it keeps both inputs and
         the activations of one block: `1 + 1 + 10` GB.
 
         Now Llama-3-70B, with its `80` blocks. The input of a block has `8192` elements of `2` bytes
-        per token (that there are also `8192` tokens is a coincidence). `activation_bytes` gives the
-        bytes that a block keeps per token, a little more than
-        [`12 * 8192 + 4 * 1024 + 8 * 28672`](#most_activations_are_feed_forward):
+        per token (that there are also `8192` tokens is a coincidence). By the
+        [formula](#most_activations_are_feed_forward), a block keeps
+        `12 * 8192 + 4 * 1024 + 8 * 28672` bytes per token: `12` for each element of its input, `4`
+        for each in the keys and `8` for each inside the feed-forward part. `activation_bytes` also
+        counts a few bytes for norms and softmax:
     """)
     tokens = 8192
     per_token = activation_bytes(LLAMA_3_70B, tokens)  # @inspect per_token as B
@@ -460,8 +462,9 @@ def checkpointing_lets_a_large_model_fit() -> None:
     note(rf"""
         So in data parallelism without checkpointing, no number of GPUs is enough: each would hold
         {usual_gb:.0f} GB of activations. With checkpointing, add the GPU's slice of the state. A
-        tenth of the `80` GB is kept free for temporary results, so `72` GB are available. (The
-        softmax of the logits, {logits_gb:.1f} GB, is left out here; the picture includes it.)
+        tenth of the `80` GB is kept free for temporary data, such as the parameters that a GPU
+        gathers for a block, so `72` GB are available. (The softmax of the logits, {logits_gb:.1f}
+        GB, is left out here; the picture includes it.)
     """)
     parameters = parameter_count(LLAMA_3_70B)  # @inspect parameters
     state_gb = 16 * parameters / GB  # @inspect round(state_gb) as GB
@@ -496,20 +499,24 @@ def checkpointing_lets_a_large_model_fit() -> None:
             "days": days, "gpu_hours": 24 * devices * days,
         }
 
-    drawn = in_training("Llama-3-70B", 1024, tokens, "all")  # @hide
-    in_picture = [round(drawn[kind] / GB, 6) for kind in ("state", "activations")]  # @hide
+    drawn, all_kept = (in_training("Llama-3-70B", 1024, tokens, kept) for kept in (inputs_alone, "all"))  # @hide
+    in_picture = [round(all_kept[kind] / GB, 6) for kind in ("state", "activations")]  # @hide
     assert in_picture == [round(size, 6) for size in without], \
         "The picture shows the same numbers."  # @hide
-    assert (round(drawn["days"]), round(drawn["gpu_hours"], -4)) == (206, 5_070_000), \
-        "Of 1024 GPUs that reach 40 % of their peak, 15e12 tokens take 206 days, 5.07 million GPU-hours."  # @hide
+    assert round(drawn["activations"] / GB, 6) == round(checkpointed_gb, 6), \
+        "It begins with checkpointing."  # @hide
+    assert (round(drawn["days"]), round(drawn["gpu_hours"], -4)) == (258, 6_340_000), \
+        "With checkpointing, 1024 GPUs at 40 % of their peak take 258 days for 15e12 tokens, 6.34 million GPU-hours."  # @hide
+    assert (round(all_kept["days"]), round(all_kept["gpu_hours"], -4)) == (206, 5_070_000), \
+        "Without it, they would take 206 days, 5.07 million GPU-hours."  # @hide
     explore(in_training, over={
         "model": ["Llama-3.2-1B", "Llama-3-8B", "Llama-3-70B", "Llama-3-405B"],
         "devices": [2**i for i in range(15)], "context": [part * 2**i for i in range(9, 18) for part in (2, 3)],
         "activations_kept": ["all", inputs_alone],
     }, at={
-        "model": "Llama-3-70B", "devices": 1024, "context": 8192, "activations_kept": "all",
+        "model": "Llama-3-70B", "devices": 1024, "context": 8192, "activations_kept": inputs_alone,
     }, module="pictures/fit.js", still=plot_fit(drawn, card.memory),
-        do="Make the bar fit into the frame of the GPU. What helps, and what does not?",
+        do="Let blocks keep all activations. What makes the bar fit into the frame again, and what does not?",
         see=r"""
             More GPUs shrink the state, but not the activations. A shorter sequence helps, and so
             does keeping only the inputs of blocks.
@@ -517,11 +524,11 @@ def checkpointing_lets_a_large_model_fit() -> None:
             What one GPU holds in data parallelism with a sharded state: its slice of the `16` bytes
             for each parameter, the activations of one sequence, and the softmax
             [of its logits](#logits_weigh_as_much_as_layers); the dashed tenth is kept free. The
-            picture begins with `1024` GPUs and without checkpointing. The model is trained on
-            `15e12` tokens, at `40 %` of the peak; the FLOPs include those of
+            picture begins with `1024` GPUs and with checkpointing. The model is trained on `15e12`
+            tokens, at `40 %` of the peak; the FLOPs include those of
             [attention](#training_costs_six_per_weight_and_twelve_per_pair) and of recomputation.
         """, alt=r"""
-            It does not fit. A frame, the memory of one H100, and a bar that runs far out of it: a
+            It fits. A frame, the memory of one H100, and in it a bar that fills about a quarter: a
             sliver of state, activations, and the softmax of the logits.
         """)  # @hide
     note(r"""

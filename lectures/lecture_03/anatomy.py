@@ -375,9 +375,10 @@ def query_heads_share_keys() -> None:
         Does attention also compare fewer pairs? No, because each query head still compares the
         query of every token with the key of every token. (The causal mask hides later tokens only
         afterwards.) In each of `8` heads that is `6 * 6` pairs of a query and a key, whether a key
-        is shared or not. A pair costs `2 * 16` FLOPs for the key and `2 * 16` for the value:
-        `8 * 6 * 6 * 2 * 2 * 16` FLOPs in total. `flops` counts those of `written_attention`, which
-        computes attention in separate operations:
+        is shared or not. For each pair, the dot product of query and key costs `2 * 16` FLOPs, and
+        adding the weighted value to the result another `2 * 16`: `8 * 6 * 6 * 2 * 2 * 16` FLOPs in
+        total. `flops` counts those of `written_attention`, which computes attention in separate
+        operations:
     """)
     grouped = flops(lambda: written_attention(query, key, value))  # @inspect grouped as FLOP
     separate = flops(lambda: written_attention(query, key_8, value_8))  # @inspect separate as FLOP
@@ -385,10 +386,10 @@ def query_heads_share_keys() -> None:
         "Attention's two matmuls cost the same FLOPs with sharing and without."
     assert grouped == 8 * (6 * 6) * (2 * 2 * 16), \
         "Each pair costs 2 FLOPs for each element, of the key and of the value."  # @hide
-    misbelief("Grouped-query attention makes attention cheaper to compute.", r"""
-        Attention's two matmuls cost the same FLOPs as before, because every query head still
-        compares the same pairs. Only the key and value matrices become smaller and cheaper.
-        Generating is faster for another reason: fewer keys and values are read from memory.
+    misbelief("Grouped-query attention makes attention's two matmuls cheaper to compute.", r"""
+        They cost the same FLOPs as before, because every query head still compares the same pairs.
+        Only the key and value matrices become smaller and cheaper. Generating can be faster for
+        another reason: fewer keys and values are read from memory.
     """)
 
     note("Llama-3-8B has `32` query heads and `8` KV heads. Try other numbers of KV heads:")
@@ -467,7 +468,7 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         (Unfused attention computes a pair even if the causal mask hides it.)
 
         In a block of Llama-3-8B, a token's query has `4096` elements, over all heads together, and
-        its result of attention also has `4096`. Let PyTorch count the FLOPs. `run_block` runs the
+        so does the result of attention for it. Let PyTorch count the FLOPs. `run_block` runs the
         block for a sequence of `2048` tokens. PyTorch lists matmuls with weights as `mm` and those
         of attention as `bmm`. The block's [matrices](#a_block_is_seven_matrices) have $d = 4096$,
         $d_{kv} = 1024$ and $h = 14336$:
@@ -477,7 +478,8 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         x = torch.empty(1, 2048, LLAMA_3_8B.width)
         run_block = partial(block, x, turns(LLAMA_3_8B.head, 2048))
     counted = flops_by_operation(run_block)  # @inspect counted as FLOP
-    weights = 2 * 4096 * (4096 + 1024) + 3 * 4096 * 14336  # @inspect weights
+    # query and out, key and value, gate and up and down
+    weights = 2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 14336  # @inspect weights
     assert weights == block_weights(LLAMA_3_8B), \
         "The matrices of this block have so many weights."  # @hide
     matrices_flops = 2 * weights * 2048  # @inspect matrices_flops as FLOP

@@ -47,7 +47,7 @@ def plot_fit(kept: Mapping[str, float], memory: int) -> Figure:
         axes.text(x + 18, y, f"{name} {size / GB:.4g} GB", color="black", fontsize=small)
         left = end
     fits = need <= room
-    words = f"{'✓ It fits' if fits else '✗ It does not fit'}: {need / GB:.4g} of {room / GB:.4g} GB"
+    words = f"{'✓ It fits' if fits else '✗ It does not fit'}: {need / GB:.4g} of {room / GB:.4g} GB usable"
     axes.text(3, 22, words, color=GREEN if fits else RED, fontsize=21 * 0.75, fontweight="bold")
     hours = float(f"{kept['gpu_hours']:.3g}")
     axes.text(3, 46, f"{kept['days']:.3g} days, {hours:,.0f} GPU-hours", color="black", fontsize=small)

@@ -166,7 +166,7 @@ def a_token_leaves_its_keys_and_values() -> None:
         "The caches of 15 full sequences need more memory than the weights."  # @hide
     note(rf"""
         A token needs {per_token // KiB} KiB, and a full sequence one GiB. A server needs this
-        memory for every sequence that it generates at the same time: the caches of `15` full
+        memory for every sequence that it is generating at that moment: the caches of `15` full
         sequences already need more memory than the model's `2 * 8030261248` bytes of weights.
     """)
     three = LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B  # @hide
@@ -184,10 +184,10 @@ def a_token_leaves_its_keys_and_values() -> None:
     assert caches == 126 / 32, \
         "Its cache for a token is larger by its layers alone, 126 instead of 32."  # @hide
     misbelief("The KV cache of a model grows in proportion to its parameters.", rf"""
-        The cache grows with the layers and the KV heads, not with the parameters. Llama-3-405B has
-        {sizes:.0f} times the parameters of Llama-3-8B. But it also has `8` KV heads of `128`
-        elements, and `126` layers instead of `32` [@llama3]. So its cache per token is only
-        `126 / 32`, or {caches:.1f}, times as large.
+        The cache grows with the layers, the KV heads and their size, not with the parameters.
+        Llama-3-405B has {sizes:.0f} times the parameters of Llama-3-8B. But it also has `8` KV
+        heads of `128` elements, and `126` layers instead of `32` [@llama3]. So its cache per token
+        is only `126 / 32`, or {caches:.1f}, times as large.
     """)
     question(r"""
         Llama-2-7B also has `32` layers, but `32` keys of `128` elements in a row instead of `8`
@@ -224,17 +224,18 @@ def prefill_does_more_flops_per_byte() -> None:
         *Decoding* then generates one token per pass. A generated token costs about the same FLOPs
         as a token of the prompt. Yet generating it takes much longer. Why?
 
-        Because a pass reads each weight from the GPU's memory once, for however many tokens it
+        Because a pass reads each weight from the GPU's memory once, no matter how many tokens it
         processes. By hand, take a single weight of `2` bytes. Multiplying it by a token and adding
         the product to a sum costs `2` FLOPs.
 
         - Prefill of $10$ tokens reads $2$ bytes and does $10 \cdot 2$ FLOPs: $10$ FLOPs per byte.
         - Decoding one token reads the same $2$ bytes and does $2$ FLOPs: $1$ FLOP per byte.
 
-        Now count for Llama-3-8B. In addition to the model's
-        [`7504658432` weights](#training_costs_six_per_weight_and_twelve_per_pair), a GPU moves the
-        [KV cache](#a_token_leaves_its_keys_and_values), `131072` bytes per token: prefill of `2048`
-        tokens writes it, and decoding reads it. `forward_flops` gives the FLOPs of a pass:
+        Now count for Llama-3-8B, only the bytes of weights and KV cache. Its matmuls read
+        [`7504658432` weights](#training_costs_six_per_weight_and_twelve_per_pair) (the embedding is
+        only looked up). The [KV cache](#a_token_leaves_its_keys_and_values) has `131072` bytes per
+        token: prefill of `2048` tokens writes it, and decoding reads it. `forward_flops` gives the
+        FLOPs of a pass, `2` per weight and token, and those of attention:
     """)
     with torch.device("meta"):  # @hide
         model = Transformer(MODEST, "written").bfloat16()
@@ -250,9 +251,9 @@ def prefill_does_more_flops_per_byte() -> None:
     assert round(generated / read, 3) == 1.0, \
         "In a small model, a generated token costs the same FLOPs as one of 511 in a prompt, up to a thousandth."  # @hide
     moved = 2 * 7504658432 + 2048 * 131072  # bytes
-    # 2048 new tokens, each attends to 2048
+    # 2048 new tokens, each compared with all 2048, later ones included
     prefill = forward_flops(LLAMA_3_8B, 2048, 2048) / moved  # @inspect round(prefill) as FLOP/B
-    # 1 new token, attends to 2048
+    # 1 new token, compared with 2048
     decoding = forward_flops(LLAMA_3_8B, 1, 2048) / moved  # @inspect round(decoding, 2) as FLOP/B
     assert moved == decoding_bytes(LLAMA_3_8B, 1, 2048), \
         "These are the bytes of the weights and of the cache."  # @hide
@@ -277,14 +278,14 @@ def prefill_does_more_flops_per_byte() -> None:
         "Decoding is below the ridge of an H100, and prefill is above it."
     note(rf"""
         Prefill of `2048` tokens does more FLOPs per byte than the ridge, so it is *compute-bound*:
-        its arithmetic takes longer than the reading. Decoding one sequence does only {decoding:.2f}
-        where the GPU can do {ridge:.0f}, so it is *memory-bound*: the arithmetic units are idle
-        nearly all the time. So more FLOP/s shorten the prefill of a long prompt. For decoding one
-        sequence, more bandwidth helps, or fewer bytes to read.
+        its arithmetic takes longer than the reading. Decoding one sequence does only
+        {decoding:.2f}, while the GPU can do {ridge:.0f}, so it is *memory-bound*: the arithmetic
+        units are idle nearly all the time. So more FLOP/s shorten the prefill of a long prompt. For
+        decoding one sequence, more bandwidth helps, or fewer bytes to read.
     """)
     question(r"""
-        Leave the KV cache and attention out, as in the case by hand. At how many tokens does the
-        prefill of a prompt become compute-bound on an H100?
+        Leave the KV cache and attention out, as in the case by hand. From how many tokens on is the
+        prefill of a prompt compute-bound on an H100?
     """, answer=math.ceil(989.5e12 / 3.35e12), check=next(n for n in range(1, 999) if forward_flops(LLAMA_3_8B, n, 0) / decoding_bytes(LLAMA_3_8B, 1, 0) > ridge),
         unit="tokens", within=0.05, wrong={
             "A weight costs 2 FLOPs per token, and also has 2 bytes: that is one FLOP per byte and token.": ridge / 2,
@@ -615,7 +616,7 @@ def cache_intensity(heads: int, kv_heads: int, batch: int) -> float:
 
 @aside
 def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
-    """A batch does not raise the intensity of attention over a cache; sharing keys does."""
+    """A batch does not raise the intensity of attention over a cache; sharing keys and values does."""
     note(r"""
         When a model generates many sequences at once, the weights are read once for all of them.
         But each sequence has its own *KV cache*, the keys and values of its tokens, and attention
@@ -631,27 +632,29 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
         - A larger batch changes nothing, because each sequence has its own keys and values.
 
         `cache_intensity(heads, kv_heads, batch)` runs attention for one new token of each sequence,
-        counts the FLOPs of its two matmuls and divides them by the bytes of the cache. First `32`
-        query heads share `8` KV heads, for one sequence and for `64`. Then `1` or all `32` query
-        heads of one sequence share a key, so there are `32` KV heads or only one:
+        counts the FLOPs of its two matmuls and divides them by the bytes of the cache. A *KV head*
+        makes one key and one value per token. First `32` query heads share `8` KV heads, for one
+        sequence and for `64`. Then, for one sequence, each of `32` query heads has its own KV head,
+        or all share one:
     """)
     by_batch = {batch: cache_intensity(32, 8, batch) for batch in (1, 64)}  # @inspect by_batch as FLOP/B
     assert by_batch[1] == by_batch[64] == 32 / 8, \
         "For one sequence and for 64, attention does 4 FLOPs per byte."
-    by_sharing = {n: cache_intensity(32, 32 // n, 1) for n in (1, 32)}  # @inspect by_sharing as FLOP/B
-    assert [*by_sharing.values()] == [1, 32], \
-        "If 1 or 32 heads share a key, attention does 1 or 32 FLOPs per byte."
+    by_kv_heads = {n: cache_intensity(32, n, 1) for n in (32, 1)}  # @inspect by_kv_heads as FLOP/B
+    assert [*by_kv_heads.values()] == [1, 32], \
+        "With 32 KV heads attention does 1 FLOP per byte, and with one KV head 32."
     ridge = PEAK / BANDWIDTH  # @hide
-    assert 9 < ridge / max(by_sharing.values()) < 10, \
+    assert 9 < ridge / max(by_kv_heads.values()) < 10, \
         "Even if all heads share one key, the ridge of an H100 is more than 9 times as high."  # @hide
     note(rf"""
         By its datasheet [@nvidia-h100], an H100 does `989.5e12` FLOPs and reads `3.35e12` bytes a
-        second, so it can do {ridge:.0f} FLOPs while one byte arrives. Here attention does far
-        fewer, so it is memory-bound at any batch size: its time is the time to read the cache.
+        second, so it can do {ridge:.0f} FLOPs while one byte arrives. Here attention does at most
+        `32`, so with one new token per sequence it is memory-bound at any batch size: it takes at
+        least the time to read the cache.
 
-        Sharing helps: if more query heads share a key, there are fewer keys, so the cache is
-        smaller and is read faster. This is a reason for *grouped-query attention*, in which heads
-        share keys [@gqa].
+        Sharing helps: if more query heads share a key and a value, there are fewer of both, so the
+        cache is smaller and is read faster. This is a reason for *grouped-query attention*, in
+        which heads share keys and values [@gqa].
     """)
     question(r"""
         A model has `64` query heads that share `8` KV heads. An element of its cache has `1` byte.
@@ -666,14 +669,15 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
 
 @aside
 def a_guess_is_cheap_to_check() -> None:
-    """For one sequence, checking four guessed tokens takes hardly longer than generating one."""
+    """By calculation, for one sequence, a pass over a token and four guesses takes hardly longer than over the token alone."""
     note(r"""
         A language model generates one token per pass. Can a pass give several tokens?
 
         It can, if a small, fast model guesses them first. Say that it guesses “sat on a hat” after
-        “The cat”. With “The” in its KV cache, the large model processes “cat” and all four guesses
-        in one pass. A pass computes the next token at every position, so it shows what the large
-        model itself would generate:
+        “The cat”. The large model's KV cache holds “The”; “cat” is the newest token and not yet
+        processed. So one pass processes “cat” and the four guesses: `5` tokens. A pass computes the
+        next token at every position, so it shows what the large model itself would generate if it
+        always takes its most probable token:
 
         - after “The cat”: “sat”, so the first guess is right;
         - after “The cat sat”: “on”, so the second guess is right;
@@ -682,11 +686,11 @@ def a_guess_is_cheap_to_check() -> None:
         So “the” replaces “a”, and the guess “hat” is dropped, because it follows the wrong “a”. One
         pass gave “sat on the”. This is *speculative decoding* [@leviathan2023].
 
-        Does a pass over `5` tokens take longer than a pass over one? For one sequence hardly,
+        Does a pass over `5` tokens take longer than a pass over one? Hardly, for one sequence,
         because the GPU spends the pass on reading weights, and reads each weight once for all
-        tokens. It does the arithmetic while the next weights arrive. Take Llama-3-8B, with
-        `7504658432` weights of `2` bytes, on an H100, which reads `3.35e12` bytes and does
-        `989.5e12` FLOPs a second:
+        tokens. It does the arithmetic while the next weights arrive. Count only the matmuls with
+        weights. In Llama-3-8B these have `7504658432` weights of `2` bytes. An H100 reads `3.35e12`
+        bytes and does `989.5e12` FLOPs a second:
     """)
     reading = 2 * 7504658432 / 3.35e12  # @inspect reading as s
     # 5 tokens, 2 FLOPs per weight and token
@@ -712,7 +716,8 @@ def a_guess_is_cheap_to_check() -> None:
         "It moves less than 1.2 times the bytes."  # @hide
     note(r"""
         So while the weights are read, the GPU has time to check many guesses. In this way
-        speculative decoding uses arithmetic units that are otherwise idle.
+        speculative decoding uses arithmetic units that are otherwise idle. The small model's passes
+        take time as well.
     """)
     question(r"""
         At these rates, over how many tokens can one pass run before the arithmetic takes longer

@@ -200,13 +200,13 @@ def every_operation_has_an_intensity() -> None:
         alt="A curve that rises from one, crosses a level line, and flattens.")
     note(rf"""
         A model that generates for one user processes `1` token at a time: {one:.0f} FLOP per byte,
-        where the H100 could do {ridge:.0f}. So its arithmetic units are idle nearly all the time.
-        For matmuls with weights, processing the tokens of many users together fixes that.
+        where the H100 could do {ridge:.0f}. So the GPU's arithmetic units are idle nearly all the
+        time. For matmuls with weights, processing the tokens of many users together fixes that.
     """)
     question(r"""
         A GPU can do `300` FLOPs while one byte arrives. The weights of a matrix are now stored in
         `1` byte each instead of `2`, and the GPU computes as fast as before. Count only the bytes
-        of the weights. At how many tokens does the matmul become compute-bound?
+        of the weights. At how many tokens does the intensity of the matmul reach the ridge?
     """, answer=300 * 1 / 2, check=next(m for m in range(1, 999) if 2 * m / 1 >= 300), unit="tokens", within=0.02,
         wrong={
             "That is with weights of 2 bytes.": 300,
@@ -439,8 +439,10 @@ def operations_run_in_turn() -> None:
         because launching and running go on at the same time.
 
         Within an operation, the GPU also does two things at a time: it computes while the next
-        bytes arrive. So an operation takes the longer of the time to compute its FLOPs and the time
-        to move its bytes. For $n$ operations:
+        bytes arrive. So an operation takes the longer of these times: its FLOPs divided by the
+        GPU's *peak*, the FLOPs that it can do per second, and its bytes divided by the *bandwidth*,
+        the bytes that it can move per second. If the two are $3$ µs and $7$ µs, it takes $7$ µs.
+        For $n$ operations:
 
         [@eq:block-time]: $$
         \text{{time}} \ge \max\left(n \cdot \text{{launch}},\;
@@ -448,8 +450,8 @@ def operations_run_in_turn() -> None:
         \frac{{\text{{bytes}}}}{{\text{{bandwidth}}}}\right)\right)
         $$
 
-        A run takes a little longer than this bound. `total_time` goes through the eight operations
-        and returns the time, in µs, at which the last one is done:
+        Here a run takes a little longer than this bound. `total_time` goes through the eight
+        operations and returns the time, in µs, at which the last one is done:
     """)
 
     def total_time(launch: int, run: int) -> int:
@@ -468,7 +470,7 @@ def operations_run_in_turn() -> None:
     lanes = in_lanes(5, 2, AT_THE_END)  # @hide
     assert [lanes["total"], in_lanes(5, 20, AT_THE_END)["total"]] == [short, long], \
         "The picture shows the same times."  # @hide
-    note("So when operations are short, a faster GPU does not help: fewer or faster launches do. Try other times:")
+    note("So when operations are shorter than launches, a faster GPU hardly helps: fewer or faster launches do. Try other times:")
     after_each = in_lanes(5, 2, AFTER_EACH)["total"]  # @hide
     assert after_each == 8 * (5 + 2), \
         "If the program waits for each, the times add up."  # @hide
@@ -503,7 +505,7 @@ def operations_run_in_turn() -> None:
 
 
 def a_block_has_three_regimes() -> None:
-    """On an H100, a block with unfused attention is launch-bound for few tokens, compute-bound for more, and memory-bound for very many."""
+    """By calculation for an H100, a block of Llama-3-8B with unfused attention is launch-bound, with more tokens compute-bound, and with very many memory-bound."""
     note(rf"""
         What limits the speed of a Transformer block on a GPU? Here its attention is *unfused*: it
         runs as separate operations, and its scores, one for each pair of tokens, are written to
@@ -516,14 +518,15 @@ def a_block_has_three_regimes() -> None:
         - The GPU runs its operations [one after another](#operations_run_in_turn), so their times
           add up.
 
-        By hand, take three operations and {LAUNCH / MICRO:.0f} µs for a launch. A compute-bound one
-        takes $20$ µs and two memory-bound ones take $5$ µs each. The GPU works for
-        $20 + 5 + 5 = 30$ µs. Launching takes only $3 \cdot 5 = 15$ µs at the same time, so the
+        By hand, take three operations and assume {LAUNCH / MICRO:.0f} µs for a launch. A
+        compute-bound one takes $20$ µs and two memory-bound ones take $5$ µs each. The GPU works
+        for $20 + 5 + 5 = 30$ µs. Launching takes only $3 \cdot 5 = 15$ µs at the same time, so the
         block takes $30$ µs at best and is mostly compute-bound.
 
-        Now a block of Llama-3-8B on an H100. `waits` adds up, for a number of tokens, the time of
-        the `launches`, and the GPU's time in compute-bound (`arithmetic`) and in memory-bound
-        operations (`memory`):
+        Now calculate the times of a block of Llama-3-8B on an H100. Each operation takes the time
+        of its FLOPs or of its bytes, whichever is longer. `waits` adds up, for a number of tokens,
+        the launches of the same {LAUNCH / MICRO:.0f} µs, and the GPU's time in compute-bound
+        (`arithmetic`) and in memory-bound operations (`memory`):
     """)
     by_tokens = {tokens: waits(tokens) for tokens in (1, 8, 64, 512, 4096)}
     launch_bound = [
@@ -566,14 +569,15 @@ def a_block_has_three_regimes() -> None:
     """.replace("\n        ", "\n"))
     note(r"""
         - Up to `64` tokens the block is launch-bound, because its operations are so short that the
-          GPU is done before the next launch. Its `36` launches take `36 * 5 = 180` µs.
+          GPU is done before the next launch. Its `36` launches (`34` with one token, which needs
+          two copies fewer) take `36 * 5 = 180` µs.
         - With `512` tokens it is mostly compute-bound, because each weight is read once but used
           `512` times, and so many uses take longer than one reading.
         - With `4096` tokens it is mostly memory-bound, because the number of scores grows with the
           square of the number of tokens, and they all have to be moved.
 
-        So the fix depends on the number of tokens: with few tokens, fewer launches; with more, a
-        faster GPU; with very many, fused attention, which does not move the scores.
+        So the fix depends on the number of tokens: with few tokens, fewer launches; with `512`,
+        more FLOP/s; with very many, fused attention, which does not move the scores.
     """)
     done = block_operations(512)  # @hide
     work_alone = sum(op.flops for op in done) / PEAK  # @hide
@@ -583,10 +587,10 @@ def a_block_has_three_regimes() -> None:
         "With 512 tokens, the operations one after another take 1.28 times the larger of the two totals."  # @hide
     misbelief("A GPU computes and moves bytes at the same time, so a block takes the longer of the two totals.", rf"""
         The two overlap only within one operation: while a softmax moves its scores, no matmul runs.
-        With `512` tokens, computing all FLOPs takes {work_alone / MICRO:.0f} µs and moving all
-        bytes {moving / MICRO:.0f} µs. But the block takes {times[3].arithmetic / MICRO:.0f} µs in
-        compute-bound and {times[3].memory / MICRO:.0f} µs in memory-bound operations, one after
-        another.
+        With `512` tokens, the longer of the two totals is {max(work_alone, moving) / MICRO:.1f} µs.
+        But the block takes {times[3].arithmetic / MICRO:.1f} µs in compute-bound and
+        {times[3].memory / MICRO:.1f} µs in memory-bound operations, one after another:
+        {times[3].gpu / MICRO:.1f} µs.
     """)
     long = block_operations(4096)  # @hide
     between = by_kind(long, lambda op: op.moved)["all in between"]  # @hide
@@ -612,25 +616,25 @@ def one_change_shows_the_limit() -> None:
     """By calculation, a launch-bound block of Llama is no faster at half the width."""
     reading = 1e6 * 2 * 218103808 / 3.35e12  # @hide
     note(rf"""
-        A block of a model is slow on a GPU. Which of these three limits it?
+        A block of a model is slow on a GPU. It can be limited in three ways. Which is it?
 
-        - It is *launch-bound*: the GPU waits for the program, which launches each operation, that
-          is, hands it to the GPU.
-        - It is *memory-bound*: it is limited by the GPU's memory bandwidth.
-        - It is *compute-bound*: it is limited by the GPU's arithmetic.
+        - *Launch-bound*: the GPU waits for the program, which launches each operation, that is,
+          hands it to the GPU.
+        - *Memory-bound*: the GPU's memory bandwidth is the limit.
+        - *Compute-bound*: the GPU's arithmetic is the limit.
 
         A block of half the width has the same operations, so the same launches. But its matrices
         have half the rows and half the columns, so a quarter of the weights. If the block hardly
-        gets faster, it is launch-bound, because only the launches have stayed as they were.
+        gets faster, launches limit it, or nearly do, because half the width shortens all else.
 
         By hand, take a block of Llama-3-8B with `64` tokens on an H100. Reading its `218103808`
         weights of `2` bytes at `3.35e12` bytes a second takes {reading:.0f} µs, and at half the
-        width a quarter of that. Now all operations. Each takes the time of its FLOPs or of its
-        bytes, whichever is longer, and `gpu_time` adds these times up. Meanwhile the
-        [operations](#a_block_has_three_regimes) are launched: with $36$ of them, and $5$ µs assumed
-        for each, that takes $36 \cdot 5 = 180$ µs at either width:
+        width a quarter of that. All operations together take a little longer: each takes the time
+        of its FLOPs or of its bytes, whichever is longer, and `gpu_time` adds these times up.
+        Meanwhile the [operations](#a_block_has_three_regimes) are launched: with $36$ of them, and
+        $5$ µs assumed for each, that takes $36 \cdot 5 = 180$ µs at either width:
     """)
-    half = replace(LLAMA_3_8B, width=2048, heads=16, kv_heads=4, hidden=7168)  # @hide
+    half = replace(LLAMA_3_8B, width=2048, heads=16, kv_heads=4, hidden=7168)
     assert round(reading) == 130, \
         "An H100 reads the weights of a block in 130 µs."  # @hide
     assert block_weights(LLAMA_3_8B) == 4 * block_weights(half) == 218103808, \
@@ -646,23 +650,25 @@ def one_change_shows_the_limit() -> None:
     assert working == [141, 38], \
         "At half the width, the GPU takes 38 µs instead of 141."
     note(rf"""
-        The block takes the longer time, {launching[0]} µs, at both widths. So it is launch-bound.
+        The block takes the longer time, {launching[0]} µs, at both widths. So with the assumed
+        launches it is launch-bound.
 
-        If half the width helps, a second change tells memory from arithmetic: store each weight in
-        one byte, and turn it into `bfloat16` for the matmul. Then there are fewer bytes to read and
-        the same FLOPs. If nearly all bytes are weights, the two changes tell what limits the block:
+        If half the width helps, a second change tells memory from arithmetic: a matmul kernel that
+        reads each weight as one byte and converts it to `bfloat16` on the chip. Then there are
+        fewer bytes to read and the same FLOPs. If nearly all bytes are weights, the two changes
+        show what limits the block:
 
-        | half the width | half the bytes | the block is | what helps |
+        | half the width | weights of one byte | the block is | what helps |
         |---|---|---|---|
         | hardly faster | hardly faster | launch-bound | a larger batch, which does more in the same time; a *CUDA graph*, which hands all launches to the GPU at once |
         | much faster | much faster | memory-bound | fusion; lower precision |
-        | much faster | hardly faster | compute-bound | a format in which the GPU is faster; more GPUs |
+        | much faster | hardly faster | compute-bound | a number format in which the GPU computes faster; more GPUs |
     """)
     question(r"""
-        A block takes `90` µs. At half the width it takes `30` µs. With half the bytes per element,
-        and arithmetic as fast as before, it takes `88` µs. The GPU is replaced by one with twice
-        the memory bandwidth and the same peak. About how many µs does the block take then: `30`,
-        `45` or `90`?
+        A block takes `90` µs. At half the width it takes `30` µs. With weights of one byte instead
+        of two, and arithmetic as fast as before, it takes `88` µs. The GPU is replaced by one with
+        twice the memory bandwidth and the same peak. About how many µs does the block take then:
+        `30`, `45` or `90`?
     """, answer=90, check=max(90, 45), unit="µs", within=0.05, wrong={
             "Half the bytes hardly helped, so the time is not the time to move bytes.": 45,
             "That is the time at half the width.": 30,
@@ -720,28 +726,28 @@ def eager_compiled_and_in_a_graph() -> None:
 
         - A *CUDA graph* hands all launches to the GPU in one call, and so saves the time of
           launching.
-        - `torch.compile` *fuses* the operations between the matmuls into fewer programs, and so
-          moves fewer bytes.
+        - `torch.compile` *fuses* the operations between the matmuls into fewer *kernels*, programs
+          on the GPU, and so saves launches and moves fewer bytes.
 
         When does a graph help? A prediction for a block of Llama-3-8B on an H100, with $5$ µs
-        assumed for each launch: the program launches while the GPU works, so in eager mode the
-        longer of the two determines the time. In a graph only the GPU's work is left:
+        assumed for each launch. It is for unfused attention; the block that is timed has fused
+        attention, so expect less time. The program launches while the GPU works, so in eager mode
+        the longer of the two determines the time. In a graph only the GPU's work is left:
 
         | tokens | launching, µs | the GPU's work, µs | eager, µs | in a graph, µs |
         |---|---|---|---|---|
         | `1` | `34 * 5 = 170` | `130` | `170` | `130` |
         | `2048` | `36 * 5 = 180` | `1781` | `1781` | `1781` |
 
-        - With `1` token the GPU takes `130` µs to [read the weights](#a_block_has_three_regimes),
-          less than the `170` µs of the launches. So a graph should make the block `170 / 130` times
-          as fast.
+        - With `1` token, two copies are not needed: `36 - 2 = 34` launches. The GPU takes `130` µs
+          to [read the weights](#a_block_has_three_regimes), less than the `170` µs of the launches.
+          So a graph should make the block `170 / 130` times as fast.
         - With `2048` tokens a graph should save nothing, because the GPU is busy all the time.
           There compiling should help, because
           [part of this time](#fusion_saves_the_bytes_between_operations) is spent between the
           matmuls.
 
-        `three_ways` times the block in all ways, for a single token and for many. (Its attention is
-        fused, and so takes less time than in the table, which is for unfused attention.)
+        `three_ways` times the block in all ways, for a single token and for many:
     """)
     predicted = [(w.launches, w.gpu) for w in (waits(1), waits(2048))]  # @hide
     in_micros = [[round(s / MICRO) for s in times] for times in predicted]  # @hide

@@ -165,16 +165,17 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
 def palm_published_both_numbers() -> None:
     """PaLM's two published MFUs, with attention and without, follow from its report."""
     note(r"""
-        Can you compute a published MFU yourself? *MFU* says what share of its chips' peak a
-        training run uses. Multiply the tokens that the run processes per second by the FLOPs that
-        the model needs for each token. Divide by the *peak*, the FLOPs that all chips can do per
-        second at best.
+        Can you compute a published MFU yourself? *MFU*, model FLOPs utilization, says what share of
+        its chips' peak a training run uses. Multiply the tokens that the run processes per second
+        by the FLOPs that the model needs for each token. Divide by the *peak*, the FLOPs that all
+        chips can do per second at best.
 
         A token [costs](#training_costs_six_per_weight_and_twelve_per_pair) `6` FLOPs for each of
-        $N$ parameters, and $12LdT$ FLOPs for attention: $L$ layers, $d$ elements of a query in all
-        heads together, and $T$ tokens of context. Many estimates leave attention out. The report on
-        PaLM, a large model from Google, gives the MFU with attention and without, and all that one
-        needs to compute both [@palm]:
+        $N$ parameters. Attention costs $12LdT$ more: in each of $L$ layers two matmuls of $2dT$
+        FLOPs in the forward pass, and twice that in the backward pass, with $d$ elements of a query
+        in all heads together and $T$ tokens of context. Many estimates leave attention out. The
+        report on PaLM, a large model from Google, gives the MFU with attention and without, and all
+        that one needs to compute both [@palm]:
 
         - $N = 540.35$ billion parameters, $L = 118$ layers, and `48` heads of `256` elements, so
           $d = 48 \cdot 256$ [@palm];
@@ -183,10 +184,10 @@ def palm_published_both_numbers() -> None:
     """)
     peak = 6144 * 275e12  # @inspect peak as FLOP/s
     speed = 238.3e3  # tokens per second
-    weights = 6 * 540.35e9  # FLOPs per token
-    attention = 12 * 118 * (48 * 256) * 2048  # FLOPs per token
-    without = speed * weights / peak  # @inspect without as %
-    full = speed * (weights + attention) / peak  # @inspect full as %
+    for_weights = 6 * 540.35e9  # FLOPs per token
+    for_attention = 12 * 118 * (48 * 256) * 2048  # FLOPs per token
+    without = speed * for_weights / peak  # @inspect without as %
+    full = speed * (for_weights + for_attention) / peak  # @inspect full as %
     assert (round(without, 3), round(full, 3)) == (0.457, 0.462), \
         "The MFU is 45.7 % without attention and 46.2 % with it, as in the report."
     note(rf"""
@@ -195,14 +196,14 @@ def palm_published_both_numbers() -> None:
         compare the MFUs of two runs, first find out whether both count attention.
     """)
     question("PaLM has `540.35e9` parameters, `118` layers and `48 * 256` elements in all heads together. At how many tokens of context would attention cost the same FLOPs as the parameters?",
-             answer=540.35e9 / (2 * 118 * 48 * 256), check=weights * 2048 / attention, unit="tokens",
+             answer=540.35e9 / (2 * 118 * 48 * 256), check=for_weights * 2048 / for_attention, unit="tokens",
              within=0.05, hint="Set $6N$ equal to $12LdT$.",
              wrong={"In the formula d is the number of elements of all heads together, 48 times 256.": 540.35e9 / (2 * 118 * 18432)},
              why="$6N = 12LdT$ holds at $T = N / (2Ld)$. PaLM's context of `2048` tokens is a small part of that, so attention added only half a point.")
 
 
 def a_causal_mask_needs_half_the_pairs() -> None:
-    """A causal mask hides half of all pairs, and a program can skip most of these."""
+    """A causal mask hides about half of all pairs, and a program can skip most of these."""
     note(r"""
         In attention, a token's query is multiplied by the keys of the tokens that it attends to;
         each result is a *score*. No token attends to a later one: the *causal mask* hides these
@@ -229,8 +230,8 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         $$
 
         which approaches one half. Check it with queries `q`, keys `k` and values `v` for `64`
-        tokens, their second axis. `written_attention` applies the causal mask. If it gets more keys
-        than queries, it takes the last query to be the token of the last key:
+        tokens, their second axis. `written_attention` applies the causal mask. If it gets fewer
+        queries than keys, it treats the queries as the last tokens:
     """)
     q, k, v = torch.randn(3, 1, 64, 2, 8).double()  # @hide
 
@@ -252,14 +253,14 @@ def a_causal_mask_needs_half_the_pairs() -> None:
     cost = {m: flops(partial(in_groups, m)) for m in (1, 2, 4, 32)}
     shares = {m: cost[m] / cost[1] for m in cost}  # @inspect shares
     assert [*shares.values()] == [1, 3 / 4, 10 / 16, 33 / 64], \
-        "In 2 groups attention costs 3/4 of the FLOPs, and in 32 groups little more than half."
+        "In 2 groups attention costs 3/4 of the FLOPs, and in 32 groups a little more than half."
     note(r"""
         *Fused kernels*, programs that compute all of attention in one call, usually work in many
-        such groups and then compute only about half of the scores. A formula that counts all pairs,
-        such as [$12\,L\,d\,T$](#training_costs_six_per_weight_and_twelve_per_pair) for $L$ layers,
-        $d$ elements of a query and $T$ tokens, counts nearly twice the pairs that such a kernel
-        computes. So an MFU (the share of the peak that is used) computed with it includes FLOPs
-        that were never done.
+        such groups and then compute only about half of the scores. In training, attention costs
+        [$12\,L\,d\,T$](#training_costs_six_per_weight_and_twelve_per_pair) FLOPs per token if it
+        computes all pairs ($L$ layers, $d$ elements of a query and $T$ tokens). That counts nearly
+        twice as many pairs as such a kernel computes. So an MFU (the share of the peak that is
+        used) computed with it includes FLOPs that were never done.
     """)
     tiles = {
         f"{m} groups": [
@@ -393,7 +394,7 @@ def codebases_count_differently() -> None:
 
 
 def recomputation_is_work_but_not_the_models() -> None:
-    """Recomputing keeps a GPU busy but does not train the model faster."""
+    """FLOPs that are computed again count in HFU but not in MFU."""
     note(r"""
         With *checkpointing*, a training run saves memory: it discards what a block computed, and
         computes it again in the backward pass. Does that raise the utilization of a GPU, the share
@@ -407,8 +408,7 @@ def recomputation_is_work_but_not_the_models() -> None:
         By hand, let a forward pass cost `1` unit and a backward pass `2`. The model needs
         `1 + 2 = 3` units. A GPU that repeats the forward pass computes `4`, so its HFU is `4 / 3`
         of its MFU. So with repeats HFU can rise while MFU does not. Only MFU measures progress,
-        because computing something twice does not train the model faster. In general, HFU is MFU
-        times
+        because the repeated FLOPs add nothing to the training. In general, HFU is MFU times
 
         $$
         \frac{\text{FLOPs that the GPU computes}}{\text{FLOPs that the model needs}}.
@@ -438,7 +438,8 @@ def recomputation_is_work_but_not_the_models() -> None:
     note(rf"""
         So HFU is {factor:.2f} times MFU. That is less than `4 / 3`, because two kinds of matmul are
         not computed again: that of the output matrix, which is in no block, and each block's last
-        one, whose result the backward pass does not need.
+        one. Its result is only added to the block's input, and the gradient of a sum does not need
+        the terms.
 
         PaLM, a large model from Google, was trained on TPUs with an HFU of `57.8%` and an MFU of
         `46.2%` [@palm]. So its chips computed `57.8 / 46.2`, or {palm:.2f} times the FLOPs that the
@@ -446,8 +447,8 @@ def recomputation_is_work_but_not_the_models() -> None:
         MFU, not their HFU.
     """)
     misbelief("A higher utilization means a faster run.", r"""
-        Not if it is HFU, because it also counts what is computed twice: of PaLM's HFU of `57.8%`,
-        only `46.2%` is MFU [@palm].
+        Not if it is HFU, because it also counts what is computed twice: PaLM's HFU is `57.8%`, its
+        MFU only `46.2%` [@palm].
     """)
     step = {"what the model needs": 1.0}  # @hide
     figure(stacks({"usual": step, "checkpointed": {**step, "computed again": factor - 1}}, "FLOPs of a step, of what the model needs"),

@@ -40,12 +40,13 @@ def the_whole_model() -> None:
 
 @aside
 def one_table_costs_flops_and_the_other_none() -> None:
-    """In the forward pass, the embedding costs no FLOPs, and the head costs two for each element of its table."""
+    """In the forward pass of a token, the embedding costs no FLOPs, and the head costs two for each element of its table."""
     note(r"""
-        A language model uses a table twice, with a row of $d$ elements for every token of the
-        vocabulary. The *embedding*, at the beginning, turns a token into its row. The *head*, at
-        the end, multiplies the last block's output for a token by every row, and so gives a score
-        for every token of the vocabulary. Do both uses cost the same in the forward pass?
+        A language model has two tables, in some models one and the same, with a row of $d$ elements
+        for every token of the vocabulary. The *embedding*, at the beginning, turns a token into its
+        row. The *head*, at the end, multiplies the last block's output for a token by every row,
+        and so gives a score for every token of the vocabulary. Do both cost the same in the forward
+        pass?
 
         By hand, take a vocabulary of $3$ tokens and rows of $2$ elements. The embedding copies one
         row, and multiplies nothing. The head multiplies $2$ elements by each of $3$ rows: $6$
@@ -66,7 +67,7 @@ def one_table_costs_flops_and_the_other_none() -> None:
     head_flops = flops(lambda: x @ table.t())  # @inspect head_flops as FLOP
     assert embedding_flops == 0, "Looking up a row costs no FLOP."  # @zero: a lookup multiplies nothing
     assert head_flops == 2 * 128256 * 2048, \
-        "The head costs two FLOPs for each element of its table."
+        "For one token, the head costs two FLOPs for each element of its table."
     weights = forward_flops(LLAMA_32_1B, 1, 0) // 2  # @hide
     share = head_flops / (2 * weights)  # @hide
     assert 0.21 < share < 0.22, \
@@ -353,17 +354,17 @@ def trained() -> Run:  # @stepover
 
 
 def the_run() -> None:
-    """The loss falls from the logarithm of the vocabulary size to the entropy of the language."""
+    """On a made-up language, the loss falls from about the logarithm of the vocabulary size to nearly the entropy."""
     note(r"""
         A small Transformer is trained on a [made-up language](#a_language_with_a_known_entropy) of
         `32` words, all equally likely. A word has three letters and a space, and a token is one of
         `26` letters or the space. Where does the loss start, and where does it end?
 
-        - It starts near $\log 27$, because the untrained model gives each of the `27` tokens about
-          the same probability, $1/27$, and the loss is the mean of $-\log p$, where $p$ is the
-          probability given to the token that came next.
-        - It ends near the *entropy*, which no model gets below on new sequences in the long run.
-          The best model gives each word the probability $1/32$. The probabilities of its `4` tokens
+        - It starts near $\log 27$ (the natural logarithm, in *nats*), because the untrained model
+          gives each of the `27` tokens about the same probability, $1/27$, and the loss is the mean
+          of $-\log p$, where $p$ is the probability given to the token that came next.
+        - It ends near the *entropy*: on many new sequences, no model's mean loss is below it. The
+          best model gives each word the probability $1/32$. The probabilities of its `4` tokens
           multiply to $1/32$, so their losses add up to $\log 32$: $\tfrac{1}{4} \log 32$ per token.
 
         `trained` runs `240` steps. `loss_of` computes the trained model's loss on `held_out`,
@@ -393,9 +394,9 @@ def the_run() -> None:
     """)
     note(rf"""
         Both predictions hold. On new sequences the loss ends at {held_out_loss:.2f}, a little above
-        the entropy of {entropy:.2f}, because the model has not learned the language perfectly. Such
-        predictions are a test of your own training code: a first loss far from the logarithm of the
-        vocabulary size may point to a mistake.
+        the entropy of {entropy:.2f}, which the best model has on every sequence. Such predictions
+        are a test of your own training code: a first loss far from the logarithm of the vocabulary
+        size may point to a mistake.
     """)
     question(r"""
         Another made-up language has `64` two-letter words, all equally likely, each followed by a
@@ -431,7 +432,7 @@ def most_alive(model: Transformer, batch: Int[Tensor, "sequences seq"]) -> int: 
 
 @aside
 def its_memory_is_measured() -> None:
-    """If a training step starts without gradients, a model of several layers never has all gradients and activations in memory at once."""
+    """In a small Transformer, a training step that starts without gradients never has all gradients and activations in memory at once."""
     note(r"""
         How much memory does a training step need at its peak? It stores four kinds of data: the
         parameters; two averages that the optimizer AdamW keeps for each parameter; the
@@ -452,8 +453,9 @@ def its_memory_is_measured() -> None:
 
         At the peak there are $3$ MB, never all $4$. Measure it for a small Transformer, `model`, of
         `376192` parameters of `4` bytes. Its forward pass saves `activations` for a `batch`.
-        `most_alive` runs a step. After each operation it adds up the bytes of all tensors that the
-        step has made and not yet freed, and it returns the highest sum:
+        `most_alive` runs a step in which parameters and averages are already there. After each
+        operation it adds up the bytes of all tensors that this step has made and not yet freed, and
+        it returns the highest sum:
     """)
     model = fresh_model()  # @hide
     batch = draw_sequences(lexicon(), BATCH, torch.Generator().manual_seed(2))  # @hide
@@ -469,7 +471,7 @@ def its_memory_is_measured() -> None:
     assert averages == 2 * weights, \
         "AdamW's averages need twice as many bytes as the parameters."  # @hide
     assert activations < together < activations + gradients, \
-        "At the peak there is less in memory than all activations and all gradients."
+        "At the peak, what the step has made needs less memory than all activations plus all gradients."
     peak = weights + averages + together  # @hide
     bound = weights + averages + activations + gradients  # @hide
     below = 1 - peak / bound  # @hide
@@ -479,8 +481,8 @@ def its_memory_is_measured() -> None:
         At the peak the step holds {together / 1e6:.1f} MB, less than the sum of activations and
         gradients, {(activations + gradients) / 1e6:.1f} MB. Parameters and averages are in memory
         all the time. With them the peak is about an eighth below the sum of all four,
-        {bound / 1e6:.1f} MB. This does not hold with gradient accumulation, in which gradients of
-        earlier batches are already in memory.
+        {bound / 1e6:.1f} MB. With gradient accumulation the step starts with gradients of earlier
+        batches, and the peak is higher.
     """)
     always = {"parameters": weights / 1e6, "averages": averages / 1e6}  # @hide
     figure(stacks({

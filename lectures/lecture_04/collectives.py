@@ -135,8 +135,8 @@ def an_all_reduce_leaves_the_sum_everywhere() -> None:
     figure(plot_held({"at first": start, "after a reduce": reduced, "after an all-reduce": summed}),
         caption=r"""
             What each rank holds at first, after a reduce to rank 0, and after an all-reduce. A
-            value has the colors of all ranks that contributed to it. After the reduce, the other
-            ranks are left with partial sums, which are of no use.
+            value has the colors of all ranks that contributed to it. Here the reduce leaves the
+            other ranks with partial sums, which are of no use.
         """,
         alt=r"""
             Three panels. At first each rank has values of its own color. After the reduce, rank 0
@@ -220,14 +220,15 @@ def an_all_reduce_has_two_halves() -> None:
 
 @requires("linux, ranks=4")
 def the_kernel_counts_what_a_rank_sends() -> None:
-    """In an all-gather, each rank sends one shard fewer than there are ranks."""
+    """If ranks share an all-gather equally, each sends one shard fewer than there are ranks."""
     note(r"""
         Each of four ranks holds one *shard*, a quarter of a tensor. An
         [all-gather](#an_all_reduce_has_two_halves) collects all four shards on every rank. How much
         does a rank send in it?
 
         Each rank lacks three shards, because it already has its own. So `4 * 3 = 12` shards have to
-        arrive. Four ranks send them. If they share this work equally, each sends `12 / 4 = 3`.
+        arrive. Four ranks send them. If they share this work equally, each sends `12 / 4 = 3`: its
+        own, and two that it has received and passes on.
 
         In the same way, each of $G$ ranks sends $G-1$ shards. A shard is a $G$th of the tensor:
 
@@ -256,9 +257,8 @@ def the_kernel_counts_what_a_rank_sends() -> None:
     """)
     figure(plot_traffic({"an all-gather": by_gather}),
         caption=r"""
-            Bytes that each rank (row) sent to each other rank (column). A rank sends three shards
-            to one neighbor: its own, and then two that it has received. To the other neighbor it
-            sends only headers.
+            Bytes that each rank (row) sent to each other rank (column). A rank sends its three
+            shards to one neighbor, and only headers to the other.
         """,
         alt="A table in which each rank sends nearly all of its bytes to one neighbor.")
     question(r"""
@@ -313,10 +313,10 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
         rank sends a different part.
 
         In the code, `parts` are this rank's four parts. Rank $r$ sends part $r - s$ in step $s$: in
-        step `1`, rank 1 sends its part `1 - 1 = 0`, as in the table. So from the previous rank,
-        $r - 1$, arrives part $(r - 1) - s$. (`% 4` turns part `-1` into part `3`.) `pass_on` sends
-        a part to the next rank and returns what the previous rank has sent. In the end,
-        `from_all_ranks` lists part $r$ of each rank $r$:
+        step `1`, rank 1 sends its part `1 - 1 = 0`, as in the table. So the part that arrives from
+        the previous rank, $r - 1$, is part $(r - 1) - s$. (`% 4` turns part `-1` into part `3`.)
+        `pass_on` sends a part to the next rank and returns what the previous rank has sent. In the
+        end, `from_all_ranks` lists part $r$ of each rank $r$:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
     mine = 10**rank * torch.arange(1, 5)  # @hide
@@ -333,7 +333,7 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
         Each rank now has one complete part of the sum: this was a *reduce-scatter*. In three more
         steps, the complete parts travel around the ring, and each rank *copies* what arrives
         instead of adding it. This is an *all-gather*. Here `step` counts from `0`, so rank $r$
-        first sends part $r$, which is complete:
+        first sends part $r$, the one whose sum it has completed:
     """)
     for step in (0, 1, 2):
         arrived = pass_on(parts[(rank - step) % 4])
@@ -412,9 +412,10 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
 
         Count for four ranks. In each step a rank sends one of four parts, a quarter of its tensor,
         to the next rank. In the first half, a reduce-scatter, each part passes through the three
-        other ranks, one in each step, and each of them adds its own values: three steps. In the
-        second half, an all-gather, each sum goes to the three ranks that lack it: three more steps.
-        So a rank sends `6 / 4 = 1.5` copies of its tensor.
+        other ranks, one in each step. Each of them adds its own values, and passes on one sum
+        instead of several parts: three steps. In the second half, an all-gather, each sum goes to
+        the three ranks that lack it: three more steps. So a rank sends `6 / 4 = 1.5` copies of its
+        tensor.
 
         On $G$ ranks there are $G-1$ steps in each half, and in each step a rank sends a $G$th of
         the tensor:
@@ -423,9 +424,7 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
         \underbrace{2}_{\text{halves}} \times \frac{G-1}{G} \times \text{bytes of the tensor}
         $$
 
-        With more ranks this approaches two copies, but never reaches them. In the first half the
-        ring needs so little because a rank adds what arrives to its own part, and then passes on
-        one sum instead of several parts.
+        With more ranks this approaches two copies, but never reaches them.
 
         We count the bytes of two all-reduces on four ranks: of our own ring, in its two halves, and
         of PyTorch's `all_reduce` on CPUs. `Wire` counts what this rank sends, with
@@ -460,7 +459,7 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
             Two tables. In both, every rank sends nearly all of its bytes to one neighbor, and the
             amounts are nearly the same.
         """)
-    note("So in data parallelism, where ranks all-reduce their gradients, each GPU sends less than two copies of them, however many GPUs there are.")
+    note("So if the GPUs of data parallelism all-reduce their gradients in a ring, each sends less than two copies of them, however many GPUs there are.")
     question(r"""
         Instead of a ring, each of `8` ranks sends its whole tensor to each of the others. By what
         factor is the number of bytes that a rank sends larger than with the ring?
@@ -476,7 +475,7 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
 
 @requires("linux, ranks=4")
 def an_all_to_all_transposes() -> None:
-    """In an all-to-all, each rank sends a different part to every rank."""
+    """In an all-to-all, each rank sends a different part to every other rank."""
     note(r"""
         Sometimes a rank has different data for each of the other ranks. In
         [expert parallelism](#the_router_decides_the_bytes), for example, each token goes to the
@@ -514,8 +513,8 @@ def an_all_to_all_transposes() -> None:
     assert round(wire.sent / x.nbytes, 2) == 3 / 4, \
         "Each rank sends three quarters of its tensor."  # @hide
     note(r"""
-        The part for the rank itself is not sent. So each of four ranks sends three quarters of its
-        tensor.
+        The part that a rank keeps for itself is not sent. So each of four ranks sends three
+        quarters of its tensor.
     """)
     question(r"""
         All ranks call an all-to-all, and then another one with the result. What share of its
@@ -553,9 +552,10 @@ def few_messages_or_few_bytes() -> None:
     """A ring sends few bytes in many exchanges, which is slow for a small tensor."""
     note(r"""
         Each exchange takes a few microseconds, however little it sends. This time is its *latency*.
-        In [a ring](#a_ring_passes_sums_to_the_next_rank) of $64$ ranks, an all-reduce needs
-        `63 + 63 = 126` exchanges in turn: first to add up, then to pass the sums on. Can it be done
-        in fewer?
+        In [a ring](#a_ring_passes_sums_to_the_next_rank) of $64$ ranks, each rank sends only to its
+        neighbor, a $64$th of the tensor at a time. A part needs $63$ exchanges to visit all other
+        ranks. So an all-reduce needs `63 + 63 = 126` exchanges one after another: first to add up,
+        then to pass the sums on. Can it be done in fewer?
 
         Yes, by *recursive doubling*. By hand, on four ranks:
 
@@ -565,9 +565,9 @@ def few_messages_or_few_bytes() -> None:
           Each rank has the sum of all four.
 
         Each exchange doubles the number of ranks in a sum. So $64$ ranks need only $6$ exchanges,
-        because `2**6 = 64`. But each of them sends the whole tensor, and each exchange of the ring
-        only a $64$th. To estimate the times, suppose a latency of $5$ microseconds and a bandwidth
-        of `100` GB a second. An exchange takes the latency plus its bytes divided by the bandwidth:
+        because `2**6 = 64`. But each of them sends the whole tensor. To estimate the times, suppose
+        a latency of $5$ microseconds and a bandwidth of `100` GB a second. An exchange takes the
+        latency plus its bytes divided by the bandwidth:
     """)
     ranks = dist.get_world_size()  # @hide
     x = torch.randn(ranks, 60_000)[dist.get_rank()]  # @unnoticed: 60_000: a tensor of any size  # @hide
@@ -596,9 +596,9 @@ def few_messages_or_few_bytes() -> None:
         "For a gigabyte, it takes a third of the time of recursive doubling."
     note(rf"""
         For a megabyte, the ring spends `126 * 5` = {126 * latency * 1e6:.0f} of its
-        {ring_seconds(1e6) * 1e6:.0f} microseconds on latency, so fewer exchanges win. For a
-        gigabyte, nearly all of the time goes into the bytes, and a rank of the ring sends less than
-        two tensors instead of six.
+        {ring_seconds(1e6) * 1e6:.0f} microseconds on latency, so the method with fewer exchanges is
+        faster. For a gigabyte, nearly all of the time is spent sending the bytes, and a rank of the
+        ring sends `126 / 64`, about {126 / 64:.2f} tensors instead of six.
     """)
     question(r"""
         A training step all-reduces `100` small tensors in turn, by a ring on `64` ranks. An
@@ -619,13 +619,13 @@ def a_collective_needs_every_rank() -> None:
     note(r"""
         A program on several ranks may hang for minutes before any message appears. Why?
 
-        Often one rank has not called a [collective](#an_all_reduce_leaves_the_sum_everywhere) that
-        the others have called, for instance because it took a different branch of an `if`. The
-        others wait for it, because they cannot know that it will never come. They wait until a
-        *timeout*, which is minutes long unless you set it.
+        A [collective](#an_all_reduce_leaves_the_sum_everywhere) is an exchange that all ranks call
+        together. Often one rank has not called it and the others have, for instance because it took
+        a different branch of an `if`. The others wait for it, because they cannot know that it will
+        never come. They wait until a *timeout*, which is minutes long unless you set it.
 
-        Here ranks 0, 1 and 3 call an all-reduce and rank 2 does not. The timeout is half a second,
-        set for a group of the same four ranks:
+        Here, on CPUs, ranks 0, 1 and 3 call an all-reduce and rank 2 does not. The timeout is half
+        a second, set for a group of the same four ranks:
     """)
     group = dist.new_group(timeout=timedelta(seconds=0.5))  # @unnoticed: 0.5: any short time
     rank = dist.get_rank()
@@ -641,8 +641,9 @@ def a_collective_needs_every_rank() -> None:
     late = "Timed out" in str(from_all_ranks(message))  # @hide
     assert late, "The error says that the call has timed out."
     note(r"""
-        While you develop such a program, run it with `TORCH_DISTRIBUTED_DEBUG=DETAIL`. Then PyTorch
-        checks before each collective that all ranks call the same one.
+        While you develop such a program, run it with `TORCH_DISTRIBUTED_DEBUG=DETAIL`. By its
+        documentation, PyTorch then checks before each collective that all ranks call the same one,
+        and reports ranks whose call is missing.
     """)
     question(r"""
         In which of these programs on four ranks does a rank wait for a call that never comes? Give

@@ -68,7 +68,8 @@ def a_mean_can_be_corrected() -> None:
         - Then the value `9` comes, with the weight `4`. The sum of weights grows to `4 + 4 = 8`.
         - The corrected mean is `(5 * 4 + 9 * 4) / 8 = 7`.
 
-        The code does the last two steps, and compares the result with the mean of all three values:
+        The code does the last two steps, and the claim compares the result with the mean of all
+        three values:
     """)
     mean, weight_sum = 5.0, 4.0  # of the first two values
     value, weight = 9.0, 4.0  # arrives

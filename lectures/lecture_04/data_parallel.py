@@ -115,8 +115,9 @@ def three_ways_to_the_same_gradient() -> None:
         Yes, because the loss is a mean over rows. Take four rows with the losses `[1, 3, 5, 7]`,
         two on each of two ranks. The means of the ranks are `(1 + 3) / 2 = 2` and
         `(5 + 7) / 2 = 6`, and the mean of both, `(2 + 6) / 2 = 4`, is the mean of all four. The
-        gradient of a mean is the mean of the gradients. So the same holds for the gradients of any
-        network that processes each row by itself.
+        gradient of a mean is the mean of the gradients. So if every rank has the same number of
+        rows, the same holds for the gradients of any network that processes each row by itself and
+        without randomness.
 
         We compute the gradient of a network of eight layers for a batch of `32` rows in three ways:
 
@@ -155,7 +156,7 @@ def three_ways_to_the_same_gradient() -> None:
     formula = 2 * (ranks - 1) * expected.nbytes // ranks  # @hide
     ratios = hand_wire.sent / formula, ddp_wire.sent / formula  # @hide
     assert 1 < min(ratios) <= max(ratios) < 1.04, \
-        "By hand and with DDP, a rank sends the bytes of an all-reduce of all gradients, plus a few headers."  # @hide
+        "By hand and with DDP, a rank sends the bytes of an all-reduce of all gradients, plus a few headers."
     note(r"""
         By hand, each rank takes part in one [all-reduce](#a_ring_sends_less_than_twice_the_tensor)
         of the gradients. DDP may split it into several, with the same number of bytes in all. This
@@ -205,21 +206,22 @@ def watched_ddp(
 @aside
 @requires("ranks=4")
 def buckets_leave_during_the_backward_pass() -> None:
-    """DDP sends gradients in buckets, the last layers first, while the backward pass continues."""
+    """During the backward pass, DDP starts to send gradients in buckets, the last layers first."""
     note(r"""
         In [data parallelism](#a_rank_has_the_gradient_of_its_own_rows) the ranks all-reduce their
-        gradients in each step. Do the GPUs have to wait for that?
+        gradients in each step. Do they have to wait with that until the backward pass is over?
 
-        Not for most of it, because the backward pass computes the gradient of the last layer first.
+        Not with most gradients, because the backward pass computes that of the last layer first.
         That gradient can be sent while the pass continues with the earlier layers. PyTorch's
         `DistributedDataParallel`, DDP, collects gradients in *buckets*. As soon as a bucket is
         full, DDP sends it, that is, it starts to all-reduce it.
 
         Here a network has eight layers, `0` to `7`, of `64 * 64` weights of `8` bytes. A bucket
-        holds the gradients of two layers. `watched_ddp` wraps the network in DDP and records what
-        happens in `events`: `[7]` when the gradient of layer `7` is ready, and `[7, 6]` when the
-        bucket of layers `7` and `6` is sent. In the first step DDP learns in which order gradients
-        come, and then forms its buckets anew. So we look at the second step:
+        holds the gradients of two layers. `watched_ddp` wraps the network in DDP, with buckets of
+        `size` bytes (DDP's `bucket_cap_mb`), and records what happens in `events`: `[7]` when the
+        gradient of layer `7` is ready, and `[7, 6]` when the bucket of layers `7` and `6` is sent.
+        After the first step, DDP rebuilds its buckets in the order in which gradients became ready.
+        So we look at the second step:
     """)
     model = network()
     ddp, events = watched_ddp(model, size=2 * 64 * 64 * 8)
@@ -235,8 +237,8 @@ def buckets_leave_during_the_backward_pass() -> None:
     assert buckets == [[7, 6], [5, 4], [3, 2], [1, 0]], \
         "Each of the eight layers is in one of four buckets."  # @hide
     note(r"""
-        So three of the four buckets are sent while the backward pass is still running. Only the
-        last one is sent when nothing is left to compute.
+        So three of the four buckets start to be sent while the backward pass is still running. Only
+        the last one is sent after the computation has ended.
     """)
     figure(plot_backward(events), caption="The events of one backward pass of DDP, in the order in which they happened.",
         alt=r"""
@@ -245,7 +247,7 @@ def buckets_leave_during_the_backward_pass() -> None:
         """)
     question(r"""
         A bucket now holds the gradients of four of the eight layers. What share of all gradients is
-        sent only when nothing is left to compute?
+        sent only after the computation has ended?
     """, answer=4 / 8, check=len([3, 2, 1, 0]) / len(model), unit="%", within=0.02,
         wrong={"That is with two layers in a bucket.": 2 / 8},
         hint="Which layers are in the last bucket?",

@@ -23,10 +23,9 @@ from .tensor_parallel import ROUNDING
 def pipelines() -> None:
     """Pipelines."""
     note(r"""
-        A model can also be cut between its layers. Each GPU, or *rank*, has a *stage*, a few
-        consecutive layers, and sends their outputs to the next rank. This causes little traffic, so
-        the GPUs of a pipeline may be far from each other. But a stage has nothing to do until its
-        input has arrived. This part counts what they send, and how long they wait.
+        A model can also be cut between its layers, one piece for each GPU. This causes little
+        traffic, so the GPUs may be far from each other. But each of them waits for its input, and
+        so the pipeline has a *bubble*. This part counts what GPUs send, and how long they wait.
     """)
     stages_hand_on_activations()
     ranks_wait_for_each_other()
@@ -156,9 +155,9 @@ def idle_share(steps: Sequence[Sequence[Step]]) -> Fraction:
 def stages_hand_on_activations() -> None:
     """A pipeline sends activations and their gradients between stages, and no weights."""
     note(r"""
-        A model has too many layers for one GPU. So each of four ranks keeps a few consecutive
-        layers, a *stage*, and sends its outputs to the rank with the next stage. This is a
-        *pipeline*:
+        A model has too many layers for one GPU. So each of four GPUs, or *ranks*, keeps a few
+        consecutive layers, a *stage*, and sends its outputs to the rank with the next stage. This
+        is a *pipeline*:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
     x, target = torch.randn(2, 256, 32).double()  # 256 tokens each  # @hide
@@ -243,18 +242,18 @@ def ranks_wait_for_each_other() -> None:
         - The last of them still has to go back through ranks 2, 1 and 0, which takes `3` steps.
 
         So the whole batch takes `3 + 4 + 4 + 3 = 14` steps. Each rank works in `4 + 4 = 8` of them
-        and waits in `3 + 3 = 6`. A single rank never waits, but has the work of all four:
+        and waits in `3 + 3 = 6`. A single rank never waits, but does the work of all four:
         `4 * 8 = 32` steps. So the pipeline is only `32 / 14`, about {32 / 14:.1f} times as fast.
 
-        Four ranks run it. `logs` lists each rank's passes in the order in which they ran.
-        `timetable` measures no time: it gives each pass one step, as early as its rank is free and
-        its input is there. `length` is the last step, and `working` counts this rank's passes:
+        Four ranks run the batch. `stage.log` lists this rank's passes in the order in which they
+        ran, and `from_all_ranks` collects the logs of all ranks. `timetable` measures no time: it
+        gives each pass one step, as early as its rank is free and its input is there. `length` is
+        the last step, and `working` counts this rank's passes:
     """)
     x, target = torch.randn(2, 256, 32).double()  # @unnoticed: 256: any number of tokens  # @hide
     stage = Stage(dist.get_rank())  # @hide
     run_all_forward_then_all_backward(stage, x, target, batches=4)
-    logs = from_all_ranks(stage.log)  # @hide
-    steps = timetable(logs)
+    steps = timetable(from_all_ranks(stage.log))
     length = max(step.number for row in steps for step in row)  # @inspect length as steps
     assert length == 3 + 4 + 4 + 3, "The pipeline takes 14 steps."
     working = len(stage.log)  # @inspect working as steps
@@ -273,7 +272,7 @@ def ranks_wait_for_each_other() -> None:
             in the middle.
         """)
     note(r"""
-        So in this schedule GPUs are idle in nearly half of the steps.
+        So with four stages and four microbatches, each rank is idle in `3/7` of the steps.
         [More microbatches](#microbatches_fill_the_pipeline) change that.
     """)
     question(r"""
@@ -424,32 +423,30 @@ def most_kept(steps: Sequence[Step]) -> int:
 @aside
 @requires("ranks=4")
 def early_backward_passes_keep_less() -> None:
-    """One forward, one backward: the same bubble, and fewer microbatches are kept."""
+    """One forward, one backward: the same bubble, and with more microbatches than ranks, fewer are kept."""
     note(r"""
         In a [pipeline](#stages_hand_on_activations) each rank has a *stage*, a few consecutive
-        layers. It keeps the activations of a microbatch until that microbatch comes back in the
-        backward pass. In the `GPipe` schedule all microbatches go forward first [@gpipe]. So with
-        `8` microbatches, each rank keeps the activations of `8`. Is that necessary?
+        layers. It keeps the activations of a microbatch, a small part of the batch, until they are
+        needed in the backward pass. In the `GPipe` schedule all microbatches go forward first
+        [@gpipe]. So with `8` microbatches, each rank keeps the activations of all `8`. Is that
+        necessary?
 
         No, because a microbatch can go back as soon as it has reached the last rank. In the `1F1B`
-        schedule, a rank alternates between one forward and one backward pass as soon as
-        microbatches come back [@narayanan2021]. With four ranks:
+        schedule, each rank first runs as many microbatches forward as there are ranks from itself
+        to the last. Then it waits for one to come back before it runs another forward
+        [@narayanan2021]. With four ranks:
 
         - Rank 3, the last, runs each microbatch backward at once. It keeps one.
-        - Rank 2 sends a second microbatch while it waits for the first. It keeps two.
-        - In the same way, rank 1 keeps three, and rank 0 keeps four: one for each rank from itself
-          to the last. Then rank 0 waits until the first comes back. A fifth would not help, because
-          from then on rank 3 always has work.
+        - Rank 2 keeps two, rank 1 keeps three, and rank 0 keeps four.
 
-        Suppose that each pass takes one [step](#ranks_wait_for_each_other). The number of steps
-        does not change, because in both schedules rank 3 gets its first microbatch after `3` steps,
-        and runs `8 + 8` passes without a pause. After its last pass, ranks 2, 1 and 0 need `3` more
-        steps: `3 + 16 + 3 = 22`. So in both, each rank waits in `22 - 16 = 6` steps. This share,
-        `6/22`, is the *bubble*.
+        More would not make rank 3 any busier. Suppose that each pass takes one
+        [step](#ranks_wait_for_each_other). In both schedules, rank 3 gets its first microbatch
+        after `3` steps, and runs `8 + 8` passes without a pause. After its last pass, ranks 2, 1
+        and 0 need `3` more steps: `3 + 16 + 3 = 22`. So in both, each rank waits in `22 - 16 = 6`
+        of the `22` steps. The share `6/22` is the *bubble*.
 
         `run_schedule` runs PyTorch's version of a schedule with eight microbatches. `timetable`
-        gives each pass its step, and `most_kept` counts the microbatches that a rank keeps at a
-        time:
+        gives each pass its step, and `most_kept` counts the microbatches that a rank holds at once:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
     x, target = torch.randn(2, 256, 32).double()  # @unnoticed: 256 -> 512: what eight microbatches divide  # @hide
@@ -483,8 +480,8 @@ def early_backward_passes_keep_less() -> None:
     misbelief("`1F1B` is faster than GPipe.", rf"""
         With the same number of microbatches it is not: both need
         {max(s.number for row in steps['1F1B'] for s in row)} steps for eight of them. But with
-        `1F1B` a rank can run more microbatches of the same size without more memory, and more
-        microbatches [make the bubble smaller](#microbatches_fill_the_pipeline).
+        `1F1B`, once there are as many microbatches as ranks, more of the same size need no more
+        memory for activations, and they [make the bubble smaller](#microbatches_fill_the_pipeline).
     """)
     question(r"""
         A pipeline has `16` stages. It gets `64` microbatches instead of `32`. By what factor does

@@ -28,9 +28,9 @@ def sharded_state() -> None:
     """Sharded state."""
     note(r"""
         In data parallelism every GPU, or *rank*, keeps all parameters, all gradients and the
-        optimizer's two averages. With many ranks, the same state is stored many times. This part
-        cuts it into shards, first by hand and then with PyTorch, and counts what a rank keeps and
-        what it sends.
+        optimizer's two moments. With many ranks, the same state is stored many times. *ZeRO* cuts
+        it into *shards* instead, one for each rank; PyTorch's *FSDP* does so with all of it. This
+        part does both, and counts what a rank keeps and what it sends.
     """)
     every_rank_keeps_sixteen_bytes()
     each_rank_updates_a_shard()
@@ -151,18 +151,19 @@ def every_rank_keeps_sixteen_bytes() -> None:
 
         The simplest way to use both is
         [data parallelism](#a_rank_has_the_gradient_of_its_own_rows): each rank has a copy of the
-        model and trains on its own rows of the batch.
+        model and trains on its own rows of the batch. Then it does not fit, because each copy needs
+        as much memory as before. With shards it would:
     """)
     bytes_each = [4.0, 4.0, 8.0]  # of parameters, gradients and moments  # @hide
     figure(plot_fit(bytes_each),
         caption=rf"""
-            Memory for training with data parallelism, at {sum(bytes_each):.0f} bytes per parameter.
-            `3` billion parameters need `48` GB, the whole memory of a GPU in this example (dashed).
-            They also fill each of two such GPUs. `6` billion need `96` GB on each.
+            Memory for training, at {sum(bytes_each):.0f} bytes per parameter. `3` billion
+            parameters need `48` GB, the whole memory of a GPU in this example (dashed). Copies of
+            `6` billion need `96` GB on each of two GPUs, and two shards `48` GB on each.
         """,
         alt=r"""
-            Three bars and a limit. The model fills one GPU up to the limit, and each of two GPUs as
-            well. A larger model would need more than the limit on each of two.
+            Three bars and a limit. The model fills one GPU up to the limit. A copy of the larger
+            model goes far beyond it, and a shard of that model just fills it again.
         """)
     note(rf"""
         Count what a rank keeps for one parameter in `float32`:
@@ -456,13 +457,14 @@ class Collectives(Watching):
 
 @requires("linux, ranks=4")
 def fsdp_does_the_same() -> None:
-    """PyTorch's FSDP keeps and computes the same as the third stage by hand."""
+    """PyTorch's FSDP keeps one shard on each rank, and comes to the weights of one process."""
     note(r"""
         You do not have to shard a model by hand. PyTorch does it for models made of modules, and
-        calls the method *FSDP*, fully sharded data parallelism [@fsdp]. FSDP is the
-        [third stage of ZeRO](#weights_come_when_they_are_needed): each rank keeps one shard of all
-        parameters, of their gradients, and of the moments, the two running means that AdamW keeps
-        for each parameter.
+        calls the method *FSDP*, fully sharded data parallelism [@fsdp]. ZeRO splits a model's state
+        over the ranks in three stages, each of which splits more, and FSDP is the
+        [third](#weights_come_when_they_are_needed): each rank keeps one shard of all parameters, of
+        their gradients, and of the moments, the two running means that AdamW keeps for each
+        parameter.
 
         You call `fully_shard` for each layer. From then on, PyTorch makes the layer's exchanges by
         itself:
@@ -485,12 +487,11 @@ def fsdp_does_the_same() -> None:
     with Collectives() as calls:
         model(x).square().mean().backward()
     optimizer.step()
-    counts = calls.counts  # @inspect counts["all-gather"], counts["reduce-scatter"]
-    assert counts["all-gather"] == 2 * 4, \
+    assert calls.counts["all-gather"] == 2 * 4, \
         "FSDP calls two all-gathers for each of the four layers."
-    assert counts["reduce-scatter"] == 4, \
+    assert calls.counts["reduce-scatter"] == 4, \
         "FSDP calls one reduce-scatter for each layer."
-    assert counts.total() == 12 == 3 * LAYERS, "These are all collectives of a step."  # @hide
+    assert calls.counts.total() == 12 == 3 * LAYERS, "These are all collectives of a step."  # @hide
     weights = [*model.parameters()]  # @hide
     held = bytes_by_kind(weights, optimizer)  # @hide
     assert sum(held) == 16 * P // ranks, \
@@ -501,9 +502,9 @@ def fsdp_does_the_same() -> None:
         "After a step, each rank's shard is its part of the weights that one process gets with all rows, up to rounding."
     assert agree(moments_of(optimizer), map(my_part, expected_moments)), \
         "Each rank also has its shard of the moments of one process."  # @hide
-    figure(plot_state({"FSDP": from_all_ranks(held)}, P), caption="What each rank keeps with FSDP: the same shards as in the third stage.",
+    figure(plot_state({"FSDP": from_all_ranks(held)}, P), caption="What each rank keeps with FSDP: one shard of the parameters, of the gradients and of the moments.",
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
-    note("So FSDP makes three exchanges per layer and step, and comes to the weights of one process. The third stage by hand did the same.")
+    note("So FSDP makes three exchanges per layer and step, and arrives at the same weights as one process that trains on all rows.")
     question(r"""
         Somebody sets `reshard_after_forward` to `False`: gathered weights are kept until the
         backward pass. What share of the traffic of a step is saved, if all three exchanges send the
@@ -604,7 +605,7 @@ def more_ranks_keep_less_each() -> None:
 
 def plot_fit(kept: Sequence[float]) -> Figure:  # @hide
     """Memory that training needs on each GPU, with a limit at 48 GB."""
-    rows = {"3 billion parameters on 1 GPU": 3, "3 billion on each of 2": 3, "6 billion on each of 2": 6}
+    rows = {"3 billion parameters on 1 GPU": 3, "6 billion, a copy on each of 2": 6, "6 billion, a shard on each of 2": 3}
     kinds = "parameters", "gradients", "AdamW's moments"
     bars = {name: {kind: n * size for kind, size in zip(kinds, kept, strict=True)} for name, n in rows.items()}
     fig = stacks(bars, "GB (dashed: what a GPU has)")

@@ -51,7 +51,7 @@ ROUNDING = 1e-12  # tolerance for another summation order in float64, relative t
 
 @requires("ranks=4")
 def a_matmul_can_be_cut_in_two_ways() -> None:
-    """Cut by columns, a matrix gives each rank some of the results; cut by rows, a part of every result."""
+    """If a matrix is cut by columns, each rank gets some results; if by rows, it gets a part of every result."""
     note(r"""
         A matrix $W$ may be too large for one GPU. How can ranks share a matmul $xW$, each with a
         slice of $W$?
@@ -91,9 +91,10 @@ def a_matmul_can_be_cut_in_two_ways() -> None:
     assert torch.equal(terms, result), \
         "After the all-reduce, every rank has the whole result."
     note(r"""
-        So a cut by columns needs all of the input, and nothing has to be added up. A cut by rows
-        needs only a part of the input, and costs an all-reduce. PyTorch calls the two ways
-        `ColwiseParallel` and `RowwiseParallel`.
+        So a cut by columns needs all of the input, and nothing has to be added up. If every rank
+        needs the whole result, an all-gather has to collect it. A cut by rows needs only a part of
+        the input, and costs an all-reduce. PyTorch calls the two ways `ColwiseParallel` and
+        `RowwiseParallel`.
     """)
     question(r"""
         A matrix has `4096` rows (inputs) and `1024` columns (outputs), and is cut by *rows* among
@@ -133,16 +134,16 @@ def columns_then_rows_need_one_sum() -> None:
         So one all-reduce is enough in the forward pass, because the rows of `down` on a rank need
         exactly those elements of `hidden` that this rank has computed.
 
-        Four ranks share matrices with $16$ elements in `hidden`. Each rank uses four columns and
-        four rows, `own`. The claims compare `result` with that of one process that has all of the
-        matrices:
+        Now `hidden` has $16$ elements, and four ranks share the matrices. Each uses four columns of
+        `gate` and `up` and the same four rows of `down`: `own` is their slice. The claims compare
+        `result` with that of one process that has all of the matrices:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
     gate, up, down = draw((8, 16), (8, 16), (16, 8))  # random matrices
     x = torch.randn(3, 8).double()  # 3 tokens of 8 elements
     own = slice(4 * rank, 4 * rank + 4)  # 4 of 16, from 4 * rank on
     hidden = F.silu(x @ gate[:, own]) * (x @ up[:, own])
-    result = hidden @ down[own]  # of each sum, this rank's part
+    result = hidden @ down[own]  # this rank's part of each sum
     whole = (F.silu(x @ gate) * (x @ up)) @ down  # @hide
     assert not torch.allclose(result, whole), \
         "Before the all-reduce, a rank does not have the result."
@@ -511,17 +512,18 @@ def reduce_scatter(x: Tensor) -> Tensor:
 @aside
 @requires("linux, ranks=4")
 def a_sum_can_be_left_scattered() -> None:
-    """Sequence parallelism sends the same number of bytes as tensor parallelism, and needs less memory."""
+    """Sequence parallelism sends as many bytes as tensor parallelism, and stores fewer activations."""
     note(r"""
         In [tensor parallelism](#a_block_needs_four_all_reduces) the matrices of a block are split
         over the ranks. But after each all-reduce, every rank has the results for all tokens. So all
         ranks compute the same norms of the same tokens, and store the same activations for the
         backward pass. Can this memory be split as well?
 
-        Yes, because a norm works on each token by itself, so each rank can normalize tokens of its
-        own. Split the all-reduce into its [two halves](#an_all_reduce_has_two_halves), and put the
-        norm between them. By hand, take two ranks with one token each, and one element in a token.
-        Rank 0 has computed the terms `[1, 2]`, and rank 1 the terms `[3, 4]`:
+        Yes, because a norm works on each token by itself, so each rank can normalize only its own
+        tokens. Split the all-reduce after a part of the block into its
+        [two halves](#an_all_reduce_has_two_halves), and put the norm of the next part between them.
+        By hand, take two ranks with one token each, and one element in a token. Rank 0 has computed
+        the terms `[1, 2]`, one for each token, and rank 1 the terms `[3, 4]`:
 
         - A *reduce-scatter* leaves rank 0 with `1 + 3 = 4`, the first token, and rank 1 with
           `2 + 4 = 6`, the second token.
@@ -530,13 +532,13 @@ def a_sum_can_be_left_scattered() -> None:
 
         This is *sequence parallelism* [@korthikanti2022]. It sends the same number of bytes,
         because the two halves of an all-reduce together send what the all-reduce sends. (In the
-        backward pass, each half becomes the other.) It needs less memory, because between the
-        halves a rank stores activations of only its own tokens. Inside attention and the
-        feed-forward part it still stores those of all.
+        backward pass, the all-gather becomes a reduce-scatter, and the reduce-scatter an
+        all-gather.) It needs less memory, because between the halves a rank stores activations of
+        only its own tokens.
 
-        In `block`, `x_own` are this rank's tokens. The `reduce_scatter` at the end of one part
-        leaves them for the norm of the next. `attention` and `feed_forward` compute with this
-        rank's slices of the matrices:
+        In `block`, `x_own` are this rank's tokens, to which each part adds its result. The halves
+        are the `reduce_scatter` that ends one turn of the loop and the `all_gather` that begins the
+        next. `attention` and `feed_forward` compute with this rank's slices of the matrices:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
     slices = own_slices(block_matrices())  # @hide
@@ -549,7 +551,7 @@ def a_sum_can_be_left_scattered() -> None:
 
     def block(x_own: Tensor) -> Tensor:
         for part in (attention, feed_forward):
-            tokens = all_gather(norm(x_own))  # of all ranks
+            tokens = all_gather(norm(x_own))  # from all ranks
             x_own = x_own + reduce_scatter(part(tokens))
         return x_own
 
@@ -566,16 +568,21 @@ def a_sum_can_be_left_scattered() -> None:
     assert torch.allclose(gradient_own, gradient.chunk(ranks, dim=1)[rank]), \
         "A rank has the gradient for its own tokens, up to rounding."  # @hide
     assert math.isclose(halves.sent, all_reduces.sent, rel_tol=0.01), \
-        "In a training step, a rank sends the same number of bytes as with tensor parallelism, up to headers."
+        "In a training step, the halves send as many bytes as the all-reduces of tensor parallelism, up to headers."
     note(r"""
         `saved_bytes_of` counts the bytes that a rank stores for the backward pass, without the
-        weights. `tensor_block` is the same block with tensor parallelism, for all tokens `x`:
+        weights. `tensor_block` is the same block with tensor parallelism, for all tokens `x`, two
+        sequences of $128$. A norm stores the $64$ elements of each token and one root:
     """)
     tensor_stored = saved_bytes_of(lambda: tensor_block(x), weights)  # @inspect tensor_stored as B
     sequence_stored = saved_bytes_of(lambda: block(x_own), weights)  # @inspect sequence_stored as B
     saved = tensor_stored - sequence_stored
     assert saved == 2 * (64 + 1) * 8 * 2 * 128 * 3 / 4, \
         "Each of the two norms stored 64 + 1 values of 8 bytes for each of 2 * 128 tokens; three quarters of these bytes are saved."
+    note(rf"""
+        So the block stores {100 * saved / tensor_stored:.0f} % less in all. Inside attention and
+        the feed-forward part, a rank still stores activations of all tokens.
+    """)
     question(r"""
         A layer is split in the same way as the norms here: each rank computes it for its own
         tokens. Which of these layers need no exchange for that? Give `1` or `0` for each: a norm

@@ -516,7 +516,7 @@ def a_large_dimension_hides_the_tokens() -> None:
 @aside
 @requires("simulated ranks=1024")
 def a_thousand_ranks_can_be_simulated() -> None:
-    """Shapes and counts need no second rank: a thousand ranks can be simulated in one process."""
+    """The weights that one of a thousand ranks keeps can be counted in one process."""
     note(r"""
         You want to know how many weights each of `1024` GPUs would keep, and you have one CPU. Can
         you find out?
@@ -529,15 +529,16 @@ def a_thousand_ranks_can_be_simulated() -> None:
         `dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=1024)`
 
         Its [collectives](#an_all_reduce_leaves_the_sum_everywhere) send nothing, and return tensors
-        of the correct shape with made-up values. A real all-reduce of ones over `1024` ranks would
+        of the correct shape with wrong values. A real all-reduce of ones over `1024` ranks would
         give `1024` everywhere. A simulated one leaves the ones as they are.
 
         But the counts of weights are correct. Take four feed-forward layers, each of three matrices
-        of `1024 * 4096` weights, on `1024` ranks in a mesh of `128` rows and `8` columns. Each
-        matrix is first cut into `8` slices, one for each rank of a row, by
+        of `1024 * 4096` weights, on `1024` ranks in a mesh, a table of `128` rows with `8` ranks in
+        each. Each matrix is first cut into `8` slices, one for each rank of a row, by
         [tensor parallelism](#columns_then_rows_need_one_sum). Then each slice is cut into `128`
-        pieces, one for each rank of a column, by [FSDP](#fsdp_does_the_same). The function `shard`
-        makes both cuts, and `local_part` returns the piece of this rank:
+        pieces, one for each row, by [FSDP](#fsdp_does_the_same). `shard` makes both cuts, with
+        PyTorch's `parallelize_module` and `fully_shard`, and `local_part` returns the piece of this
+        rank:
     """)
     mesh = init_device_mesh("cpu", (128, 8), mesh_dim_names=("data", "tensor"))
     model = feed_forward_layers(4, 1024, 4096)
@@ -549,7 +550,7 @@ def a_thousand_ranks_can_be_simulated() -> None:
     ones = torch.ones(4)  # @hide
     dist.all_reduce(ones)  # @unnoticed: left out: what is simulated adds nothing  # @hide
     assert ones.sum() == 4, "A simulated all-reduce of ones does not add anything."  # @hide
-    note("So you can check the shapes and the bytes of a layout for many GPUs before you pay for them.")
+    note("So you can count the weights that a GPU keeps in a layout for many GPUs before you pay for them.")
     question(r"""
         A model runs on simulated ranks. Which of these are the same as on real GPUs? Give `1` or
         `0` for each: the number of bytes of weights on a rank; the loss; the shape of a gradient.
@@ -557,5 +558,5 @@ def a_thousand_ranks_can_be_simulated() -> None:
         hint="Which of them depend on values from other ranks?",
         why=r"""
             The loss is computed from values that the other ranks should have sent, and these are
-            made up. The number of bytes and the shape depend only on sizes.
+            wrong. The number of bytes and the shape depend only on sizes.
         """)

@@ -111,8 +111,7 @@ def a_slot_is_refilled_at_once() -> None:
     """)
 
     def serve(lengths: list[int], slots: int, refill: bool) -> int:  # @stepover
-        waiting, steps = list(lengths), 0
-        running: list[int] = []
+        waiting, running, steps = lengths, list[int](), 0
         while waiting or running:
             if refill or not running:
                 free = slots - len(running)
@@ -154,10 +153,16 @@ def a_slot_is_refilled_at_once() -> None:
     counted = sum(step_seconds(sum(n > i for n in group), 2048) for group in groups for i in range(max(group)))  # @hide
     assert math.isclose(counted, seconds[0], rel_tol=1e-9), \
         "Added up step by step, with the answers that still run in each, the fixed batches take the same time."  # @hide
+    in_fixed, in_refilled = sum(lengths) / fixed, sum(lengths) / refilled  # @hide
+    weights, cache = step_seconds(1, 0), step_seconds(1, 2048) - step_seconds(1, 0)  # @hide
+    per_step = [1e3 * total / steps for total, steps in zip(seconds, (fixed, refilled))]  # ms  # @hide
     note(rf"""
-        The gain in time is smaller, because a fuller step reads more caches: for Llama-3-8B on an
-        H100 with `2048` tokens in each cache, it is {faster:.1f} times instead of
-        {fixed / refilled:.1f}.
+        The gain in time is smaller, because a fuller step reads more caches. Take Llama-3-8B on an
+        H100 with `2048` tokens in each cache. In fixed batches, a step has {in_fixed:.1f} sequences
+        on average and takes
+        ${1e3 * weights:.2f} + {in_fixed:.1f} \cdot {1e3 * cache:.4f} = {per_step[0]:.2f}$ ms.
+        Refilled, {in_refilled:.1f} sequences take {per_step[1]:.2f} ms. So the gain is
+        ${fixed / refilled:.2f} \cdot {per_step[0]:.2f} / {per_step[1]:.2f} = {faster:.1f}$ times.
     """)
     some = [3, 9, 2, 5, 4, 2, 8, 3, 6, 2, 3, 7]  # @hide
     ends = {name: serve(some, 4, refill) for name, refill in (("fixed batches", False), ("refilled", True))}  # @hide
@@ -250,7 +255,7 @@ def a_slot_is_refilled_at_once() -> None:
 
 @aside
 def requests_in_flight_are_rate_times_time() -> None:
-    """The number of requests in flight is the arrival rate times the time that each one spends in the service."""
+    """On average, the number of requests in flight is the arrival rate times the time that each one stays."""
     note(r"""
         Requests arrive at a service at a certain rate. How large does the batch get?
 
@@ -276,29 +281,32 @@ def requests_in_flight_are_rate_times_time() -> None:
         \text{requests in flight} = \text{requests per second} \cdot \text{seconds that each one stays}.
         $$
 
-        If no request waits for a slot, the requests in flight are the sequences in the batch. Let
-        $10$ requests arrive per second, each for an answer of $600$ tokens. If a step takes $10$
-        ms, a request stays for $600$ steps or $6$ s, and the batch has $10 \cdot 6 = 60$ sequences.
+        Let another GPU do the prefill. If no request waits for a slot, the requests in flight are
+        the sequences in the batch. Let $10$ requests arrive per second, each for an answer of $600$
+        tokens. If a step takes $10$ ms, a request stays for $600$ steps or $6$ s, and the batch has
+        $10 \cdot 6 = 60$ sequences.
 
         But every step [reads the KV cache of each sequence](#a_step_is_a_sum), so its time depends
-        on the batch. Both must hold at once: $\text{batch} = 10 \cdot 600 \cdot \text{step}$ and
-        $\text{step} = \text{reading} + \text{batch} \cdot \text{one cache}$. Put the second into
-        the first and solve for the batch. (If reading the caches of all tokens of a second takes
-        longer than a second, no batch is enough.) Take Llama-3-8B on an H100, with prompts of about
-        $1750$ tokens, so that a cache has about `2048` tokens on average:
+        on the batch. Let `rate` be the tokens per second, $10 \cdot 600$. Then
+        $\text{batch} = \text{rate} \cdot (\text{reading} + \text{batch} \cdot \text{one cache})$,
+        so
+        $\text{batch} \cdot (1 - \text{rate} \cdot \text{one cache}) = \text{rate} \cdot \text{reading}$.
+        If $\text{rate} \cdot \text{one cache}$ reaches $1$, no batch is large enough. Take
+        Llama-3-8B on an H100, with prompts of $1748$ tokens, so that a cache has
+        $1748 + 600 / 2 = 2048$ tokens on average:
     """)
     squares = torch.tensor([[1, 1, 0, 0], [0, 1, 1, 1], [0, 0, 0, 1]]).double()  # @hide
     assert squares.sum(dim=0).mean() == 3 / 4 * squares.sum(dim=1).mean() == 1.5, \
         "By hand, 1.5 in flight are 3/4 per second times 2 seconds."  # @hide
     reading = 2 * WEIGHTS / BANDWIDTH  # 2 bytes each  # @inspect reading as s
     one_cache = 2048 * KV_BYTES / BANDWIDTH  # @inspect one_cache as s
-    tokens = 10 * 600  # to generate per second
-    batch = tokens * reading / (1 - tokens * one_cache)  # @inspect round(batch, 1) as sequences
+    rate = 10 * 600  # tokens per second
+    batch = rate * reading / (1 - rate * one_cache)  # @inspect round(batch, 1) as sequences
     assert 51 < batch < 53, \
-        "On average 52 sequences are in the batch."
+        "Without prefill, 52 sequences are in the batch on average."
     grown = 0.0  # @hide
     for _ in range(60):  # @hide
-        grown = tokens * (reading + grown * one_cache)
+        grown = rate * (reading + grown * one_cache)
     assert math.isclose(batch, grown), \
         "From an empty batch, computing the step from the batch and the batch from the step in turn ends there."  # @hide
     generator = torch.Generator().manual_seed(1)  # @hide

@@ -26,7 +26,7 @@ def the_bill() -> None:
 
 
 def a_generated_token_costs_more() -> None:
-    """Under a latency target, a generated token costs more than one of the prompt, the more so in long sequences."""
+    """After a long context or in a small batch, a generated token costs more than one of the prompt."""
     weights = step_seconds(1, 0)  # @hide
     cache = step_seconds(1, 2048) - weights  # @hide
     note(rf"""
@@ -36,18 +36,20 @@ def a_generated_token_costs_more() -> None:
 
         By hand: a GPU costs $3.60$ dollars per hour, which is $0.001$ dollars per second.
 
-        - A prefill of $1000$ tokens takes $20$ ms: $0.02$ ms per token. So $10^6$ tokens take $20$
-          s and cost $0.02$ dollars.
-        - A decode step for $100$ sequences takes $20$ ms: $0.2$ ms per token. So $10^6$ tokens cost
-          $0.2$ dollars, $10$ times as much.
+        - In prefill, all tokens of a prompt share one pass. While the weights are read, its
+          arithmetic takes $0.02$ ms per token. So $10^6$ tokens take $20$ s and cost $0.02$
+          dollars.
+        - A decode step reads the weights in $10$ ms and each cache in $0.1$ ms. For $100$ sequences
+          it takes $10 + 100 \cdot 0.1 = 20$ ms, or $0.2$ ms per token: $0.1$ ms for its own cache
+          and $10 / 100 = 0.1$ ms for its share of the weights. So $10^6$ tokens cost $0.2$ dollars,
+          $10$ times as much.
 
-        In prefill, all tokens of a prompt share one pass. An output token costs more for two
-        reasons:
+        An output token costs more for two reasons:
 
         - Each decode step reads the whole KV cache of a sequence, and gives only one token for it.
         - Each step also reads all weights once, and this cost is divided among the sequences of the
-          batch. In a small batch this share is larger than the cost of the cache. A larger batch
-          would be cheaper, but a [latency target](#a_latency_target_sets_the_batch) forbids it.
+          batch. A larger batch makes the share smaller, but a
+          [latency target](#a_latency_target_sets_the_batch) limits the batch.
 
         Now Llama-3-8B on an H100. Assume that the GPU costs `2` dollars, or `200` cents, per hour,
         and that prefill reaches half of the peak FLOP/s. Let decode reach the full bandwidth,
@@ -64,8 +66,10 @@ def a_generated_token_costs_more() -> None:
     # Number of steps times seconds per step:
     short_seconds = 1e6 / 193 * step_seconds(193, 2048)  # @inspect short_seconds as s
     long_seconds = 1e6 / 48 * step_seconds(48, 8192)  # @inspect long_seconds as s
-    prices = [round(200 / 3600 * seconds, 2) for seconds in
-              (input_seconds, short_seconds, long_seconds)]  # @inspect prices as cents
+    input_price = 200 / 3600 * input_seconds  # @inspect round(input_price, 2) as cents
+    short_price = 200 / 3600 * short_seconds  # @inspect round(short_price, 2) as cents
+    long_price = 200 / 3600 * long_seconds  # @inspect round(long_price, 2) as cents
+    prices = [round(p, 2) for p in (input_price, short_price, long_price)]  # @hide
     assert prices == [1.63, 5.74, 22.99], \
         "A million input tokens cost 1.63 cents, and a million generated tokens cost 5.74 cents after 2048 tokens and 22.99 cents after 8192."
     assert HOUR == 3600, "An hour has 3600 seconds."  # @hide
@@ -91,8 +95,8 @@ def a_generated_token_costs_more() -> None:
         After `2048` tokens, an output token takes {short_seconds:.0f} µs: {own_cache:.0f} µs for
         its own cache and {short_seconds - own_cache:.0f} µs for its share of the weights. After
         `8192`, the cache takes {8192 / 2048:.0f} times as long, and only `48` sequences share the
-        weights, so a token costs {prices[2] / prices[1]:.0f} times as much. If a single user with
-        `2048` tokens had the GPU alone, $10^6$ tokens would cost {alone:.0f} cents.
+        weights, so a token costs {long_price / short_price:.0f} times as much. If a single user
+        with `2048` tokens had the GPU alone, $10^6$ tokens would cost {alone:.0f} cents.
     """)
 
     def price(batch: int, context: int) -> dict[str, float]:  # @hide
@@ -116,9 +120,9 @@ def a_generated_token_costs_more() -> None:
     assert turn == {512: 256, 2048: 64, 8192: 16}, \
         "From these batches on, twice the batch saves less than a quarter."  # @hide
     misbelief("A token costs the same, whether it is part of the prompt or generated.", rf"""
-        Both need about the same arithmetic. But under these assumptions an output token after
-        `2048` others costs {prices[1] / prices[0]:.1f} times as much as an input token of a prompt
-        of `2048`, and after `8192` others {prices[2] / prices[0]:.0f} times as much.
+        Both run through the same weights. But under these assumptions an output token after `2048`
+        others costs {short_price / input_price:.1f} times as much as an input token of a prompt of
+        `2048`, and after `8192` others {long_price / input_price:.0f} times as much.
     """)
     question(r"""
         A provider lowers its latency target from `20` ms to `10` ms per token. Reading the weights

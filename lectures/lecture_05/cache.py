@@ -50,8 +50,9 @@ def pages_waste_half_a_page() -> None:
 
         Only the last page can have unused memory, because a new page is allocated only when the
         previous one is full. If the last page is equally likely to hold $1$, $2$, $3$ or $4$
-        tokens, then the memory for $3$, $2$, $1$ or $0$ tokens is unused: $1.5$ on average. That is
-        nearly half a page of $4$, and it does not grow with the sequence.
+        tokens, then the memory for $3$, $2$, $1$ or $0$ tokens is unused: $1.5$ on average, or
+        $(4 - 1) / 2$. For pages of $16$ it is $(16 - 1) / 2 = 7.5$, nearly half a page. It does not
+        grow with the sequence.
 
         The pages may be anywhere in memory. The sequence's *page table* lists their numbers in
         order, so attention finds the keys and values. Operating systems allocate memory in this
@@ -69,9 +70,9 @@ def pages_waste_half_a_page() -> None:
     # Drawn with ten seeds, it was between 7.4 and 7.6.
     assert 7.3 < unused < 7.7, \
         "Nearly half a page of 16 tokens is unused per sequence."
-    share_used = (lengths.sum() / in_pages.sum()).item()  # @inspect share_used as %
+    share_used = (lengths.sum() / in_pages.sum()).item()  # @hide
     assert 0.98 < share_used < 0.99, \
-        "In pages, more than 98 % of the memory holds tokens."
+        "In pages, more than 98 % of the memory holds tokens."  # @hide
     every = torch.arange(1, 16 * 100 + 1)  # @hide
     assert ((-every) % 16).double().mean() == 7.5, \
         "If every length is equally frequent, exactly 7.5 tokens of a page of 16 are unused."  # @hide
@@ -97,9 +98,10 @@ def pages_waste_half_a_page() -> None:
     tokens, order = {"A": 9, "B": 6, "C": 3}, "ABACBA"  # @hide
     assert [order.count(name) for name in tokens] == [-(-count // 4) for count in tokens.values()] == [3, 2, 1], \
         "In the picture, the sequences have 3, 2 and 1 pages of 4 tokens, as many as their tokens need."  # @hide
-    note(r"""
+    note(rf"""
         A published study measured systems that reserved memory in advance: only `20.4` to `38.2`
-        percent of the cache's memory held tokens [@kwon2023].
+        percent of the cache's memory held tokens [@kwon2023]. With the pages above it is
+        {share_used:.0%}.
     """)
     figure(plot_pages(tokens, 4, order),
         caption=r"""
@@ -174,21 +176,22 @@ def new_pools(pages: int) -> list[tuple[Tensor, list[int]]]:
 
 
 def a_shared_prefix_is_computed_once() -> None:
-    """A prefix that many requests share has to be computed and stored only once."""
+    """A prefix that many requests share is computed and stored only once, while its pages are kept."""
     note(r"""
         A chat service puts the same long instructions before each user's question. Does the model
         have to process them again for every user?
 
         No, because the keys and values of a token depend only on this token and on the tokens
         before it. No question comes before the instructions, so the keys and values of the
-        instructions are the same for every question. They are computed once, and every question
-        reads them from the KV cache. This is *prefix caching* [@zheng2024].
+        instructions are the same for every question. They are computed once, and as long as they
+        are kept, every question reads them from the KV cache. This is *prefix caching*
+        [@zheng2024].
 
         The service also stores them only once, because the [page tables](#pages_waste_half_a_page)
         of all users can point to the same pages. By hand, with pages of $4$ tokens: instructions of
         $8$ tokens need $2$ pages, and a question of $4$ tokens needs $1$. Two users need
-        $2 + 1 + 1 = 4$ pages instead of $3 + 3 = 6$. (The ninth of $9$ tokens would be in a page
-        with each user's own question, so it is computed again for each.)
+        $2 + 1 + 1 = 4$ pages instead of $3 + 3 = 6$. If the instructions had $9$ tokens, the ninth
+        would be in a page with the user's question, so it could not be shared.
 
         Try it with a small model and such pages, `instructions` of `8` tokens and two `questions`
         of `4`. `first` is an empty paged cache with a pool of $16$ pages. `share(first)` copies no
@@ -245,7 +248,6 @@ def a_shared_prefix_is_computed_once() -> None:
         "What is saved is the prefill of the instructions alone, to within 0.1 %."  # @hide
     ratio = prefill_flops(1250) / prefill_flops(250, earlier=1000)  # @hide
     assert 4.8 < ratio < 5, "Attention included, 1250 tokens cost nearly 5 times the FLOPs of 250 after 1000."  # @hide
-    note("In vLLM, `enable_prefix_caching` enables prefix caching [@vllm-args].")
     question(r"""
         A service puts the user's name *before* the instructions, to be friendly: name,
         instructions, question. The instructions have `1000` tokens, the names `2`, and all names
@@ -360,12 +362,12 @@ def a_state_can_replace_the_cache() -> None:
         vectors of `8` elements:
     """)
     queries, keys, values = torch.randn(3, 40, 8).double()
-    state = torch.zeros(8, 8).double()
+    state, outputs = torch.zeros(8, 8).double(), list[Tensor]()
     for token in range(40):  # @stepover
         state += torch.outer(keys[token], values[token])
-        output = queries[token] @ state
+        outputs.append(queries[token] @ state)
         products = keys[: token + 1] @ queries[token]  # q · k so far
-        assert torch.allclose(output, products @ values[: token + 1]), \
+        assert torch.allclose(outputs[-1], products @ values[: token + 1]), \
             "For each token, the state gives the sum over all tokens so far."
 
     def retrieval_error(keys: Tensor) -> float:  # @hide
@@ -404,9 +406,10 @@ def a_state_can_replace_the_cache() -> None:
     assert torch.zeros(8, 128, 128).nbytes == state_bytes, \
         "These are the bytes of such tensors."  # @hide
     note(r"""
-        The price is that the state mixes the values of all tokens, and a query cannot always
-        retrieve a single one. So recent models combine both kinds of layers. In MiniMax-01, one
-        layer in eight uses softmax attention [@minimax-01].
+        The price is that the state mixes the values of all tokens. The $8 \cdot 8 = 64$ elements
+        above cannot hold $40$ independent values of $8$ elements, so a query cannot always retrieve
+        a single one. So some recent models combine both kinds of layers. In MiniMax-01, one layer
+        in eight uses softmax attention [@minimax-01].
     """)
     question(r"""
         A service decodes chats of `64` tokens with the dimensions above. By what factor does a step

@@ -135,8 +135,8 @@ def test_the_contents_mark_asides_and_say_how_long_the_core_takes(made: model.Re
     assert '<li class="lb-off"><a href="part/#beside">Off the path</a> <small>aside </small>' in body
     assert '<li><a href="part/#core">The core</a>' in body
     assert (
-        '<p class="lb-path">The core: 1 section, about 15 minutes to read. '
-        "Beside it: 3 asides, folded on the pages.</p>"
+        '<p class="lb-path">The core takes about 15 minutes to read. '
+        "3 asides are folded, and can wait.</p>"
     ) in body
 
 
@@ -147,7 +147,7 @@ def test_the_docs_say_by_what_reading_is_counted() -> None:
 
 def test_a_lecture_without_asides_counts_none(tmp_path: Path) -> None:
     body = "".join(page.pages(record(tmp_path, TEXT.replace("@aside\n", ""), device="cpu")).values())
-    assert "The core:" not in body and "lb-aside" not in body and "lb-off" not in body
+    assert "The core takes" not in body and "lb-aside" not in body and "lb-off" not in body
 
 
 def test_a_part_says_on_top_how_many_minutes_its_core_takes(made: model.Record) -> None:

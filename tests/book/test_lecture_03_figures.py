@@ -52,7 +52,7 @@ def test_a_bar_as_long_as_what_is_kept_begins_with_the_state_in_a_frame_as_long_
         "state 3 GB",
         "activations 90 GB",
         "softmax 4 GB",
-        "✗ It does not fit: 97 of 72 GB",
+        "✗ It does not fit: 97 of 72 GB usable",
         "7 days, 16,800 GPU-hours",
         "one H100: 80 GB, a tenth kept free",
     ]
@@ -62,9 +62,9 @@ def test_a_bar_as_long_as_what_is_kept_begins_with_the_state_in_a_frame_as_long_
 def test_a_bar_of_what_fits_says_so_and_one_too_long_is_torn_at_the_end(lecture: Any) -> None:
     kept = {"state": 3e9, "activations": 60e9, "softmax": 9e9, "days": 7.0, "gpu_hours": 16_800.0}
     (axes,) = lecture("figures").plot_fit(kept, 80 * 10**9).axes
-    assert axes.texts[3].get_text() == "✓ It fits: 72 of 72 GB"
+    assert axes.texts[3].get_text() == "✓ It fits: 72 of 72 GB usable"
     (axes,) = lecture("figures").plot_fit({**kept, "activations": 900e9}, 80 * 10**9).axes
-    assert axes.texts[3].get_text() == "✗ It does not fit: 912 of 72 GB" and len(axes.lines) == 1
+    assert axes.texts[3].get_text() == "✗ It does not fit: 912 of 72 GB usable" and len(axes.lines) == 1
     assert max(it.get_x() + it.get_width() for it in axes.patches) == 380
 
 

@@ -615,7 +615,7 @@ def test_keys_first_last_out_and_the_ends(reader: Reader, small_address: str) ->
     reader.press("Escape")
     assert reader.page.locator(".lbp").count() == 0
     assert reader.page.locator(".lb-now").count() == 0
-    assert reader.page.evaluate("document.activeElement.textContent") == "Step through"
+    assert reader.page.evaluate("document.activeElement.textContent") == "Step through the code"
     assert "step=" not in reader.page.url
 
 

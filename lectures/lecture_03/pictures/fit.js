@@ -36,7 +36,7 @@ window.litbookPicture = (() => {
         ...key(3, 136, "--lb-tick", `softmax ${size(values.softmax)}`)));
       const gpus = place.devices === 1 ? "one GPU" : `${place.devices.toLocaleString("en")} GPUs`;
       const run = `${place.model} on ${gpus}, ${place.activations_kept === "all" ? "all activations" : "only inputs of blocks"} kept.`;
-      return [`${fits ? "✓ It fits" : "✗ It does not fit"}: ${size(need)} of ${size(ROOM)}`, fits ? `${run} 15 trillion tokens at 40 % of the peak take ${long(values.days)}, ${Number(values.gpu_hours.toPrecision(3)).toLocaleString("en")} GPU-hours.` : `${run} No training time, because it does not fit.`];
+      return [`${fits ? "✓ It fits" : "✗ It does not fit"}: ${size(need)} of ${size(ROOM)} usable`, fits ? `${run} 15 trillion tokens at 40 % of the peak take ${long(values.days)}, ${Number(values.gpu_hours.toPrecision(3)).toLocaleString("en")} GPU-hours.` : `${run} No training time, because it does not fit.`];
     },
   };
 })();

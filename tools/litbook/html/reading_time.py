@@ -20,7 +20,7 @@ _TAGS = 300  # characters: a picture's data are no words
 
 
 def line(book: Sitemap) -> Html:
-    """`60 sections, 3 hours to read`, and how many asides there are; nothing where there are none.
+    """How long the core takes to read, and how many asides there are; nothing where there are none.
 
     Pages are no sections, but what they say and do is read, too, as is what the contents page says.
     """
@@ -29,14 +29,8 @@ def line(book: Sitemap) -> Html:
     asides = sum(section.aside for section in leaves)
     if not asides:
         return elements.NOTHING
-    sections = len(leaves) - asides
-    there = ngettext(
-        "The core: {n} section, {time} to read.", "The core: {n} sections, {time} to read.", sections,
-        time=hours(book),
-    )  # fmt: skip
-    beside = ngettext(
-        "Beside it: {n} aside, folded on the pages.", "Beside it: {n} asides, folded on the pages.", asides
-    )
+    there = _("The core takes {time} to read.", time=hours(book))
+    beside = ngettext("{n} aside is folded, and can wait.", "{n} asides are folded, and can wait.", asides)
     return elements.tag("p", there, " ", beside, class_="lb-path")
 
 

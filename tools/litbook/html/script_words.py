@@ -15,7 +15,7 @@ from litbook.page import margin
 
 BESIDE = {"there": gettext_noop("Go there"), "close": gettext_noop("Close")}
 PLAYER = margin.WORDS | {
-    "through": gettext_noop("Step through"),
+    "through": gettext_noop("Step through the code"),
     "here": gettext_noop("Step through “{name}”"),
     "lost": gettext_noop("The steps of this page could not be loaded. The page itself is complete."),
     "player": gettext_noop("Player"),

@@ -186,7 +186,8 @@ class _SectionRenderer:
             case blocks.SectionCall(key):
                 return sheet.follow(sheet, sheet.record.by_key[key], self.level + self.above)
             case blocks.Ranks():
-                badge = tag("span", ranks(block.count, block.simulated), class_="lb-badge")
+                words = _("run on {ranks}", ranks=ranks(block.count, block.simulated))
+                badge = tag("span", words, class_="lb-badge")
                 told = [elements.SPACE, tag("small", _(SIMULATED))] if block.simulated else []
                 return [tag("p", badge, *told, class_="lb-ranks")]
             case blocks.Absence(text):

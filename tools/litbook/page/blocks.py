@@ -322,7 +322,7 @@ class SectionCall(Struct, frozen=True):
 
 
 class Ranks(Struct, frozen=True):
-    """On how many ranks a section runs; where one process stands for all of them, `simulated` says so."""
+    """On how many ranks a section runs; where one process runs as one of so many, `simulated` says so."""
 
     count: int
     simulated: bool

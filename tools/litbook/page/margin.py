@@ -323,6 +323,6 @@ def ranks(count: int, simulated: bool) -> str:
 
 
 SIMULATED = gettext_noop(
-    "Simulated: one process stands for all of them. Shapes, counts and bytes are as on so many ranks; "
+    "Simulated: one process runs as one of them. Shapes, counts and bytes are as on so many ranks; "
     "what the others would have sent is made up."
 )
