@@ -310,7 +310,8 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
     misbelief(r"The backward pass of the last layer, with $d \times k$ weights and a batch of $b$, costs $4bdk$.",
         r"""
             The gradient of its weights costs half of that, $2bdk$. The other half is the gradient
-            of its input, which is computed only if a layer nearer to the input is trained.
+            of its input, which is computed only if a layer nearer to the input is trained, or if
+            the input itself asks for a gradient.
         """)
     question(r"""
         `100` rows of data pass through a frozen layer of `10 × 10` weights and then a trained layer

@@ -10,7 +10,7 @@ FACTORS = 3.4445, -4.7750, 2.0315  # of the polynomial, by [@muon]
 
 
 def newton_schulz(g: Tensor, rounds: int = 5) -> Tensor:  # @show
-    """A matrix of the same shape whose singular values are all near one."""
+    """A matrix of the same shape whose singular values are similar to each other."""
     a, b, c = FACTORS
     x: Tensor = g / g.norm()
     for _ in range(rounds):

@@ -50,7 +50,7 @@ def a_new_tensor_is_float32_on_the_cpu() -> None:
         The arguments `dtype=` and `device=` change that. Without `dtype=`, a tensor that is made
         *from values* takes its dtype from them. A list of integers becomes `int64`, with `8` bytes
         per element. A single decimal point makes all elements `float32`. A NumPy array keeps its
-        dtype, which is `float64` by default, also `8` bytes:
+        dtype; that of `np.zeros` is `float64`, also `8` bytes:
     """)
     ids = torch.tensor([1, 4, 9])  # @inspect ids.dtype
     m = torch.tensor([[1.0, 2, 3], [4, 5, 6]])  # @inspect m.dtype

@@ -317,7 +317,8 @@ def rotary_embedding_tells_distances() -> None:
     note(r"""
         A real query has more than two elements. They are grouped in pairs, and each pair is one
         arrow. The first arrow is rotated by `p` radians, and each following arrow by a smaller
-        angle. The score is the sum over all pairs, so it also depends on the difference alone.
+        multiple of `p`. The score is the sum over all pairs, and each term depends on the
+        difference alone, so the sum does.
     """)
     question(r"""
         A query at position `12` and a key at position `5` have some score. Now the same query is at

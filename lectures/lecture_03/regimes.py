@@ -568,9 +568,9 @@ def a_block_has_three_regimes() -> None:
         {rows}
     """.replace("\n        ", "\n"))
     note(r"""
-        - Up to `64` tokens the block is launch-bound, because its operations are so short that the
-          GPU is done before the next launch. Its `36` launches (`34` with one token, which needs
-          two copies fewer) take `36 * 5 = 180` µs.
+        - Up to `64` tokens the block is launch-bound, because all its operations together take less
+          time than their launches. Its `36` launches (`34` with one token, which needs two copies
+          fewer) take `36 * 5 = 180` µs.
         - With `512` tokens it is mostly compute-bound, because each weight is read once but used
           `512` times, and so many uses take longer than one reading.
         - With `4096` tokens it is mostly memory-bound, because the number of scores grows with the
@@ -661,7 +661,7 @@ def one_change_shows_the_limit() -> None:
         | half the width | weights of one byte | the block is | what helps |
         |---|---|---|---|
         | hardly faster | hardly faster | launch-bound | a larger batch, which does more in the same time; a *CUDA graph*, which hands all launches to the GPU at once |
-        | much faster | much faster | memory-bound | fusion; lower precision |
+        | much faster | much faster | memory-bound | fewer bytes per weight; more tokens per pass |
         | much faster | hardly faster | compute-bound | a number format in which the GPU computes faster; more GPUs |
     """)
     question(r"""

@@ -412,10 +412,10 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
 
         Count for four ranks. In each step a rank sends one of four parts, a quarter of its tensor,
         to the next rank. In the first half, a reduce-scatter, each part passes through the three
-        other ranks, one in each step. Each of them adds its own values, and passes on one sum
-        instead of several parts: three steps. In the second half, an all-gather, each sum goes to
-        the three ranks that lack it: three more steps. So a rank sends `6 / 4 = 1.5` copies of its
-        tensor.
+        other ranks, one in each step. Each of them adds its own values, so that one sum is sent on
+        and not several parts, and the last of them keeps the sum: three steps. In the second half,
+        an all-gather, each sum goes to the three ranks that lack it: three more steps. So a rank
+        sends `6 / 4 = 1.5` copies of its tensor.
 
         On $G$ ranks there are $G-1$ steps in each half, and in each step a rank sends a $G$th of
         the tensor:

@@ -44,7 +44,7 @@ def a_generated_token_costs_more() -> None:
           and $10 / 100 = 0.1$ ms for its share of the weights. So $10^6$ tokens cost $0.2$ dollars,
           $10$ times as much.
 
-        An output token costs more for two reasons:
+        An output token costs more if one of two costs is large:
 
         - Each decode step reads the whole KV cache of a sequence, and gives only one token for it.
         - Each step also reads all weights once, and this cost is divided among the sequences of the

@@ -359,7 +359,7 @@ def bounds_of(model: Config, bandwidth: float, peak: float) -> list[float]:
 @aside
 @requires("cuda")
 def decode_steps_are_timed() -> None:
-    """If all steps take longer than their bounds by the same factor, the batch that meets a latency target shrinks by more."""
+    """If all steps take longer than their bounds by the same factor, the batch that meets a latency target shrinks by a larger factor."""
     note(r"""
         All times in this lecture are lower bounds, and a real GPU takes longer. What does that mean
         for a service that has to meet a latency target?

@@ -174,7 +174,7 @@ def chunks_of_a_prompt_share_steps() -> None:
 
 @aside
 def tensor_parallelism_has_a_floor() -> None:
-    """A published measurement fits a decode step with a part that more GPUs do not shorten."""
+    """By a published measurement, part of a decode step does not become shorter with more GPUs."""
     note(r"""
         For one user, a decode step spends most of its time reading the weights. With eight GPUs,
         each reads an eighth. Does a step take an eighth of the time?
