@@ -373,6 +373,9 @@ def quantized_weights_trade_error_for_bytes() -> None:
         integers share a byte: one has its first $4$ bits, the other its last $4$. `in_pairs` packs
         all integers in this way:
     """)
+    dtypes = {each for each in vars(torch).values() if isinstance(each, torch.dtype)}  # @hide
+    assert min(each.itemsize for each in dtypes) == 1, \
+        "No dtype of PyTorch has elements of less than one byte."  # @hide
     packed = in_pairs(coarse)  # @inspect packed.nbytes as B
     assert packed.nbytes == w.nbytes // 8, \
         "Packed in pairs, the integers need an eighth of the bytes of float32."

@@ -183,7 +183,7 @@ def numbers_and_slices_share_lists_and_masks_copy() -> None:
     listed = x[[0]]  # row 0, picked with a list
     masked = x[x > 0]  # @hide
     assert not same_storage(x, listed), "A part picked with a list is a copy."
-    assert not same_storage(x, x[x > 0]), "A part picked with a mask is a copy."
+    assert not same_storage(x, masked), "A part picked with a mask is a copy."
 
     note("Now write into the matrix. The views show the new value, and the copies do not:")
     x[0, 1] = 100  # @inspect row, column, y, listed
