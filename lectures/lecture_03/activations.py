@@ -250,12 +250,12 @@ def unfused_attention_keeps_a_weight_per_pair() -> None:
 
         - *Unfused* attention runs as separate operations and keeps the weights: `2` bytes each in
           `bfloat16`.
-        - *Fused* attention runs as a single program, a kernel, and holds the weights of only a few
-          tokens at a time. This works because its result is the sum of
-          $\exp(\text{score}) \cdot \text{value}$ divided by the sum of $\exp(\text{score})$: each
-          token adds a term to both, and then its weight can be forgotten. It keeps only one value
-          of `4` bytes for each head and token, the logarithm of the softmax's denominator. From
-          this value, and from the queries and keys, which are kept anyway, it recomputes the
+        - *Fused* attention, FlashAttention for example, runs as a single program, a kernel, and
+          holds the weights of only a few tokens at a time. This works because its result is the sum
+          of $\exp(\text{score}) \cdot \text{value}$ divided by the sum of $\exp(\text{score})$:
+          each token adds a term to both, and then its weight can be forgotten. It keeps only one
+          value of `4` bytes for each head and token, the logarithm of the softmax's denominator.
+          From this value, and from the queries and keys, which are kept anyway, it recomputes the
           weights in the backward pass [@dao2022].
 
         By hand, take one head. In a sequence of $10$ tokens, a token has $10$ weights and keeps

@@ -26,7 +26,7 @@ ASKED = [
     ("out of memory", [f"!{CALCULATOR}"]),
     ("price", [f"!{CALCULATOR}", f"{TWO}napkin-math/#a_run_is_paid_for_in_gpu_hours"]),
     ("batch size", [f"!{THREE}generating/#a_batch_shares_the_weights"]),
-    ("why is my model slow", [f"{TWO}measuring-a-rate/", f"{THREE}three-regimes/"]),
+    ("why is my model slow", [f"!{THREE}three-regimes/"]),
     ("what is mfu", [f"{TWO}peaks-and-mfu/", f"{THREE}which-flops-enter-mfu/"]),
     ("kv cache", [f"!{THREE}generating/#a_token_leaves_its_keys_and_values"]),
     ("enable_gqa", [f"{THREE}a-block-of-today/"]),
@@ -78,7 +78,7 @@ ASKED = [
     ("contigous", [f"!{TWO}storage-and-views/#a_transpose_swaps_strides"]),
     ("moe", [f"!{FOUR}expert-parallelism/", f"{THREE}later-models/"]),
     ("master weights", [f"{TWO}napkin-math/#a_master_copy_saves_no_memory"]),
-    ("fp8", [f"!{TWO}mixed-precision/"]),
+    ("fp8", [f"!{TWO}number-formats/"]),
     ("how much memory does adam use", [f"!{TWO}optimizers/"]),
 ]  # fmt: skip
 

@@ -14,7 +14,7 @@ def test_how_to_read_explains_every_sign_beside_code(site: Path) -> None:
     told = html.unescape((site / "how-to-read" / "index.html").read_text(encoding="utf-8"))
     found: set[str] = set()
     for page in (site / "lectures").glob("lecture_*/*/index.html"):
-        text = re.sub(r">[\d,]+( simulated)? ranks<", r">4\1 ranks<", page.read_text(encoding="utf-8"))
+        text = re.sub(r">run on [\d,]+( simulated)? ranks<", r">4\1 ranks<", page.read_text(encoding="utf-8"))
         found |= {re.sub(r"( as| earlier) .*", r"\1 x", it) if " storage " in it else it
                   for groups in SIGNS.findall(text) for it in groups if it}  # fmt: skip
         found |= set(WORDS.findall(text))
