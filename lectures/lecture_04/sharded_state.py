@@ -354,10 +354,10 @@ def weights_come_when_they_are_needed() -> None:
            Until then, a rank also has the gradients of the whole layer.
 
         Each of the three sends the same number of bytes, because a gradient has the dtype of its
-        weight here. Data parallelism needs one all-reduce, that is, two such exchanges. So in a
-        step with one microbatch the third stage sends `3 / 2 = 1.5` times as much as data
-        parallelism. With more microbatches it makes its exchanges for each of them, and data
-        parallelism still needs one all-reduce.
+        weight here. Data parallelism needs one all-reduce, that is, two such exchanges. So the
+        third stage sends `3 / 2 = 1.5` times as much as data parallelism. If the batch is processed
+        in several parts, the third stage makes its exchanges for each part, and data parallelism
+        still needs one all-reduce.
 
         We train a model of {P:,} `parameters` in four layers. `shards` has this rank's quarter of
         each layer. `run_and_drop` gathers a layer's weights, runs the layer on this rank's rows
@@ -395,7 +395,7 @@ def weights_come_when_they_are_needed() -> None:
                 part = run_and_drop(shard, part)
             part.square().mean().backward()
     assert round(traffic_units(two.sent), 1) == 2 * 3.0, \
-        "For two microbatches, a rank makes all three exchanges twice."  # @hide
+        "For a batch in two parts, a rank makes all three exchanges twice."  # @hide
     gathered = Gather.apply(shards[0])  # @hide
     assert gathered.nbytes == 4 * P // LAYERS, \
         "A gathered layer has all of its weights, however many ranks there are."  # @hide
@@ -513,7 +513,7 @@ def fsdp_does_the_same() -> None:
         "Each rank also has its shard of the moments of one process."  # @hide
     figure(plot_state({"FSDP": from_all_ranks(held)}, P), caption="What each rank keeps with FSDP: one shard of the parameters, of the gradients and of the moments.",
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
-    note("So FSDP makes three exchanges per layer and microbatch, and arrives at the same weights as one process that trains on all rows.")
+    note("So FSDP makes three exchanges per layer and backward pass, and arrives at the same weights as one process that trains on all rows.")
     question(r"""
         Somebody sets `reshard_after_forward` to `False`: gathered weights are kept until the
         backward pass. What share of the traffic of a step is saved, if all three exchanges send the
