@@ -43,10 +43,15 @@ def explained(rule: Rule) -> str:
     fixed = ": the lecture cannot run" if rule.refuses else ""
     lines = [
         f"#### {rule.code}",
-        f"{told.what} *By default {severity}{fixed}.*",
-        f"{told.why[:1].upper()}{told.why[1:]}",
+        f"{plain(told.what)} *By default {severity}{fixed}.*",
+        plain(f"{told.why[:1].upper()}{told.why[1:]}"),
     ]
     for title, text in (("", told.example), ("Recorded, and then changed into this:", told.then)):
         if text:
             lines += [*([title] if title else []), f"```python\n{text}\n```"]
-    return "\n\n".join([*lines, f"The way out: {told.way_out}"])
+    return "\n\n".join([*lines, f"The way out: {plain(told.way_out)}"])
+
+
+def plain(text: str) -> str:
+    """A text for a terminal, in which a tag is no tag, as Markdown."""
+    return text.replace("<", "&lt;")

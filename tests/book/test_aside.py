@@ -135,8 +135,7 @@ def test_the_contents_mark_asides_and_say_how_long_the_core_takes(made: model.Re
     assert '<li class="lb-off"><a href="part/#beside">Off the path</a> <small>aside </small>' in body
     assert '<li><a href="part/#core">The core</a>' in body
     assert (
-        '<p class="lb-path">The core takes about 15 minutes to read. '
-        "3 asides are folded, and can wait.</p>"
+        '<p class="lb-path">The core takes about 15 minutes to read. 3 asides are folded, and can wait.</p>'
     ) in body
 
 

@@ -157,3 +157,13 @@ def test_style_sheets_are_read_too(tmp_path: Path) -> None:
         "a.css -> none.css: there is no such file",
         "a.css -> x.png: there is no such file",
     ]
+
+
+def test_no_page_has_a_link_whose_address_is_an_example(site: Path) -> None:
+    """A rule's text that shows a tag shows it as text; a printed book stopped at such a link."""
+    links = {
+        (str(page.relative_to(site)), link)
+        for page in site.rglob("index.html")
+        for link in re.findall(r'href="(https?://[^"]*…[^"]*)"', page.read_text(encoding="utf-8"))
+    }
+    assert links == set()

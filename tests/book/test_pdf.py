@@ -59,6 +59,8 @@ def test_the_book_on_paper_has_contents_with_pages_answers_and_asides(book: Path
         if IN_CI:
             raise
         pytest.skip("needs a browser: no Chromium is here")
+    with (book / "docs" / "index.md").open("a", encoding="utf-8") as start:
+        start.write('\n<a href="https://…">An address that is none</a> ends no book.\n')
     done = ran(book, "pdf", "../book.pdf")
     assert done.returncode == 0, done.stderr
     file = book.parent / "book.pdf"

@@ -56,6 +56,7 @@
       for (const element of article.querySelectorAll(`[${kind}]`))
         element.setAttribute(kind, element.getAttribute(kind).split(/\s+/).map((one) => `${name}-${one}`).join(" "));
     for (const link of article.querySelectorAll("a[href]")) {
+      if (!URL.canParse(link.getAttribute("href"), base)) continue; // a browser follows it nowhere, either
       const url = new URL(link.getAttribute("href"), base);
       if (url.origin !== location.origin) continue;
       const page = pages.get(url.pathname);
