@@ -38,7 +38,6 @@ CACHE = 32 * 2**20  # bytes of cache where the system does not say
 ROOM = 8  # as many times the cache do all sets together fill: of twice, some would still be found in it
 MOST = 512  # sets of buffers
 CAPTURED = 16  # calls in a graph, at least
-SLACK = 4  # times by which a time may differ from what is expected of it: other programs may run beside it
 
 
 @dataclass(frozen=True)

@@ -151,22 +151,6 @@ def byte_figure(fine: list[float], wide: list[float]) -> Figure:
     return fig
 
 
-def decades_figure(formats: tuple[torch.dtype, ...]) -> Figure:
-    """A bar per format from its smallest normal number to its largest, in powers of ten."""
-    fig, ax = blank(COLUMN, 2.6)
-    for row, dtype in enumerate(formats):
-        info = torch.finfo(dtype)
-        low, high = math.log10(info.smallest_normal), math.log10(info.max)
-        color = (BLUE, RED, GREEN, GOLD, GOLD)[row]
-        ax.barh(-row, high - low, left=low, height=0.6, color=color)
-        ax.text(high + 1, -row, f"{high - low:.1f}", va="center", color=GREY)
-    names = [str(d).removeprefix("torch.") for d in formats]
-    ax.set_yticks([-row for row in range(len(formats))], names)
-    ax.set(xlabel="power of ten", xlim=(-42, 48))
-    ax.spines["left"].set_visible(False)
-    return fig
-
-
 def plot_roofline(rate: float, bandwidth: float, shapes: dict[str, float]) -> Figure:
     """The roof in TFLOP/s against intensity, and a labelled dot for each shape."""
     points = {name: Point(x, min(rate, x * bandwidth)) for name, x in shapes.items()}

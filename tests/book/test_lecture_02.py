@@ -124,7 +124,7 @@ def test_the_core_fits_into_two_evenings_questions_counted(record: model.Record)
     leaves = [section for section in record.sections if section.kind == "section"]
     core = [section for section in leaves if not section.aside]
     assert 40 <= len(core) <= 60
-    assert 40 <= len(leaves) - len(core) <= 80, "an aside is what its lecture can spare"
+    assert len(leaves) - len(core) <= 80, "an aside is what its lecture can spare"
     said = reading_time.line(sitemap.build_sitemap(record, sitemap.NOTHING_CITED, (), []))
     (hours,) = re.findall(r"about ([\d.]+) hours to read", said)
     assert float(hours) <= 4
