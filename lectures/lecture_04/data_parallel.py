@@ -288,9 +288,9 @@ def unequal_shares_give_a_wrong_mean() -> None:
     assert correct == (100 + 2 * 200 + 3 * 300 + 4 * 400) / 10 == 300, \
         "The mean of all ten inputs, which is the correct gradient, is 300."
     misbelief("Data parallelism always gives the gradient of the batch.", rf"""
-        It is sure to only if all ranks have the same number of inputs, because the mean over ranks
-        counts each rank once. Here it gave {averaged:.0f} instead of {correct:.0f}, because the
-        single input of rank 0 counted as much as the four of rank 3 together.
+        It does so for certain only with the same number of inputs on all ranks, because the mean
+        over ranks counts each rank once. Here it gave {averaged:.0f} instead of {correct:.0f},
+        because the single input of rank 0 counted as much as the four of rank 3 together.
     """)
     note(r"""
         The fix is to divide by the total number of inputs, here ten. The ranks compute this total
