@@ -53,5 +53,5 @@ def explained(rule: Rule) -> str:
 
 
 def plain(text: str) -> str:
-    """A text for a terminal, in which a tag is no tag, as Markdown."""
-    return text.replace("<", "&lt;")
+    """A text for a terminal, in which a link and a tag are none, as Markdown."""
+    return text.replace("<", "&lt;").replace("](", "]&#40;")
