@@ -279,7 +279,6 @@ HERE = "from random import random\nKiB = 2**10\nEACH = [KiB, 2 * KiB]\nDRAWN = r
         ("random()", ""),
         ("1 / 0", ""),
         ("nowhere", ""),
-        ("print", ""),
     ],
 )
 def test_an_answer_that_needs_nothing_of_its_section_is_there_without_the_device(
@@ -300,6 +299,17 @@ def test_an_answer_that_needs_nothing_of_its_section_is_there_without_the_device
         assert body.count("Answer") == 2 and "comes from the run" not in body
     else:
         assert asked(made) == [] and "the answer comes from the run." in body
+
+
+def test_two_ways_that_differ_are_told_of_also_where_their_section_does_not_run(tmp_path: Path) -> None:
+    asks = "question('How many?', answer=2 * 3, check=2 + 3)\nquestion('And what?', answer=nothing.here)"
+    asks += "\nquestion('Which?', answer=print)"
+    text = section(f"x = 1\n{asks}").replace("def one():", "@requires('cuda')\ndef one():")
+    made = run(write(tmp_path, text), device="cpu")
+    differs, callable_ = messages(made)
+    assert "answer that its check disagrees with" in differs and "check:  5" in differs
+    assert "takes the answer itself" in callable_
+    assert asked(made) == []
 
 
 def test_what_a_section_would_have_said_stands_in_its_boxes_and_never_as_code(tmp_path: Path) -> None:

@@ -202,17 +202,25 @@ class Recorder(Judge):
     def _free_answers(self) -> dict[int, list[ast.expr]]:
         return answers.free(self.lecture)
 
-    def ask(self, function: int, module: dict[str, object]) -> None:
+    def ask(self, function: int, module: dict[str, object], *, judged: bool) -> None:
         """Put those questions of a section that does not run whose answers need nothing of it.
 
-        `module` is the namespace of its file. A question that raises is not put.
+        `module` is the namespace of its file. A question that raises is not put. `judged`: what the word itself
+        refuses, such as two ways that differ, is an error of the section, since nothing else will say it.
         """
         file = self.lecture.files[self.lecture.functions[function].file].filename
         with self.section_log(function):
             for call in self._free_answers[function]:
                 self.asking = call.lineno
-                with contextlib.suppress(Exception):
+                try:
                     eval(compile(ast.Expression(call), file, "eval"), module)
+                except AuthorError as error:
+                    if judged:
+                        self.keep(
+                            function, self.error(function, "author", call.lineno, tracebacks.text_of(error), ())
+                        )
+                except Exception:
+                    continue
             self.asking = 0
 
     def output(self, text: str, kind: model.PieceKind = "output") -> None:

@@ -256,7 +256,7 @@ class Execution:
             # One that a launch awaits is told of when that is over.
             if recorder.listener is not None and waits:
                 recorder.listener.skip(function, spec.requires or "")
-            recorder.ask(function, self.modules.module_of(function).__dict__)
+            recorder.ask(function, self.modules.module_of(function).__dict__, judged=waits)
             return
         if recorder.listener is not None:
             recorder.listener.section(function)
