@@ -72,6 +72,15 @@ def a_long_run_saves_by_the_clock() -> None:
     share = lost(every)  # @inspect share as %
     assert round(share, 3) == 0.104, \
         "Then saves and lost work cost a tenth of all time."
+    note(r"""
+        A failure costs more than lost work: somebody has to notice it and to start the run again.
+        How long that takes does not depend on how often the run saves, so the best interval stays
+        the same. Suppose `10` minutes for each failure:
+    """)
+    restart = 10  # minutes
+    whole = share + restart / between  # @inspect whole as %
+    assert round(whole, 3) == 0.158, \
+        "With 10 minutes to notice a failure and to start again, a sixth of all time is lost."
     assert 3.09 < between / 60 < 3.10, "There are 3.1 hours between two interruptions."  # @hide
     assert lost(every / 2) > share, "Saving twice as often loses more time."  # @hide
     assert lost(every * 2) > share, "Saving half as often loses more time as well."  # @hide
@@ -82,6 +91,9 @@ def a_long_run_saves_by_the_clock() -> None:
     assert minutes[0] == every / 8, \
         "The picture begins at an eighth of that time."  # @hide
     assert both.index(min(both)) == 24, "No other time loses less."  # @hide
+    in_all = [cost + restart / between for cost in both]  # @hide
+    assert in_all.index(min(in_all)) == 24, \
+        "With the time to start again, the same interval is the best."  # @hide
     assert math.isclose(saves[24], work[24]), \
         "There, saves and lost work cost the same."  # @hide
     figure(plot_saves(minutes, {"saves": saves, "lost work": work, "both": both}, (every, share)),

@@ -1,6 +1,7 @@
 """What counts as a FLOP, and how many FLOPs a matmul costs."""
-from counters import flops
+from counters import Watching, flops, tensors_in
 from functools import cmp_to_key
+from typing import Any
 
 import torch
 from hardware import CARDS
@@ -12,7 +13,7 @@ from litbook import aside, explore, misbelief, note, question
 
 from .figures import plot_box
 from .measure import arithmetic, counted, dense_peak
-from .tiling import a_matmul_in_tiles_loads_less
+from .tiling import a_matmul_in_tiles_loads_less, tiles_must_be_large_enough
 
 
 def counting_flops() -> None:
@@ -28,6 +29,7 @@ def counting_flops() -> None:
     a_forward_pass_costs_two_per_parameter()
     cheap_in_flops_is_not_cheap_in_time()
     a_matmul_in_tiles_loads_less()
+    tiles_must_be_large_enough()
     a_rate_times_a_time_is_work()
 
 
@@ -257,6 +259,17 @@ def a_forward_pass_costs_two_per_parameter() -> None:
         unit="times")
 
 
+class Moved(Watching):  # @hide
+    """While it is active, it adds up the bytes of all tensors that operations read and write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes = 0
+
+    def see(self, operation: Any, args: Any, kwargs: Any, made: Any) -> None:
+        self.bytes += sum(t.nbytes for t in tensors_in((args, kwargs, made)))
+
+
 def cheap_in_flops_is_not_cheap_in_time() -> None:
     """An operation with few FLOPs can take a long time, because it has to move its elements."""
     note(r"""
@@ -313,6 +326,8 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
         So a model does its elementwise operations faster if it moves fewer bytes for them, for
         example with several operations in one pass over the elements.
     """)
+    with Moved() as moved:  # @hide
+        y = (x + 1) * 2
     question(r"""
         `x + 1` and then `* 2` are two operations, and each reads all elements and writes all
         elements. A *fused* program does both to an element between reading and writing it. On an
@@ -322,7 +337,7 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
             "The FLOPs are the same, but the bytes are not.": 1,
             "The fused program still writes its result.": 4,
         },
-        check=2 / 1,
+        check=moved.bytes / (x.nbytes + y.nbytes),
         hint="What sets the time of these operations, and how much of it is left?",
         why=r"""
             Both operations are memory-bound, so bytes set their time. The fused program reads once

@@ -39,6 +39,7 @@ def data_and_randomness() -> None:
     a_memory_map_loads_what_is_touched()
     the_size_of_the_data_is_tokens_times_bytes()
     a_pinned_copy_does_not_wait()
+    a_second_stream_overlaps_copies()
 
 
 @aside
@@ -389,8 +390,8 @@ def get_batch(  # @show
     data: NDArray[Any], batch: int, length: int, generator: torch.Generator
 ) -> tuple[Int[Tensor, "batch length"], Int[Tensor, "batch length"]]:
     """A batch of inputs and targets, both (batch, length) in int64, from random positions of the data."""
-    last = len(data) - length
-    starts = torch.randint(last, (batch,), generator=generator).tolist()
+    positions = len(data) - length  # where a sequence can start
+    starts = torch.randint(positions, (batch,), generator=generator).tolist()
     rows = np.stack([data[i : i + length + 1] for i in starts])
     tokens = torch.from_numpy(rows.astype(np.int64))
     return tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
@@ -450,36 +451,40 @@ def tokens_are_few_bytes_for_much_arithmetic() -> None:
 
 @aside
 def a_batch_is_inputs_and_their_next_tokens() -> None:
-    """A batch is inputs and targets; each target is the next token."""
+    """A batch consists of inputs and targets; each target is the next token."""
     note(r"""
-        A language model learns to predict the next token. How does a document become what it learns
-        from? A *tokenizer* cuts the document into pieces from a fixed list, the *vocabulary*, and
-        replaces each piece by its number in the list: the *tokens*.
+        How is a document turned into training examples for a language model? First a *tokenizer*
+        cuts the document into pieces from a fixed list, the *vocabulary*, and replaces each piece
+        by its number in the list, its *token*. A language model learns to predict the next token.
+        So at each position the *target*, the correct answer, is the token that comes next.
 
-        At each position the *target*, the correct answer, is the token that comes next. By hand,
-        for inputs of `4` tokens take `5` tokens from the data, say `[3, 4, 5, 6, 7]`:
+        By hand, make a sequence of `4` inputs. The last input needs a target as well, so take
+        `4 + 1 = 5` tokens in a row from the data, say `[3, 4, 5, 6, 7]`:
 
         - the inputs are all but the last, `[3, 4, 5, 6]`;
         - the targets are all but the first, `[4, 5, 6, 7]`.
 
-        `get_batch` does that for several sequences, from random positions of the data. The data
-        here count up, so that one can see the shift:
+        Where can a sequence start? If the data have `10` tokens, the first start is position `0`.
+        The last is `10 - 5 = 5`, or the last target would be missing. So the starts are `0` to `5`,
+        `10 - 4 = 6` positions.
+
+        `get_batch` makes a batch of several sequences, and draws their starts at random:
+        `randint(positions)` draws one of `0` to `positions - 1`. The seed of `generator` makes the
+        random numbers the same in each run. The data here count up from `1` to `10`, so that one
+        can see the shift. A batch of `2` sequences of `4` tokens:
     """)
     text = "count everything, même ça"  # @hide
     tokens = np.frombuffer(text.encode(), dtype=np.uint8)  # @hide
     assert tokens.tobytes().decode() == text, "The tokens can be turned back into the text."  # @hide
     data = np.arange(1, 11, dtype=np.int32)  # @unnoticed: 1, 11, dtype= dropped, int32: any tokens that count on
     generator = torch.Generator().manual_seed(0)
-    # 2 sequences of 4 tokens: inputs x and targets y
     x, y = get_batch(data, 2, 4, generator)  # @inspect x, y
     assert x.shape == (2, 4), "The batch has 2 sequences of 4 tokens."
     assert torch.equal(y, x + 1), "Every target is the token after its input."
     assert x.dtype == torch.int64, "In the batch a token is an int64, 8 bytes."  # @hide
     note(r"""
-        At how many positions of the data can a sequence start? With its last target it needs `5`
-        tokens in a row, so in `10` tokens the last start is `10 - 5 = 5`. The starts are `0` to
-        `5`: six. `randint(6)`, which leaves out its end, draws one of these. Draw `4000` sequences,
-        so many that each start is almost sure to occur, and look at their first tokens:
+        Does every start occur? Draw `4000` sequences, so many that each start is almost sure to
+        occur, and look at their first tokens. Position `0` has the token `1`:
     """)
     many, after = get_batch(data, 4000, 4, generator)  # @unnoticed: 4000: enough to draw each start
     first_tokens = many[:, 0].unique().tolist()  # @inspect first_tokens
@@ -505,10 +510,10 @@ def in_turn(batches: list[Tensor], w: Tensor) -> list[Tensor]:  # @stepover
     return [(x @ w).sum() for x in fetched]
 
 
-def two_streams(  # @stepover
+def two_streams(  # @stepover  # @show
     batches: list[Tensor], w: Tensor, side: torch.cuda.Stream
 ) -> list[Tensor]:
-    """The same, with the copies in a stream of their own, `side`."""
+    """The same, with the copies in a separate stream, `side`."""
     main_stream = torch.cuda.current_stream()
     side.wait_stream(main_stream)  # begin after all earlier work
     sums = []
@@ -525,57 +530,96 @@ def two_streams(  # @stepover
 @aside
 @requires("cuda")
 def a_pinned_copy_does_not_wait() -> None:
-    """A copy from pinned memory does not stop the program, and in a stream of its own it can overlap with matmuls."""
+    """A program need not wait for a copy from pinned memory to the GPU."""
     note(r"""
-        Does a program have to wait while a batch is copied to the GPU? Not if the batch is in
-        *pinned* memory, which the operating system never moves. Because the batch stays at its
-        address, the GPU can copy it by itself, and with `non_blocking=True` the program goes on at
-        once. Ordinary memory is *pageable*: the system may move it at any time, so the driver first
-        copies the batch into a pinned buffer, and the program waits for that.
+        Does a program have to wait while a batch is copied from the CPU's memory to the GPU? Not if
+        the batch is in *pinned* memory and `non_blocking=True` is set. Pinned memory is never moved
+        by the operating system. So the GPU can fetch the batch from its address by itself, and the
+        program only puts the copy into the GPU's queue and continues. Ordinary memory is
+        *pageable*: it may be moved at any time. So the driver first copies the batch into a pinned
+        buffer of its own, and the program waits for that.
 
-        The link of an H100 carries `64e9` bytes in a second [@nvidia-h100]. So a copy of `2**26`
-        elements of `4` bytes takes at least `2**28 / 64e9 = 0.0042` s. `quick` starts such a copy
-        from pinned memory, and `arrived`, an *event*, is a mark that is put behind it. `query` says
-        whether the GPU has reached the mark. Right after the call, expect that it has not:
+        By hand: a copy takes `4` ms, and then the program prepares the next batch, which takes `3`
+        ms. If it waits, both take `4 + 3 = 7` ms. If it does not, it prepares the batch during the
+        copy, and both are done after `4` ms.
+
+        The link between an H100 and the CPU carries `64e9` bytes per second in each direction
+        [@nvidia-h100]. So a copy of `2**26` elements of `4` bytes takes at least
+        `2**28 / 64e9 = 0.0042` s, far longer than a call that only puts it into a queue. Right
+        after the call, expect that the copy is not finished. To see that, an *event* is put into
+        the queue behind the copy: `query()` says whether the GPU has reached it.
     """)
     count = scaled(2**26, lambda n: 16 * n)  # @hide
     pageable = torch.randn(count)  # @hide
     pinned = pageable.pin_memory()
     assert pinned.is_pinned() is True, "pin_memory() returns a pinned tensor."  # @hide
     slow = time_call(lambda: pageable.to("cuda"), "cuda")  # @measure slow  # @hide
-    quick = partial(pinned.to, "cuda", non_blocking=True)
+    quick = partial(pinned.to, "cuda", non_blocking=True)  # @hide
     fast = time_call(quick, "cuda")  # @measure fast  # @hide
     assert fast.seconds < slow.seconds, \
         "The copy from pinned memory takes less time."  # @hide
-    arrived = torch.cuda.Event()  # @hide
-    there = quick()
-    arrived.record()
+    arrived = torch.cuda.Event()
+    there = pinned.to("cuda", non_blocking=True)
+    arrived.record()  # into the queue, behind the copy
     done = arrived.query()  # @measure done
     assert done is False, "The call has returned, and the copy is not done."
-    arrived.synchronize()  # @hide
+    arrived.synchronize()  # wait for the copy
     assert torch.equal(there.cpu(), pageable), \
-        "After waiting, the copy is complete."  # @hide
+        "After waiting, the copy is complete."
     del there  # @hide
     note(r"""
-        So the program can work while the GPU copies. (Until then it must not overwrite the pinned
-        memory, because the GPU still reads it; `arrived.synchronize()` waits.)
+        Until the copy is done, the program must not overwrite the pinned memory, because the GPU
+        still reads it. `arrived.synchronize()` waits for that.
+    """)
+    question(r"""
+        A copy of a batch takes `6` ms, and the program prepares the next batch in `8` ms. After how
+        many ms are both done, if the program waits for the copy first, and if it does not wait?
+        Give two numbers.
+    """, answer=[6 + 8, max(6, 8)],
+        check=[sum([6, 8]), 6 + (8 - 6)], unit="ms",
+        hint="What does the program do during the copy, if it does not wait?",
+        why=r"""
+            If it waits, the times add up: `6 + 8 = 14` ms. If it does not, both begin at the same
+            time, and the longer one, the preparation, ends after `8` ms.
+        """)
 
-        Can the GPU multiply one batch while it copies the next? Yes, with two *streams*. A stream
-        is a queue of work on the GPU: work in one stream is done in order. Work in two streams may
-        overlap, but `a.wait_stream(b)` makes later work in `a` wait for all earlier work in `b`.
-        `in_turn` copies and multiplies `8` batches in one stream. `two_streams` copies in a second
-        one, `side`, and each matmul waits only for the copy of its own batch.
 
-        A batch has `1024` rows of `16384` elements, or fewer on a small GPU. On an H100, a copy
-        takes `1024 * 16384 * 4 / 64e9 = 0.00105` s, and a matmul with `4096` columns takes
-        `2 * 1024 * 16384 * 4096 / 67e12 = 0.00205` s at `67e12` FLOP/s [@nvidia-h100]. In turn that
-        makes `8 * (1.05 + 2.05) = 24.8` ms at best. With two streams only the first copy is waited
-        for: `1.05 + 8 * 2.05 = 17.45` ms.
+@aside
+@requires("cuda")
+def a_second_stream_overlaps_copies() -> None:
+    """Copies to the GPU can overlap with matmuls if they are in a second stream."""
+    note(r"""
+        Can a GPU multiply one batch while it copies the next? Yes, if copies and matmuls are in two
+        different *streams*. A stream is a queue of work on the GPU. Work in one stream is done in
+        order, so there a copy and a matmul take turns. Work in two streams may overlap, because a
+        copy uses the link to the CPU's memory, and a matmul the arithmetic units.
+
+        By hand, take `3` batches. Each takes `1` ms to copy and `2` ms to multiply.
+
+        - In one stream they take `3 * (1 + 2) = 9` ms.
+        - With two streams the first matmul waits `1` ms for its copy. Each later copy is finished
+          during the matmul before it, because `1` ms is less than `2` ms. So the matmuls follow
+          each other without a pause: `1 + 3 * 2 = 7` ms.
+
+        A matmul must not begin before the copy of its own batch is done.
+        `main_stream.wait_stream(side)` takes care of that: later work in `main_stream` waits for
+        the work that `side` has been given so far. `two_streams` puts the copies into `side`.
+        `in_turn` does the same work in one stream. The batches are in
+        [pinned memory](#a_pinned_copy_does_not_wait), or the program would wait for each copy.
+
+        Take `8` batches of `1024` rows of `16384` elements of `4` bytes, and multiply each by a
+        matrix of `16384 × 4096` (or less on a small GPU). The link of an H100 carries `64e9` bytes
+        per second, and its peak in `float32` is `67e12` FLOP/s [@nvidia-h100]. So a copy takes
+        `1024 * 16384 * 4 / 64e9 = 0.00105` s, and a matmul
+        `2 * 1024 * 16384 * 4096 / 67e12 = 0.00205` s. Expect at least
+
+        - `8 * (1.05 + 2.05) = 24.8` ms in one stream;
+        - `1.05 + 8 * 2.05 = 17.45` ms with two, because a copy takes less time than a matmul.
     """)
     inner = scaled(16384, lambda n: 40 * 4096 * n + 160 * 1024 * 4 * n)  # @hide
     batches = [torch.randn(1024, inner).pin_memory() for _ in range(8)]  # @hide
     w = torch.randn(inner, 4096, device="cuda")  # @hide
-    side = torch.cuda.Stream()  # @hide
+    side = torch.cuda.Stream()
     expected = torch.stack(in_turn(batches, w))  # @hide
     sums = torch.stack(two_streams(batches, w, side))  # @hide
     assert torch.allclose(sums, expected), "Both ways give the same sums."  # @hide
@@ -591,7 +635,11 @@ def a_pinned_copy_does_not_wait() -> None:
         Each of `8` pinned batches takes `3` ms to copy and `5` ms to multiply. After how many ms
         are all matmuls done, with one stream and with two? Give two numbers.
     """, answer=[8 * (3 + 5), 3 + 8 * max(3, 5)],
-        check=[64, 43], unit="ms",
+        # A chain of work that has to be done in turn: the copies up to one batch, and the matmuls from that batch on.
+        check=[
+            sum([3, 5] * 8),
+            max(3 * done + 5 * (9 - done) for done in (1, 2, 3, 4, 5, 6, 7, 8)),
+        ], unit="ms",
         hint="With two streams only the first copy is not hidden behind a matmul.",
         why=r"""
             In one stream each batch takes `3 + 5` ms. In two, the first copy takes `3` ms; then the

@@ -257,13 +257,14 @@ def small_values_vanish_in_float16() -> None:
 
 
 def bfloat16_is_the_top_half_of_float32() -> None:
-    """The first 16 bits of a `float32` are a `bfloat16`."""
+    """A `bfloat16` is a `float32` rounded to its first 16 bits."""
     note(r"""
         `bfloat16` has `16` bits, like `float16`. Why does it keep a gradient of `1e-8`, which
-        `float16` turns into zero? Because it divides its bits differently: its exponent is as long
-        as that of `float32`, and the exponent decides how small and how large a number can be, here
-        down to about $10^{-38}$, and below that with fewer digits. Its fraction is shorter, so its
-        numbers have fewer digits.
+        [`float16` turns into zero](#small_values_vanish_in_float16)? Because its *exponent*, the
+        field that holds a power of two, has as many bits as in `float32`. The exponent decides how
+        small and how large a number can be. With `5` bits, the numbers of `float16` end at about
+        $6 \cdot 10^{-8}$; with `8` bits, `bfloat16` has powers of two down to about $10^{-38}$. The
+        price is a shorter *fraction*, so the numbers have fewer digits:
 
         | bits of | sign | exponent | fraction |
         |---|---|---|---|
@@ -271,9 +272,15 @@ def bfloat16_is_the_top_half_of_float32() -> None:
         | `bfloat16` | `1` | `8` | `7` |
         | `float16` | `1` | `5` | `10` |
 
-        Cut off the last `16` bits of a `float32`, and what is left is a `bfloat16`: the sign, the
-        exponent, and the first `7` bits of the fraction. The number $5$ loses nothing, because its
-        last `16` bits are zero. `bits` returns the bits of a number:
+        So sign, exponent and the first `7` bits of the fraction are the first `16` bits of a
+        `float32`. A number whose other bits are zero stays as it is. Others are rounded to the
+        nearest `bfloat16`, up or down.
+
+        By hand: $5$ is $4 \cdot (1 + 1/4)$. Its fraction is `01` and then zeros, so $5$ stays as it
+        is. From $4$ to $8$, the `7` bits of fraction make $2^7 = 128$ equal steps, and each is
+        $4/128 = 1/32$, about $0.03$. So $5.01$ is rounded down to $5$, and $5.02$ up to $5 + 1/32$.
+
+        `bits` returns the bits of a number, and `cast` rounds a number to a format:
     """)
     full = bits(5.0, torch.float32)  # @inspect full
     top = bits(5.0, torch.bfloat16)  # @inspect top
@@ -286,19 +293,15 @@ def bfloat16_is_the_top_half_of_float32() -> None:
         "float16 has 5 bits of exponent and 10 of fraction."  # @hide
     sizes = [torch.finfo(d).bits // 8 for d in FORMATS[:3]]  # @hide
     assert sizes == [4, 2, 2], "float32 takes 4 bytes, the two others 2."  # @hide
-    note(r"""
-        A number that needs more bits is rounded to the nearest `bfloat16`. `cast` does that with
-        the gradient of `1e-8`:
-    """)
+    rounded = [cast(x, torch.bfloat16) for x in (5.01, 5.02)]  # @inspect rounded
+    assert rounded == [5, 5 + 1 / 32], \
+        "5.01 is rounded down, and 5.02 up."
     kept = cast(1e-8, torch.bfloat16)  # @inspect kept
     assert kept == 1.0011717677116394e-08, \
         "In bfloat16 the gradient of 1e-8 is not zero."
     off = kept / 1e-8 - 1  # @hide
     assert 0.00117 < off < 0.00118, "It is about a thousandth too large."  # @hide
-    note(rf"""
-        It is {off:.1%} too large, but not zero. (The weight itself is usually
-        [kept in `float32`](#small_updates_are_lost).)
-    """)
+    note(f"So `bfloat16` keeps the gradient of `1e-8`, but with few digits: it is {off:.1%} too large.")
     wide, narrow, half = (torch.finfo(d) for d in (torch.float32, torch.bfloat16, torch.float16))  # @hide
     less, times = 1 - narrow.max / wide.max, 2**-133 / 2**-149  # @hide
     assert 0.0038 < less < 0.0040, "The largest bfloat16 is 0.4 % smaller than the largest float32."  # @hide
@@ -324,9 +327,10 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     slip = round(math.log10(1.17549e38 / narrow.smallest_normal))  # @hide
     assert slip == 76, "Without its minus sign, the smallest normal bfloat16 is 76 powers of ten too large."  # @hide
     misbelief("bfloat16 has the same dynamic range as float32.", rf"""
-        Nearly. The *exponents* are the same, but with a shorter fraction the largest number is
-        {less:.1%} smaller, and the smallest positive one is $2^{{-133}}$, which is
-        $2^{{-133}} / 2^{{-149}} = 2^{{16}}$, or {times:.0f}, times as large.
+        Nearly. The powers of two are the same. But the largest number is {less:.1%} smaller,
+        because the fraction is shorter. Below the lowest power of two both formats have smaller
+        numbers, with fewer digits. Those of `float32` end at $2^{{-149}}$. Those of `bfloat16` end
+        at $2^{{-133}}$, which is $2^{{16}}$, or {times:.0f}, times as large.
     """)
     question(r"""
         A `float32` has `32` bits, a `bfloat16` the first `16` of them. Suppose that the last `16`
@@ -537,21 +541,26 @@ def five_formats_on_one_line() -> None:
 def one_byte_comes_in_two_formats() -> None:
     """Of the floats of one byte, `E4M3` has more steps between powers of two, `E5M2` has more range."""
     note(r"""
-        How can a float fit into one byte? One of its bits is the sign, and exponent and fraction
-        share the other seven. GPUs support two ways to share them, because one bit cannot serve
-        both. As a bit of the exponent it extends the range, and as a bit of the fraction it makes
-        the steps between powers of two smaller.
+        How can a floating-point number fit into one byte? One of its $8$ bits is the sign. The
+        other seven are shared by the *exponent*, which holds a power of two, and the *fraction*,
+        which divides the way to the next power into equal steps. GPUs support two ways to share
+        them, because one more bit of exponent extends the range, while one more bit of fraction
+        halves the steps.
 
         The names count the bits. `E4M3` has `4` bits of exponent and `3` of *mantissa*, another
-        word for the fraction. `E5M2` has `5` and `2`. From $1$ to $2$ they have these values:
+        word for the fraction. `E5M2` has `5` and `2`. By hand:
 
-        - `E4M3`, in $2^3 = 8$ steps: $1, 1.125, 1.25, 1.375$ and so on;
-        - `E5M2`, in $2^2 = 4$ steps: $1, 1.25, 1.5, 1.75$.
+        - *Steps.* From $1$ to $2$, `E4M3` has $2^3 = 8$ steps: $1, 1.125, 1.25$ and so on. `E5M2`
+          has $2^2 = 4$: $1, 1.25, 1.5, 1.75$.
+        - *Powers of two.* With `5` bits of exponent, `E5M2` has $30$ of them, from $2^{-14}$ to
+          $2^{15}$. With `4` bits, `E4M3` has $15$, from $2^{-6}$ to $2^8$.
+        - *Largest values.* Above the highest power of two, the values of `E5M2` end at
+          $1.75 \cdot 2^{15} = 57344$, and those of `E4M3` at $1.75 \cdot 2^8 = 448$. (The code for
+          $1.875 \cdot 2^8$ stands for *not a number*.)
+        - *Smallest values.* From the lowest power of two down to zero, there are $4$ equal steps in
+          `E5M2` and $8$ in `E4M3`. One step is $2^{-14} / 4 = 2^{-16}$ or $2^{-6} / 8 = 2^{-9}$.
 
-        In turn, `E5M2` has more powers of two, so it reaches farther: from $2^{-16}$ to
-        $1.75 \cdot 2^{15} = 57344$. `E4M3` reaches only from $2^{-9}$ to $1.75 \cdot 2^8 = 448$.
-        (Its next code, for $1.875 \cdot 2^8$, stands for *not a number*.) A number between two
-        values is rounded to the nearer one. `torch.finfo` lists the lowest and the highest value:
+        `torch.finfo` lists the lowest and the highest value:
     """)
     fields = layout(E4M3), layout(E5M2)  # @hide
     assert fields == ((1, 4, 3), (1, 5, 2)), "E4M3 has 4 bits of exponent and 3 of fraction, E5M2 5 and 2."  # @hide
@@ -566,15 +575,17 @@ def one_byte_comes_in_two_formats() -> None:
     special = wide.isinf().sum().item(), wide.isnan().sum().item()  # @hide
     assert special == (2, 6), \
         "In E5M2 2 patterns are infinities, and 6 are NaN."  # @hide
-    least = fine[fine > 0].min().item(), wide[wide > 0].min().item()  # @hide
-    assert least == (2**-9, 2**-16), "The smallest values are 2**-9 in E4M3 and 2**-16 in E5M2."  # @hide
     e4m3 = torch.finfo(torch.float8_e4m3fn)  # fn: no infinity
     e5m2 = torch.finfo(torch.float8_e5m2)
     assert (e4m3.min, e4m3.max) == (-448, 448), \
         "The numbers of E4M3 lie between -448 and 448."
     assert (e5m2.min, e5m2.max) == (-57344, 57344), \
         "The numbers of E5M2 lie between -57344 and 57344."
-    assert e5m2.max / e4m3.max == 128.0, "E5M2 reaches 128 times as far."
+    assert e5m2.max / e4m3.max == 128.0, \
+        "The largest value of E5M2 is 128 times that of E4M3."
+    least = fine[fine > 0].min().item(), wide[wide > 0].min().item()  # @hide
+    assert least == (2**-9, 2**-16), \
+        "The smallest positive values are 2**-9 in E4M3 and 2**-16 in E5M2."
     assert e5m2.eps / e4m3.eps == 2.0, "The gaps of E5M2 are twice as wide."  # @hide
     figure(byte_figure(fine[fine > 0].tolist(), wide[wide > 0].tolist()), caption=r"""
         Every positive value of the two formats, a line for each.
@@ -586,13 +597,12 @@ def one_byte_comes_in_two_formats() -> None:
     refused = message_of(lambda: codes.view(E4M3) + codes.view(E4M3))  # @hide
     assert "not implemented" in refused, "Adding two such tensors is refused."  # @hide
     note(r"""
-        The paper that proposed both formats in `2022`, by authors from NVIDIA, Arm and Intel,
-        advises `E5M2` for gradients, which need range, and `E4M3` for weights and activations,
-        which need small steps [@micikevicius2022; @ofp8]. NVIDIA's Transformer Engine, a library of
-        layers that multiply floats of one byte, began with this recipe [@transformer-engine]. In a
-        newer one each block of a tensor has a scale, and so a range of its own, and `E4M3` is
-        enough for the gradients as well [@te-blockwise]. PyTorch cannot add two such tensors:
-        convert them to `float32` first.
+        Which one is used for what? The paper that proposed both formats in `2022`, by authors from
+        NVIDIA, Arm and Intel, advises `E5M2` for gradients, which need more range, and `E4M3` for
+        weights and activations [@micikevicius2022; @ofp8]. NVIDIA's Transformer Engine, a library
+        of layers that multiply floats of one byte, began with this recipe [@transformer-engine]. In
+        a newer one each block of a tensor has a scale, and so a range of its own, and `E4M3` is
+        enough for the gradients as well [@te-blockwise].
     """)
     question(r"""
         From `16` to `32`, `E4M3` has eight equal steps, and `E5M2` has four. Which two values do
@@ -749,29 +759,35 @@ def small_updates_are_lost() -> None:
 
 
 def round_randomly(x: Float[Tensor, "n"]) -> BFloat16[Tensor, "n"]:  # @show
-    """Rounds each element to one of its two neighbours in bfloat16 at random, the nearer one with the higher probability."""
+    """Rounds each element up or down to a bfloat16 at random; the nearer one has the higher probability."""
     noise = torch.randint(0, 2**16, x.shape, dtype=torch.int32)
-    kept = (x.view(torch.int32) + noise) & ~0xFFFF
+    carried = x.view(torch.int32) + noise  # the bits of x, read as integers
+    kept = carried & ~0xFFFF  # the last 16 bits become zero
     return kept.view(torch.float32).bfloat16()
 
 
 @aside
 def rounding_at_random_saves_them() -> None:
-    """With random rounding, small updates take effect on average, even in `bfloat16`."""
+    """Rounded at random, small updates take effect on average, even in `bfloat16`."""
     note(r"""
         A weight of `1` in `bfloat16` [loses every update](#small_updates_are_lost) of `-0.001`,
         because the next smaller number is `1/256` away, and $0.999$ is rounded back to $1$. Does
-        the weight have to be kept in `float32` then?
+        the weight have to be kept in `float32` then? No: round up or down *at random*, with
+        probabilities that make the average right [@gupta2015].
 
-        No: round up or down *at random* [@gupta2015]. The update is about a quarter of the way to
-        the next number. So round $0.999$ to that number in a quarter of all cases, and back to $1$
-        in the others. Then about one update in four moves the weight, by about $4$ times the
-        update. On average the weight moves by the right amount. (Below $1/2$ the gaps are smaller:
-        more updates move the weight, each by less.)
+        By hand, round $4.3$ to an integer. Add a random digit, $0$ to $9$, to its last digit, and
+        then drop the last digit. If the random digit is $7$, $8$ or $9$, the sum is at least $5.0$,
+        and the result is $5$; otherwise it is $4$. So in $3$ of $10$ cases $4.3$ is rounded up, and
+        the average is $0.3 \cdot 5 + 0.7 \cdot 4 = 4.3$.
 
-        `round_randomly` adds a random number of `16` bits to the bits of each element, and clears
-        the last `16`, which `bfloat16` does not have. Take many weights of `1`, so that the average
-        can be seen, and give each `1000` updates, which should take it to zero:
+        `round_randomly` does the same with bits. A `bfloat16` is the
+        [first `16` bits](#bfloat16_is_the_top_half_of_float32) of a `float32`. So it adds a random
+        number of `16` bits to the last `16`, and then sets the last `16` to zero.
+
+        From $1$, $0.999$ is about a quarter of the way to the next smaller number, and is rounded
+        to it with this probability. So at first one update in four moves a weight, by about $4$
+        times the update. Give `4096` weights of `1`, enough for an average, `1000` updates each,
+        which should take them to zero:
     """)
     w = torch.ones(4096, dtype=torch.bfloat16)  # @unnoticed: bfloat16 -> float32, dtype= dropped: each rounding makes it bfloat16
     for _ in range(1000):
@@ -779,15 +795,15 @@ def rounding_at_random_saves_them() -> None:
     average = w.float().mean().item()  # @inspect average  # @unnoticed: .float(): exact enough
     assert round(1 - average, 2) == 1.0, \
         "On average, all updates had their effect: the weights went from 1 to 0."
-    spread = w.float().std().item()  # @hide
+    spread = w.float().std().item()  # @inspect spread
     assert 0.038 < spread < 0.044, \
-        "The standard deviation of the weights is about 0.04."  # @hide
-    note(f"The price is noise: the weights end around zero, with a standard deviation of {spread:.2f}.")
+        "The standard deviation of the weights is about 0.04."
+    note("The price is noise: a single weight does not end at zero, but somewhere around it.")
     misbelief("Parameters and optimizer state must be float32, or training is unstable.", r"""
-        Random rounding keeps small updates on average, as the run above shows, though it trains no
-        model. By another technique, a paper keeps each element of the optimizer state in one byte,
-        and still trains well [@dettmers2022]. Transformer Engine's Adam can keep both averages in
-        floats of one byte [@te-adam]. Peng and others store and send gradients in them [@peng2023].
+        Others have trained models with less, in other ways. A paper keeps each element of the
+        optimizer state in one byte, and still trains well [@dettmers2022]. Transformer Engine's
+        Adam can keep both averages in floats of one byte [@te-adam]. Peng and others store and send
+        gradients in them [@peng2023]. (The run above trains no model.)
     """)
     question(r"""
         `1000` weights are exactly `4` in `bfloat16`, and the next number below is `1/64` away. An
@@ -809,15 +825,15 @@ def scaling_the_loss_saves_small_gradients() -> None:
     """Multiply the loss by a large number, and a gradient of `1e-8` survives in `float16`."""
     note(r"""
         A gradient of `1e-8` [becomes zero in `float16`](#small_values_vanish_in_float16), because
-        it is less than half of the smallest value there, $6 \cdot 10^{-8}$. How can one train in
-        this format?
+        it is less than half of the smallest value there, about $6 \cdot 10^{-8}$. How can a model
+        be trained in this format? Multiply the loss by a large number before the backward pass.
+        That multiplies every gradient by the same number, so `1e-8` is no longer too small.
+        Afterwards divide the gradients by this number in `float32`, which can hold `1e-8`. This is
+        *loss scaling* [@micikevicius2018].
 
-        The fix is *loss scaling* [@micikevicius2018]: multiply the loss by a large number before
-        the backward pass. That multiplies every gradient by the same number, so one of `1e-8` is no
-        longer too small for `float16`. Afterwards divide it by the same number in `float32`, which
-        can hold `1e-8`.
-
-        By hand, with a factor of `65536`, where `cast` rounds a number to a format:
+        By hand, with the factor `65536`: the gradient becomes `1e-8 * 65536 = 6.6e-4`, far above
+        the smallest value. Divided by `65536`, it is `1e-8` again, up to rounding. `cast` rounds a
+        number to a format:
     """)
     lost = cast(1e-8, torch.float16)  # @inspect lost
     by_hand = cast(1e-8 * 65536, torch.float16) / 65536  # @inspect by_hand
@@ -825,12 +841,15 @@ def scaling_the_loss_saves_small_gradients() -> None:
     assert 0.999 < by_hand / 1e-8 < 1, \
         "With the factor it survives, to three digits."
     note(r"""
-        PyTorch's `GradScaler` does that in training. It begins with the factor `65536`. In this
-        tiny example `w` is a weight in `float32`, and `w.half()` is a copy in `float16`. The
-        gradient of a tensor has its format, so that of the copy, `1e-8`, is rounded to `float16`:
+        In a training program, PyTorch's `GradScaler` multiplies and divides. Its factor is `65536`
+        at first. In this small example, `w` is a weight in `float32`, and the model computes with
+        `half`, a copy of it in `float16`. Then `float()` leads back to `float32` for the loss. A
+        gradient has the format of its tensor. So the gradient of `half` is a `float16`, where
+        `1e-8` would be rounded to zero:
     """)
     w = torch.tensor([1.0], requires_grad=True)  # @unnoticed: 1.0: the gradient is the same at any weight
-    loss = (w.half().float() * 1e-8).sum()  # the gradient is 1e-8  # @unnoticed: .float(): any wider format
+    half = w.half()  # the copy in float16
+    loss = (half.float() * 1e-8).sum()  # its gradient is 1e-8  # @unnoticed: .float(): any wider format
     loss.backward(retain_graph=True)  # @hide
     assert w.grad is not None, "There is a gradient."  # @hide
     assert w.grad.item() == 0.0, "Without scaling, the gradient of w is zero."  # @hide  # @zero: it underflows
@@ -845,10 +864,10 @@ def scaling_the_loss_saves_small_gradients() -> None:
         "The gradient of w is 1e-8, to three digits."
     assert recovered == by_hand, "Scaling, casting to float16 and dividing by hand gives the same gradient."  # @hide
     note(r"""
-        In a training loop `scaler.step(optimizer)` and `scaler.update()` follow. They skip the step
-        and lower the factor if a gradient has become infinite [@pytorch-amp]. In `bfloat16` this
-        gradient needs no scaling, because the format
-        [holds `1e-8`](#bfloat16_is_the_top_half_of_float32) to about a thousandth.
+        In a training loop two calls follow. `scaler.step(optimizer)` skips the step if a gradient
+        has become infinite, and `scaler.update()` then lowers the factor [@pytorch-amp]. `bfloat16`
+        [can hold `1e-8`](#bfloat16_is_the_top_half_of_float32), so there this gradient needs no
+        scaling.
     """)
     question(r"""
         The largest `float16` is `65504`. About how large can a gradient be without overflowing when

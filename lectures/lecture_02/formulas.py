@@ -1,5 +1,6 @@
 """The formulas of the lecture, each with an example."""
 from counters import flops
+import math
 
 import torch
 from hardware import CARDS
@@ -13,8 +14,8 @@ from .measure import bill, decoder_flops, dense_peak, intensity, step_flops
 def summary() -> None:
     """Summary."""
     note(r"""
-        This lecture ends with its formulas. Each was compared with a measurement in the section
-        that the table names, and is compared with one more here.
+        This lecture ends with its formulas, each with an example and with the section where it was
+        shown.
     """)
     the_formulas_and_where_they_were_shown()
 
@@ -22,56 +23,51 @@ def summary() -> None:
 def the_formulas_and_where_they_were_shown() -> None:
     """The formulas of this lecture, each with an example."""
     note(r"""
-        Which formulas are worth remembering? The table at the end of this section lists them. Most
-        examples in it are for one small model: two hidden layers of width `64` and a head of `64`
-        weights, trained with AdamW in `float32` on a batch of `8` rows.
+        Which formulas say before a run what it will need? Three tables list them: for a training
+        step, for a matmul and for a training run. The first is checked here against PyTorch.
 
-        Three of the formulas describe a training step of this model:
+        Take a small model, trained with AdamW in `float32`, $4$ bytes per value. It has $L = 2$
+        hidden layers of width $d = 64$ and a head of $d$ weights. A batch has $B = 8$ rows, and $P$
+        is the number of parameters:
 
-        - *activations*, which autograd saves for the backward pass: the inputs of three layers,
-          predictions and targets, in `4` bytes each;
-        - *state*: a weight, its gradient and AdamW's two moments, in `4` bytes each, which is
-          `4 * 4 = 16` bytes per parameter;
-        - *work*: `6` FLOPs per parameter and row, except that the first layer needs no gradient of
-          its input, which saves `2` of the `6`.
+        | of a training step | formula | example | shown in |
+        |---|---|---|---|
+        | parameters: $L$ matrices and the head | $P = Ld^2 + d$ | `2 * 64**2 + 64 = 8256` | [@eq:weights] |
+        | bytes of *state*: each weight, its gradient and AdamW's two moments, `4 * 4` bytes | $16P$ | `16 * 8256 = 132096` | [@eq:state] |
+        | bytes of *activations*, which are kept for the backward pass: for each row, the inputs of $L + 1$ layers, a prediction and a target | $4B\,(d(L + 1) + 2)$ | `4 * 8 * (64 * 3 + 2) = 6208` | [@eq:kept] |
+        | FLOPs: $6$ per parameter and row, but $4$ in the first layer, whose input needs no gradient | $6BP - 2Bd^2$ | `6 * 8 * 8256 - 2 * 8 * 64**2 = 330752` | [@eq:step-flops] |
 
-        `bill` measures the bytes of a training step by kind, and `step_flops` counts its FLOPs.
-        Compare:
+        `bill` takes such a step and returns the bytes of each kind, `step_flops` counts its FLOPs:
     """)
     width, layers, batch = 64, 2, 8  # d, L, B
-    parameters = layers * width**2 + width  # P  # @inspect parameters
-    assert parameters == 8256, "The model has 8256 parameters."  # @hide
+    parameters = layers * width**2 + width  # P
+    state = 16 * parameters  # @inspect state as B
+    kept = 4 * batch * (width * (layers + 1) + 2)  # @inspect kept as B
+    work = 6 * batch * parameters - 2 * batch * width**2  # @inspect work as FLOP
     measured = bill("AdamW", width, layers, batch)  # @inspect measured as B
-    kept = 4 * (batch * width * (layers + 1) + 2 * batch)  # @inspect kept as B
+    assert parameters == 8256, "The model has 8256 parameters."  # @hide
+    assert (state, kept, work) == (132096, 6208, 330752), \
+        "The examples of the first table are what the formulas give."  # @hide
+    held = sum(measured.values()) - measured["activations"]  # @hide
+    assert state == held, \
+        "16 bytes per parameter are what bill measures for weights, gradients and moments."
     assert kept == measured["activations"], \
         "The formula for activations gives the bytes that bill measures."
-    state = 16 * parameters  # @inspect state as B
-    held = sum(measured.values()) - kept  # @hide
-    assert state == held, \
-        "16 bytes per parameter are what bill measures in addition to activations."  # @hide
-    work = 6 * batch * parameters - 2 * batch * width**2  # @inspect work as FLOP
     assert work == step_flops(batch, width, layers), \
         "The formula for a step gives the FLOPs that are counted."
-    note(r"""
-        The next two formulas give the largest share of an H100's peak that a matmul of this model
-        can reach. It multiplies `8` rows by `64 * 64` weights, and its *intensity*, its FLOPs per
-        byte, is low, because each weight that is read is used only `8` times. The GPU's *ridge* is
-        the number of FLOPs that it can do while one byte arrives: `67e12 / 3.35e12 = 20` in
-        `float32` [@nvidia-h100]. A matmul with a lower intensity is *memory-bound*: it waits for
-        memory, and can reach at most the share intensity / ridge of the peak:
-    """)
-    product = 2 * batch * width * width  # @inspect product as FLOP
-    moved = 4 * (batch * width + width * width + batch * width)  # @inspect moved as B
-    per_byte = product / moved  # @inspect per_byte
+    product = 2 * batch * width * width  # @hide
+    moved = 4 * (batch * width + width * width + batch * width)  # @hide
+    per_byte = product / moved  # @hide
     x, w = torch.ones(batch, width), torch.ones(width, width)  # @hide
-    assert product == flops(lambda: x @ w), \
+    assert product == flops(lambda: x @ w) == 65536, \
         "The formula for a matmul gives the FLOPs that are counted."  # @hide
-    assert moved == x.nbytes + w.nbytes + (x @ w).nbytes, "The tensors have the same number of bytes."  # @hide
+    assert moved == x.nbytes + w.nbytes + (x @ w).nbytes == 20480, "The tensors have the same number of bytes."  # @hide
     formula = intensity(batch, width, width, width=4)  # @hide
-    assert per_byte == formula, \
+    assert per_byte == formula == 3.2, \
         "The formula for FLOPs per byte agrees with the bytes of the tensors."  # @hide
-    ridge = 67e12 / 3.35e12
-    limit = min(1, per_byte / ridge)  # @inspect limit as %
+    ridge = 67e12 / 3.35e12  # @hide
+    assert math.isclose(ridge, 20), "In float32, an H100 can do 20 FLOPs while one byte arrives."  # @hide
+    limit = min(1, per_byte / ridge)  # @hide
     rated = dense_peak("H100 SXM", "float32"), CARDS["H100 SXM"].bandwidth  # @hide
     assert rated == (67e12, 3.35e12), "The peak and the bandwidth are those of the H100's datasheet."  # @hide
     assert limit == per_byte * 3.35e12 / 67e12, "The matmul can reach FLOPs per byte, divided by the ridge, of the peak."  # @hide
@@ -88,30 +84,25 @@ def the_formulas_and_where_they_were_shown() -> None:
     days = 6 * 70e9 * 15e12 / (promised * 0.5 * DAY)  # @hide
     assert 143.92 < days < 143.93, "The run of 70 billion parameters takes 144 days."  # @hide
     note(rf"""
-        The table below uses these letters:
+        One matmul multiplies $m$ rows of $k$ elements by $k \times n$ weights; here a batch of $8$
+        rows by one matrix of the model. An H100 can do `67e12 / 3.35e12 = 20` FLOPs in `float32`
+        while one byte arrives, which is its *ridge* [@nvidia-h100]. A matmul with fewer FLOPs per
+        byte waits for memory:
 
-        | letters | used for | mean |
-        |---|---|---|
-        | $L$, $d$, $P$, $B$ | the small model | hidden layers, their width, all parameters, rows of a batch |
-        | $m$, $k$, $n$ | a matmul | rows, inner axis, columns |
-        | $N$, $D$, $G$ | a training run | parameters of the model, training tokens, GPUs |
-        | $T$ | attention | context length in tokens, here `128`, in a Transformer of the same $L$ and $d$; pairs of tokens that the mask removes are counted too |
-
-        MFU is the share of the peak that a run reaches.
-
-        | what | formula | example | shown in |
+        | of a matmul | formula | example | shown in |
         |---|---|---|---|
-        | bytes of a tensor | elements × bytes of each | {w.nbytes:,} B for `64 * 64` weights | [a new tensor](#a_new_tensor_needs_count_times_bytes) |
-        | FLOPs of a matmul | $2mkn$ | {product:,} | [@eq:product] |
-        | FLOPs per byte of a matmul | $2mkn / (4(mk+kn+mn))$ | {per_byte:.1f} | [the roofline](#the_roofline_shows_what_waits_for_memory) |
-        | its share of the peak, at most | $\min(1, \mathrm{{intensity}} / \mathrm{{ridge}})$ | {limit:.1%} on an H100 | [@eq:roof] |
-        | parameters | $Ld^2+d$ | {parameters:,} | [@eq:weights] |
-        | activations: layer inputs, predictions, targets | $4(Bd(L+1)+2B)$ | {kept:,} B | [@eq:kept] |
-        | parameters, gradients and AdamW's moments | $16P$ | {state:,} B | [@eq:state] |
-        | FLOPs of a step | $6BP-2Bd^2$ | {work:,} | [@eq:step-flops] |
-        | FLOPs of attention, per token | $12LdT$ | `12 * 2 * 64 * 128 =` {attention:,} | [@eq:attention] |
-        | file of {trillions} trillion tokens | tokens × `2` bytes | {tokens} TB | [token files](#the_size_of_the_data_is_tokens_times_bytes) |
-        | time of a run, `70e9` parameters on `15e12` tokens | $6ND / (G \times \mathrm{{peak}} \times \mathrm{{MFU}})$ | {days:.0f} days on `1024` H100s, at the `bfloat16` peak of {promised / 1024 / 1e12:.1f} TFLOP/s and an assumed MFU of `0.5` | [@eq:time] |
+        | bytes of a tensor | elements × bytes of each | `64 * 64 * 4 =` {w.nbytes:,} for the weights | [a new tensor](#a_new_tensor_needs_count_times_bytes) |
+        | FLOPs | $2mkn$ | `2 * 8 * 64 * 64 =` {product:,} | [@eq:product] |
+        | FLOPs per byte, each matrix moved once | $2mkn / (4(mk + kn + mn))$ | `65536 / 20480 =` {per_byte:.1f} | [the roofline](#the_roofline_shows_what_waits_for_memory) |
+        | share of the peak, at most | FLOPs per byte / ridge, but no more than $1$ | `3.2 / 20 =` {limit:.2f} on an H100 | [@eq:roof] |
+
+        For a training run of a Transformer:
+
+        | of a training run | formula | example | shown in |
+        |---|---|---|---|
+        | bytes of the token file | tokens × bytes of each | {trillions} trillion × `2` bytes = {tokens} TB | [token files](#the_size_of_the_data_is_tokens_times_bytes) |
+        | FLOPs of attention, per token, with a context of $T$ tokens | $12LdT$ | `12 * 2 * 64 * 128 =` {attention:,} for $T = 128$ | [@eq:attention] |
+        | its time: $N$ parameters, $D$ tokens, $G$ GPUs; the MFU is the share of the peak that it reaches | $6ND / (G \times \mathrm{{peak}} \times \mathrm{{MFU}})$ | {days:.0f} days for `70e9` parameters and `15e12` tokens, on `1024` H100s of {promised / 1024 / 1e12:.1f} TFLOP/s in `bfloat16`, at an assumed MFU of `0.5` | [@eq:time] |
 
         And if you forget the formulas? Write down bytes and FLOPs before you run, then measure. If
         they do not agree, find out why.

@@ -235,33 +235,38 @@ def deleting_returns_blocks_to_a_cache() -> None:
 @aside
 @requires("cuda")
 def the_driver_knows_how_much_memory_there_is() -> None:
-    """A program should get less GPU memory than the driver reports; for an H100 that is not the datasheet's number."""
+    """How much memory a GPU has: the datasheet's number, the driver's total, and what is free."""
     note(r"""
-        How much memory does a GPU have? There are three answers:
+        How much of a GPU's memory can a program get? Ask the driver: `torch.cuda.mem_get_info()`
+        returns the bytes that are free, and the total. Expect neither to be the number by which the
+        GPU is sold, for two reasons: memory is built in other units than it is sold in, and CUDA
+        itself and other programs use some of it.
 
-        - The datasheet: an H100 is sold with `80` GB, `80e9` bytes [@nvidia-h100].
-        - The driver: for an H100 it reports `81559` MiB of `1024**2` bytes [@seen-modal],
-          `81559 * 1024**2 = 85.5e9` bytes. That is more, because memory is built in GiB of
-          `1024**3` bytes, and `80 * 1024**3 = 85.9e9`; the driver does not report all of them.
-        - What is free: fewer bytes than the driver reports, because CUDA itself and other programs
-          use some. A program can get only these.
+        By hand, for an H100 that is sold with `80` GB:
 
-        So expect up to `85.5 / 80 = 1.07` times the datasheet's number from the driver, and less
-        free. `find` looks up the GPU, `card`: its datasheet's `memory`, and `reported`, the total
-        that others saw:
+        | | bytes |
+        |---|---|
+        | datasheet: `80` GB [@nvidia-h100] | `80 * 1000**3 = 80e9` |
+        | as memory is built: `80` GiB | `80 * 1024**3 = 85.9e9` |
+        | total of the driver: `81559` MiB [@seen-modal] | `81559 * 1024**2 = 85.5e9` |
+        | free | less than the total |
+
+        So expect a total of about `85.5 / 80 = 1.07` times the datasheet's number. (The driver does
+        not report all that is built in.) `find` looks up this GPU in the book's list of datasheets:
+        `card.memory` is the number by which it is sold.
     """)
     free, total = torch.cuda.mem_get_info()  # @measure free, total as B
-    assert free < total, "Less is free than the driver reports."
+    assert free < total, "Less is free than the total that the driver reports."
     card = find(torch.cuda.get_device_name())  # @measure card
     if card is not None:
         ratio = total / card.memory  # @measure ratio
         assert 0.98 < ratio < 1.08, \
             "The driver reports between 0.98 and 1.08 times the datasheet's number."
-    if card is not None and card.reported is not None:
-        part = total / card.reported  # @measure part
+    if card is not None and card.reported is not None:  # @hide
+        part = total / card.reported  # @measure part  # @hide
         assert 0.95 < part <= 1, \
-            "The driver reports between 0.95 of the total that others saw and all of it."
-    note("So a program that depends on the number should ask the driver for the free bytes.")
+            "The driver reports between 95 % and 100 % of the total that others saw."  # @hide
+    note("A program that depends on the number should ask for the free bytes with `mem_get_info`, because it can get only these.")
     question(rf"""
         An L4 is sold with `24` GB [@nvidia-l4] and reports {(CARDS['L4'].reported or 0) // MiB:,}
         MiB [@seen-modal]. A GB is `1000**3` bytes, and a GiB `1024**3`. How many GiB is the first

@@ -24,6 +24,7 @@ def training() -> None:
     the_task_has_a_known_answer()
     the_loop_finds_it()
     a_rate_is_too_small_right_or_too_large()
+    an_unused_argument_changes_nothing()
 
 
 def the_task_has_a_known_answer() -> None:
@@ -61,6 +62,9 @@ def the_task_has_a_known_answer() -> None:
     solved = torch.linalg.lstsq(x[:16].double(), y[:16].double()).solution  # @hide
     assert solved.round().tolist() == list(range(16)), \
         "Solved as equations, 16 examples give the weights."  # @hide
+    signs = torch.cartesian_prod(*[torch.tensor([1.0, -1.0])] * 4)  # all rows of four signs  # @hide
+    moments = signs.mean().item(), signs.square().mean().item()  # @hide
+    assert moments == (0, 1), "Signs have mean 0 and variance 1, as the inputs do."  # @hide
     question(r"""
         With `4` inputs the weights are `0`, `1`, `2` and `3`. What loss do you expect before the
         first step, from a model that predicts zero?
@@ -69,7 +73,7 @@ def the_task_has_a_known_answer() -> None:
             "The weights begin at zero, not at one.": 30,
             "Add up the squares of the weights, not the weights.": 6,
         },
-        check=0 + 1 + 4 + 9,
+        check=F.mse_loss(torch.zeros(16), signs @ torch.arange(4.0)).item(),
         hint="What is the mean square of each of the four terms?",
         why=r"""
             The error is the whole target. Its four terms have mean squares `0`, `1`, `4` and `9`,
@@ -182,24 +186,30 @@ def the_loop_finds_it() -> None:
 
 @aside
 def a_rate_is_too_small_right_or_too_large() -> None:
-    """A learning rate can be too small, right or too large."""
+    """In a linear model, a learning rate can be too small, right or too large."""
     note(r"""
-        What learning rate should a run have? By hand, take one weight $w$ and the loss $w^2$, which
-        is lowest at zero. The gradient is $2w$, so a step at the learning rate $r$ turns $w$ into
-        $w - 2rw = (1 - 2r)\,w$.
+        How can one see that a learning rate is too small or too large? By the loss on a batch that
+        stays the same. If the rate is too small, this loss falls slowly. If it is too large, the
+        loss grows, because each step goes past the minimum and ends farther from it than it began.
 
-        - At $r = 0.1$ each step multiplies $w$ by `1 - 2 * 0.1 = 0.8`: it comes nearer to zero,
-          slowly.
-        - At $r = 0.5$ the factor is `1 - 2 * 0.5 = 0`: one step arrives.
-        - At $r = 1.1$ the factor is `1 - 2 * 1.1 = -1.2`: each step goes past zero and ends farther
-          away. The run *diverges*.
+        By hand, take one weight $w$ that starts at `1`, and the loss $w^2$, which is lowest at
+        zero. The gradient is $2w$, so a step at the learning rate $r$ turns $w$ into
+        $w - r \cdot 2w = (1 - 2r)\,w$:
 
-        A rate is too large when a step ends farther from the goal than it began, because there the
-        gradient is larger, and so is the next step.
+        | rate | factor of each step | weight after two steps | |
+        |---|---|---|---|
+        | `0.1` | `1 - 2 * 0.1 = 0.8` | `1 * 0.8 * 0.8 = 0.64` | comes nearer to zero, slowly |
+        | `0.5` | `1 - 2 * 0.5 = 0` | `1 * 0 * 0 = 0` | is at zero after the first step |
+        | `1.1` | `1 - 2 * 1.1 = -1.2` | `1 * -1.2 * -1.2 = 1.44` | goes past zero, and ends farther away |
 
-        A model with `16` weights has another limit, which is found by trying. `train` runs the
-        [training loop](#the_loop_finds_it) and returns the loss on a fixed batch after each of
-        `200` steps. Start and data are the same in every run. Here is the last loss for five rates:
+        At `1.1` the run *diverges*: farther from zero the gradient is larger, so each step is
+        larger than the one before.
+
+        A model with more weights has another limit, which is found by trying. Take a linear model
+        with `16` weights, and inputs and targets as in [the training loop](#the_loop_finds_it).
+        `train` runs that loop for `200` steps, each of which subtracts learning rate × gradient,
+        and returns the loss on a fixed batch after each step. Start and data are the same in every
+        run. Here are the last losses for five rates:
     """)
     rates = (0.01, 0.05, 0.1, 0.2, 0.5)
     runs = {lr: train(lr=lr, steps=200).losses for lr in rates}
@@ -212,10 +222,8 @@ def a_rate_is_too_small_right_or_too_large() -> None:
         "At 0.2 the last loss is higher than at 0.01."
     assert math.isfinite(ends[0.5]) is False, \
         "At 0.5 the last loss is not a finite number."
-    note(r"""
-        So for `200` steps of this model `0.01` is too small, and `0.5` is too large. At `0.2`, the
-        loss goes up and down and does not come near zero:
-    """)
+    tenth = {lr: losses[9] for lr, losses in runs.items()}  # @hide
+    assert tenth[0.2] < tenth[0.01], "After ten steps, the loss at 0.2 is lower than at 0.01."  # @hide
     figure(plot_losses(runs), caption=r"""
         Loss on the fixed batch after each step, for five learning rates. The axis of losses is
         logarithmic.
@@ -224,28 +232,15 @@ def a_rate_is_too_small_right_or_too_large() -> None:
         {rates[1]} and {rates[2]} fall to the floor of the format, {rates[3]} wanders around its
         start, and {rates[4]} climbs off the page within the first steps.
     """)
-    misbelief("Ten steps at another learning rate are a bit of tuning.", rf"""
-        Ten steps say little, because the loss on each new batch goes up and down by chance. Rates
-        can be compared after enough steps, here {len(runs[0.1])}, from the same start and on a
-        fixed batch.
+    note(r"""
+        For `200` steps of this model, `0.01` is too small: the loss is still falling. `0.5` is too
+        large: the run diverges. `0.2` is too large as well: the loss goes up and down and does not
+        come near zero.
     """)
-
-    def deaf(num_layers: int, lr: float) -> list[float]:  # @hide
-        return train(layers=0, lr=0.01, steps=20).losses
-
-    small, large = deaf(num_layers=0, lr=0.01), deaf(num_layers=4, lr=0.1)  # @hide
-    assert small == large, "Other arguments give the same losses, bit for bit."  # @hide
-    run = train(layers=2, lr=0.01, steps=10)  # @hide
-    assert math.isfinite(run.losses[-1]) is False, \
-        "At a rate of 0.01, the loss is not a finite number after ten steps."  # @hide
-    smaller = train(layers=2, lr=0.001, steps=200)  # @hide
-    assert round(smaller.losses[-1], 3) == 0.0, \
-        "At a rate of 0.001, the deep model learns: its loss falls to zero."  # @zero: the loss comes to its least  # @hide
-    misbelief("A `train` that is given `num_layers` and `lr` trains with them.", r"""
-        Not in CS336: its `train` uses fixed values inside [@cs336]. The five rates above end at
-        different losses, so this `train` uses its `lr`. A deeper model may need a smaller rate,
-        because the gradient of a matrix has all the others as factors: with `2` hidden layers, the
-        run diverges at `0.01` and learns at `0.001`.
+    misbelief("Ten steps at another learning rate are a bit of tuning.", rf"""
+        Ten steps can mislead. After ten, the loss at `0.2` is {tenth[0.2]:.0f} and that at `0.01`
+        is {tenth[0.01]:.0f}, so `0.2` looks better. After {len(runs[0.1])} it is far worse. Compare
+        rates after enough steps, from the same start and on the same fixed batch.
     """)
     tried = (0.1, 0.5, 0.9, 1.0, 1.1)  # @hide
     question(r"""
@@ -256,7 +251,59 @@ def a_rate_is_too_small_right_or_too_large() -> None:
         *(r for r in tried if abs(1 - 2 * r) > 1),
     ],
         check=[1 / 2, 2 / 2, 1.1], why=r"""
-            At `0.5` the factor is `0`: one step reaches the goal. At `1.0` it is `-1`, so the
+            At `0.5` the factor is `0`: one step reaches the minimum. At `1.0` it is `-1`, so the
             weight only changes its sign. At `1.1` it is `-1.2`, and the weight grows with each
             step.
+        """)
+
+
+@aside
+def an_unused_argument_changes_nothing() -> None:
+    """Change an argument: if all losses stay the same, the training loop does not use it."""
+    note(r"""
+        Does a training loop use the learning rate that it is given? Nothing in its losses says so.
+        Run it twice with different values, from the same start and on the same data. If the loop
+        uses the argument, the losses differ. If they are the same, bit for bit, it does not, and
+        every comparison of learning rates that was made with it compared nothing.
+
+        By hand: the weight is `1`, the loss its square, so the gradient is `2`. One step at a rate
+        of `0.1` gives `1 - 0.1 * 2 = 0.8`, and at `0.2` it gives `1 - 0.2 * 2 = 0.6`. If both calls
+        return `0.8`, the second rate was not used.
+
+        `deaf` has the mistake. It takes a number of layers and a learning rate, and ignores both:
+        it calls `train`, which trains a stack of layers, with fixed values. Its losses after each
+        of three steps:
+    """)
+
+    def deaf(num_layers: int, lr: float) -> list[float]:
+        return train(layers=0, lr=0.01, steps=3).losses
+
+    small, large = deaf(num_layers=0, lr=0.01), deaf(num_layers=4, lr=0.1)
+    assert small == large, "Other arguments give the same losses, bit for bit."
+    other_rate = train(layers=0, lr=0.02, steps=3).losses
+    assert small != other_rate, \
+        "Called directly, train gives other losses at another rate."
+    run = train(layers=2, lr=0.01, steps=10)  # @hide
+    assert math.isfinite(run.losses[-1]) is False, \
+        "At a rate of 0.01, the loss is not a finite number after ten steps."  # @hide
+    smaller = train(layers=2, lr=0.001, steps=200)  # @hide
+    assert round(smaller.losses[-1], 3) == 0.0, \
+        "At a rate of 0.001, the deep model learns: its loss falls to zero."  # @zero: the loss comes to its least  # @hide
+    misbelief("A `train` that is given `num_layers` and `lr` trains with them.", r"""
+        Not in the course CS336, in its edition of 2025: its `train` uses fixed values inside
+        [@cs336]. Two runs of it, the second meant as tuning, are the same experiment.
+    """)
+    rates_seen = [0.1, 0.1, 0.1]  # @hide
+    weights = [1 - 2 * rate for rate in rates_seen]  # @hide
+    question(r"""
+        Somebody calls a training loop at the rates `0.1`, `0.2` and `0.4`, for one step from a
+        weight of `1` with the loss $w^2$. The loop ignores its argument and always uses `0.1`. How
+        many different weights do the three calls return, and how many would they return if the loop
+        used its argument? Give two numbers.
+    """, answer=[len(set(weights)), len({1 - 2 * rate for rate in (0.1, 0.2, 0.4)})],
+        check=[len({0.8}), len({0.8, 0.6, 0.2})],
+        hint="What is the weight after one step at each rate that is really used?",
+        why=r"""
+            All three calls return `1 - 0.1 * 2 = 0.8`, one weight. With their own rates they would
+            return `0.8`, `0.6` and `0.2`.
         """)

@@ -385,46 +385,56 @@ def adamw(lr: float, decay: float = 0.01) -> Rule:
 def adamw_decays_weights_outside_the_root() -> None:
     """AdamW subtracts the decay from a weight; Adam adds it to the gradient and then rescales it."""
     note(r"""
-        *Weight decay* pulls every weight a little towards zero in each step. In PyTorch both Adam
-        and AdamW have a setting `weight_decay`. With the same value, Adam can shrink a weight far
-        faster. Why? Because they apply the decay at different points:
+        *Weight decay* pulls every weight a little towards zero in each step. Adam and AdamW both
+        have a setting `weight_decay` in PyTorch. Can its value be kept when the optimizer changes?
+        No, because they apply the decay at different points:
 
-        - Adam adds decay times the weight to the *gradient*. Then, as in
-          [every step](#adam_corrects_for_its_start), it divides the average gradient by the root of
-          the average square, and multiplies by the learning rate.
-        - AdamW takes such a step without the decay, and in addition subtracts learning rate times
-          decay times the weight [@loshchilov2019].
+        - *Adam* adds decay × weight to the gradient. Then it
+          [divides the gradient by its usual size](#adam_corrects_for_its_start), and the decay with
+          it.
+        - *AdamW* takes Adam's step without the decay, and then subtracts learning rate × decay ×
+          weight, which nothing divides [@loshchilov2019].
 
-        By hand: a weight of `1`, a gradient of `0`, a learning rate of `0.1` and a decay of `0.01`.
-        AdamW subtracts `0.1 * 0.01 * 1 = 0.001`. For Adam the decay, `0.01 * 1`, is the whole
-        gradient. Adam corrects its averages for their start at zero, so after one step the average
-        is the gradient, `0.01`, and so is the root. Their quotient is `1`: Adam takes a step of the
-        full learning rate, `0.1`. `walk` takes one step with each, from a weight of `1` with a
-        gradient of `0`, and `lengths_of` says by how much it lowers the weight:
+        By hand, take one step with a learning rate of `0.1`, a decay of `0.01` and a weight of `1`.
+        In the first step a gradient's usual size is the gradient's own size. So Adam divides the
+        gradient by itself, which makes `1`, and the weight falls by the learning rate. (A gradient
+        of `0` makes `0`: a tiny number that is added to the divisor avoids `0 / 0`.)
+
+        | gradient | Adam subtracts | AdamW subtracts |
+        |---|---|---|
+        | `0` | `0.1 * 0.01 / 0.01 = 0.1` | `0.1 * 0 + 0.1 * 0.01 * 1 = 0.001` |
+        | `100` | `0.1 * 100.01 / 100.01 = 0.1` | `0.1 * 100 / 100 + 0.1 * 0.01 * 1 = 0.101` |
+
+        Without a gradient, Adam's decay is `0.1 / 0.001 = 100` times as strong as AdamW's. With a
+        gradient of `100` it has no effect: Adam's step is `0.1` without it as well. AdamW subtracts
+        `0.001` for the decay in both rows.
+
+        `walk` starts two weights at `1` and takes one step, with a gradient of `0` for the first
+        and of `100` for the second. `lengths_of` says by how much each weight falls:
     """)
+    gradients = torch.tensor([[0.0, 100.0]], dtype=torch.float64)
     settings = {"lr": 0.1, "weight_decay": 0.01}
-    gradients = torch.randn(20, 5, dtype=torch.float64)  # @hide
-    ours = walk(Descent, gradients, rule=adamw(lr=0.1))  # @hide
-    theirs = walk(torch.optim.AdamW, gradients, **settings)  # @hide
+    adam_walk = walk(torch.optim.Adam, gradients, **settings)
+    adamw_walk = walk(torch.optim.AdamW, gradients, **settings)
+    by_adam = lengths_of(adam_walk)  # @inspect by_adam
+    by_adamw = lengths_of(adamw_walk)  # @inspect by_adamw
+    assert by_adam == [0.1, 0.1], \
+        "Adam lowers both weights by 0.1."
+    assert by_adamw == [0.001, 0.101], \
+        "AdamW lowers the weight without a gradient by 0.001, and the other by 0.101."
+    plain = lengths_of(walk(torch.optim.Adam, gradients, lr=0.1))  # @hide
+    assert plain == [0.0, 0.1], "Without decay, Adam lowers only the second weight, by 0.1."  # @hide
+    random = torch.randn(20, 5, dtype=torch.float64)  # @hide
+    ours = walk(Descent, random, rule=adamw(lr=0.1))  # @hide
+    theirs = walk(torch.optim.AdamW, random, **settings)  # @hide
     assert ours.shape == (21, 5), "There are the start and 20 steps."  # @hide
     assert torch.allclose(ours, theirs), \
         "With random gradients, the rule above and PyTorch's AdamW take the same 20 steps."  # @hide
-    nothing = torch.zeros(1, 1)
-    by_adamw = lengths_of(walk(torch.optim.AdamW, nothing, **settings))  # @inspect by_adamw
-    by_adam = lengths_of(walk(torch.optim.Adam, nothing, **settings))  # @inspect by_adam
-    assert (by_adamw, by_adam) == ([0.001], [0.1]), \
-        "One step lowers the weight by 0.001 with AdamW, and by 0.1 with Adam."
-    large = torch.full((1, 1), 100.0, dtype=torch.float64)  # @hide
-    with_decay, without = [  # @hide
-        walk(torch.optim.Adam, large, lr=0.1, weight_decay=decay)[-1].item() for decay in (0.01, 0)
-    ]
-    assert abs(with_decay - without) < 0.001, \
-        "With a gradient of 100, Adam's decay changes the first step by less than AdamW's 0.001."  # @hide
     note(r"""
-        Here Adam shrinks the weight `0.1 / 0.001 = 100` times as fast. With a gradient of `100` it
-        is the other way round: the decay makes it `100 + 0.01`, and the quotient is `1` with or
-        without it. So choose the weight decay again when the optimizer changes.
+        So the same number means different things in Adam and in AdamW. Choose the weight decay
+        again when the optimizer changes.
     """)
+    nothing = torch.zeros(1, 1)  # @hide
     question(r"""
         Now the learning rate is `0.01` and the decay `0.1`. A weight of `1` gets no gradient apart
         from the decay. What is the weight after one step, first with AdamW, then with Adam?

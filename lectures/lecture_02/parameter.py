@@ -23,6 +23,7 @@ def parameters() -> None:
     """)
     a_parameter_is_a_tensor_that_is_registered()
     dividing_by_the_root_keeps_the_scale()
+    unscaled_outputs_overflow()
     unscaled_gradients_explode()
     relu_needs_larger_weights()
     truncation_bounds_are_absolute()
@@ -192,18 +193,24 @@ def dividing_by_the_root_keeps_the_scale() -> None:
 
 
 @aside
-def unscaled_gradients_explode() -> None:
-    """In a stack of matrices, weights that are too large make outputs and gradients explode."""
+def unscaled_outputs_overflow() -> None:
+    """Without scaling, the outputs of a stack of matrices grow by the same factor in every layer, until they overflow."""
     note(r"""
-        Weights straight from `torch.randn` have a standard deviation of `1`. In a layer with `64`
-        inputs, each output is a sum of `64` random products. They partly cancel, and the sum is
-        about $\sqrt{64} = 8$ times [as large as an input](#dividing_by_the_root_keeps_the_scale).
-        What does that do to a stack of such layers?
+        What happens in a deep stack of layers if the weights come straight from `torch.randn`? The
+        outputs grow by the same factor in every layer, because each layer multiplies what the layer
+        before has made. At some depth they are too large for their format, and become infinite.
+        (*Scaling* prevents it: weights are
+        [divided by the root of the number of inputs](#dividing_by_the_root_keeps_the_scale).)
 
-        Outputs grow by a factor of `8` in every layer, because each layer multiplies what the layer
-        before has made. The largest value of `float32` is just below $2^{128}$. As $8 = 2^3$, this
-        is reached after $128/3$ layers, nearly `43`. Multiply random inputs until an element is
-        infinite, in `25` runs:
+        By hand: the weights, and the first inputs, are independent random numbers with mean `0` and
+        variance `1`. With `64` inputs, an output is a sum of `64` products of an input and a
+        weight. Each product has variance `1 * 1 = 1`. Variances of independent terms add up, so the
+        output has variance `64`, and a typical size (standard deviation) of $\sqrt{64} = 8$. The
+        next layer gets inputs of size `8`, and its outputs have size `8 * 8 = 64`.
+
+        So $L$ layers make $8^L = 2^{3L}$. The largest value of `float32` is just below $2^{128}$,
+        and is reached after $128/3$ layers, nearly `43`. `layers_until_infinity` multiplies random
+        inputs by such matrices until an element is infinite. In `25` runs:
     """)
 
     def layers_until_infinity() -> int:
@@ -219,44 +226,75 @@ def unscaled_gradients_explode() -> None:
         "From 1 to the largest float32 it takes 42.7 factors of 8."  # @hide
     assert typical == 43, \
         "In the median run, an element is infinite after 43 layers."
+    question(r"""
+        Layers with `16` inputs and `16` outputs have weights of standard deviation `1`. After how
+        many layers do outputs of size `1` reach the size $2^{128}$?
+    """, answer=round(math.log(2.0) * 128 / math.log(math.sqrt(16))),
+        check=128 // 2, unit="layers",
+        wrong={
+            "A sum of 16 terms does not grow 16 times: its terms partly cancel.": 32,
+        },
+        hint="By which power of two does each layer multiply the size?",
+        why=r"""
+            Each layer multiplies the size by $\sqrt{16} = 4 = 2^2$, so the size is $2^{128}$ after
+            `128 / 2 = 64` layers.
+        """)
+
+
+@aside
+def unscaled_gradients_explode() -> None:
+    """In a stack of matrices with a squared loss, weights that are too large make gradients grow more than outputs."""
     note(r"""
-        With a squared loss, gradients grow even faster than outputs. By hand, take two layers with
-        one weight each, $a$ and $b$, and the input `1`. The output is $ab$, the loss is its square,
-        $a^2 b^2$, and the gradient of $a$ is $2ab^2$. If both weights are `8` times as large, the
-        output is $8^2$ times and this gradient $8^3$ times as large. With `10` layers the squared
-        loss contains each weight twice, `2 * 10` factors. The derivative with respect to one weight
-        removes one of them, so `2 * 10 - 1 = 19` factors of `8` are left.
+        If all weights of a deep stack are $c$ times too large, how much larger are its gradients?
+        With a squared loss, even more than its outputs. The output contains the weights of each
+        layer once. The loss is the square of the output, so it contains them twice. The gradient is
+        the derivative with respect to one of them, which takes one away.
 
-        `first_gradient` sends `8` random rows through `10` layers of width `64`, takes the mean
-        squared output as the loss, and returns the size (the norm) of the first layer's gradient.
-        How many times as large is it with weights of standard deviation `1` as with weights divided
-        by `8`?
+        By hand, take two layers with one weight each, $a$ and $b$, and the input `1`. The output is
+        $ab$, the loss $(ab)^2 = a^2b^2$, and the gradient of $a$ is $2ab^2$:
+
+        | both weights | output | gradient of $a$ |
+        |---|---|---|
+        | `1` | `1 * 1 = 1` | `2 * 1 * 1**2 = 2` |
+        | `3` | `3 * 3 = 9` | `2 * 3 * 3**2 = 54` |
+
+        With weights `3` times as large, the output is $3^2 = 9$ times as large, and the gradient
+        `54 / 2 = 27` times, $3^3$. In general, for $L$ layers, the factor of the output is $c^L$,
+        and that of the gradient $c^{2L - 1}$.
+
+        Now matrices. A layer with `64` inputs keeps its outputs about as large as its inputs if
+        weights of standard deviation `1` are *scaled*, that is,
+        [divided by the root](#dividing_by_the_root_keeps_the_scale) of `64`, which is `8`. Unscaled
+        weights are `8` times as large. In `10` layers, expect gradients that are $8^{19}$ times as
+        large, because `2 * 10 - 1 = 19`. `first_gradient` sends `5` random rows through the layers,
+        takes the mean squared output as the loss, and returns the norm of the gradient of the first
+        layer:
     """)
-
-    x, stack = torch.randn(8, 64), torch.randn(10, 64, 64)  # @unnoticed: 8: any batch
+    x, stack = torch.randn(5, 64), torch.randn(10, 64, 64)  # @unnoticed: 5: any batch
 
     def first_gradient(scale: float) -> float:
-        weights = [w.requires_grad_() for w in stack * scale]
-        y = x
+        y, weights = x, [w.requires_grad_() for w in stack * scale]
         for w in weights:
             y = y @ w
         loss = y.square().mean()
         return float(torch.autograd.grad(loss, weights[0])[0].norm())
 
-    ratio = first_gradient(1.0) / first_gradient(1 / 8)  # @inspect ratio
+    ratio = first_gradient(1) / first_gradient(1 / 8)  # @inspect ratio
     assert ratio == 8.0 ** (2 * 10 - 1), \
         "Without scaling, the gradient is 8 ** 19 times as large."
+    stack = stack[:3]  # @hide
     question(r"""
-        How many times as large is the gradient of the first layer without scaling, in a stack of
-        `3` layers of width `64`, with a squared loss?
+        A stack has `3` layers of `64` inputs, and a squared loss. How many times as large is the
+        gradient of the first layer with unscaled weights as with scaled ones?
     """, answer=8 ** (2 * 3 - 1),
-        check=8.0**3 * 8.0**2, unit="times",
+        check=first_gradient(1.0) / first_gradient(1 / 8), unit="times",
         wrong={
             "The derivative takes away one factor of the first layer.": 8**6,
             "The loss is a square.": 8**3,
         },
         hint="How often is the factor `8` in the loss, and how many does the derivative take away?",
         why="The squared loss has the factor `8` twice for each layer, `6` times. The derivative takes away one: `8 ** 5`.")
+
 
 @aside
 def relu_needs_larger_weights() -> None:
@@ -282,11 +320,15 @@ def relu_needs_larger_weights() -> None:
     assert round(math.log2(left)) == -4, \
         "With LeCun's rule, the mean square is halved 4 times."
     assert round(kept) == 1, "With He's rule, the mean square stays near 1."
+    stacks = torch.cartesian_prod(*[torch.tensor([1.0, -1.0])] * 10)  # all signs of ten weights  # @hide
+    runs = torch.ones(len(stacks))  # @hide
+    for layer in stacks.T:  # @hide
+        runs = (runs * layer).relu()
     question(r"""
         `10` layers with ReLU have weights divided by the root of the number of inputs, without He's
         factor. How many times smaller is the mean square after these layers than before?
     """, answer=2**10,
-        check=math.prod([2] * 10), unit="times",
+        check=1 / runs.square().mean().item(), unit="times",
         wrong={
             "That adds up the halvings instead of multiplying them.": 20,
         },
@@ -349,11 +391,16 @@ def truncation_bounds_are_absolute() -> None:
     farthest, largest = outs.abs().max() / outs.std(), relative.abs().max()  # @hide
     assert farthest > largest, \
         "The largest output is farther out than any weight, in standard deviations."  # @hide
+
+    def farthest_weight(b: float) -> float:  # of such a layer, in standard deviations  # @hide
+        drawn = nn.init.trunc_normal_(torch.empty(400, 64), std=1 / math.sqrt(400), a=-b, b=b)
+        return drawn.abs().max().item() * math.sqrt(400)
+
     question(r"""
         The weights of a layer with `400` inputs should have a standard deviation of `1` over the
         root of `400` *before* they are cut off at two deviations. What `b` does that need?
     """, answer=2 / math.sqrt(400),
-        check=2 / 20,
+        check=next(b for b in (k / 100 for k in range(1, 300)) if farthest_weight(b) > 1.9),
         wrong={
             "b is a value, not a multiple of the standard deviation.": 2,
         },

@@ -178,31 +178,42 @@ def most_bytes(call: Callable[[], object]) -> int:  # @stepover
 @aside
 @requires("cuda")
 def a_step_is_timed_in_both_precisions() -> None:
-    """With a large batch, mixed precision should save time and memory on a GPU."""
+    """With a large batch, a training step in mixed precision should need less time and memory."""
     width = scaled(4096, lambda w: 400 * w * w)  # @measure width  # @hide
     note(rf"""
-        *Mixed precision* runs the matmuls in a `16`-bit format and keeps the weights in `float32`.
-        Does a training step then need less time and less memory on a GPU? By its datasheet an H100
-        does `989.5 / 67 = 14.8` times as many FLOP/s in `bfloat16` as in `float32` [@nvidia-h100],
-        so expect a step that is faster, but at most `14.8` times.
+        Does a training step need less memory on a GPU in *mixed precision*, with matmuls in a
+        `16`-bit format and weights in `float32`? That depends on the batch. *Activations*, what the
+        forward pass keeps for the backward pass, need $2$ bytes per element instead of $4$. But the
+        matmuls need a `16`-bit copy of each weight.
 
-        For the memory, take `8` hidden layers of a `width` of `4096` and a batch of
-        `2 * 4096 = 8192` rows. Autograd saves the output of each layer before its activation
-        function, GELU, and after it. With `2` bytes less for each element, that is
-        `8 * 2 * 8192 * 4096 * 2 = 2**30` bytes less. The `16`-bit copies of the weights add
-        `8 * 4096 * 4096 * 2 = 2**28` bytes, a quarter of a GiB. So expect `1 - 0.25 = 0.75` GiB
-        less, apart from smaller tensors such as the copy of the input.
+        By hand, for one layer of $4 \times 4$ weights with an activation function, here GELU. Two
+        tensors are kept for it: its output before GELU, and its output after GELU, which is the
+        input of the next layer.
 
-        In PyTorch, `autocast` switches mixed precision on: it converts the inputs of each matmul,
-        to `bfloat16` or, on an old GPU, to `float16`. `step(True)` takes a training step of this
-        model with it, and `step(False)` without; `most_bytes` is the most memory in use
-        meanwhile.{shrunk(width, 4096)}
+        | rows of the batch | activations: bytes less | copies of weights: bytes more | saved |
+        |---|---|---|---|
+        | $1$ | `2 * 1 * 4 * 2 = 16` | `4 * 4 * 2 = 32` | `16 - 32 = -16` |
+        | $10$ | `2 * 10 * 4 * 2 = 160` | `4 * 4 * 2 = 32` | `160 - 32 = 128` |
+
+        Each product is tensors × rows × elements × bytes, or weights × bytes. Now `8` such layers
+        of a `width` of `4096`, and `2 * 4096 = 8192` rows:
+
+        - activations: `8 * 2 * 8192 * 4096 * 2 = 2**30` bytes less, a GiB;
+        - copies of weights: `8 * 4096 * 4096 * 2 = 2**28` bytes more, a quarter of a GiB.
+
+        So expect about `1 - 0.25 = 0.75` GiB less. Expect less time as well: an H100 does up to
+        `989.5 / 67 = 14.8` times as many FLOP/s in `bfloat16` as in `float32` [@nvidia-h100]. The
+        whole step gains less, because the optimizer's update is still in `float32`.
+
+        `step(True)` takes a training step with AdamW under `autocast`, which is PyTorch's switch
+        for mixed precision, and `step(False)` without. `most_bytes` is the most memory in use
+        during a step:{shrunk(width, 4096)}
     """)
     model = Stack(width, 8, between=nn.GELU()).cuda()  # @hide
     x, y = (t.cuda() for t in linear_batch(width, batch=2 * width))  # @hide
     optimizer = torch.optim.AdamW(model.parameters())  # @hide
     step = partial(train_step, model, optimizer, x, y)  # @hide
-    with float32_products():  # else a GPU may use fewer of the 32 bits
+    with float32_products():  # with all 32 bits, not in TF32
         full = time_call(lambda: step(False), "cuda")  # @measure full
     cool_down()  # @hide
     mixed = time_call(lambda: step(True), "cuda")  # @measure mixed
@@ -210,17 +221,19 @@ def a_step_is_timed_in_both_precisions() -> None:
     peaks = [most_bytes(partial(step, on)) for on in (False, True)]  # @measure peaks as B
     assert peaks[1] < peaks[0], "The step needs less memory with autocast."
     note(r"""
-        Weights, gradients and AdamW's averages stay in `float32`, so their bytes stay the same. By
-        this count a row saves `2**30 / 8192 = 2**17` bytes of activations, so below
-        `2**28 / 2**17 = 2048` rows the copies of the weights need more than that.
-
-        Whether a model still trains as well has to be checked for each model.
+        The claims ask only for less, because how much is saved at the peak depends on where in the
+        step the peak is. Weights, gradients and AdamW's averages stay in `float32`, and need the
+        same bytes in both. Whether a model still trains as well has to be checked for each model.
     """)
     question(r"""
         A model has `8` hidden layers of `4096 * 4096` weights and a head of `4096`. How many bytes
         do weights, gradients and AdamW's two averages need, with autocast or without?
     """, answer=16 * (8 * 4096**2 + 4096),
-        check=8 * 2**28 + 2**16, unit="B", within=0.02, why=r"""
+        check=sum(
+            rows * cols * torch.float32.itemsize
+            for kind in ("weights", "gradients", "averages", "averages of squares")
+            for rows, cols in [(4096, 4096)] * 8 + [(4096, 1)]
+        ), unit="B", within=0.02, why=r"""
             Four values of `4` bytes are kept for each weight, and autocast changes none of them.
         """)
 
@@ -332,46 +345,54 @@ def in_pairs(whole: Tensor) -> Tensor:
 
 @aside
 def quantized_weights_trade_error_for_bytes() -> None:
-    """Quantized weights need fewer bytes, and make the result of a matmul less exact."""
+    """Weights that are stored in fewer bits need fewer bytes, and make a matmul less exact."""
     note(r"""
-        A trained model that is only used can be stored with less precise weights. One way to
-        *quantize* a matrix is to replace its weights by small integers and a scale for each column.
-        By hand, a column with the weights `0.7`, `-0.2` and `0.33`, in integers from `-7` to `7`:
+        A trained model that is only used can be stored in fewer bytes. How much less exact are its
+        matmuls then? To *quantize* a matrix is to replace its weights by small integers, with a
+        *scale* that turns them back. Here there is a scale for each column; many tools have one for
+        each small block of weights.
+
+        By hand, a column with the weights `0.7`, `-0.2` and `0.33`, in integers of `4` bits, from
+        `-7` to `7`:
 
         - the scale maps the largest weight to the largest integer: `0.7 / 7 = 0.1`;
         - each weight is divided by the scale and rounded: `7`, `-2` and `3`;
         - integer times scale is approximately the old weight: `0.7`, `-0.2` and `0.3`.
 
-        How large is the error of a matmul then? `quantize` does the same for a random matrix of
-        `256 * 256` weights. With `8` bits the integers go up to `127`, with `4` bits only up to
-        `7`. `error_of` divides the norm of the error by the norm of the exact result:
+        In `8` bits the integers go up to `127`, so the scale is `0.7 / 127 = 0.0055`. The scale is
+        the distance between the values that can be stored, and rounding is off by at most half of
+        it. So expect errors that are `127 / 7 = 18` times as large in `4` bits as in `8`.
+
+        `quantize` does the same with a random matrix. `error_of` divides the norm of the result's
+        error by the norm of the exact result:
     """)
     by_hand, step = quantize(torch.tensor([[0.7], [-0.2], [0.33]]), 4)  # @hide
     assert by_hand.flatten().tolist() == [7, -2, 3], "The column by hand becomes 7, -2 and 3."  # @hide
     assert torch.allclose(by_hand * step, torch.tensor([[0.7], [-0.2], [0.3]])), \
         "Integers times scale are 0.7, -0.2 and 0.3."  # @hide
     x, w = torch.randn(64, 256), torch.randn(256, 256)
-    fine, fine_scale = quantize(w, 8)
-    fine_error = error_of(x @ (fine * fine_scale), x @ w)  # @inspect fine_error as %
-    assert 0.0064 < fine_error < 0.0074, \
-        "With 8 bits, the relative error of the matmul is 0.7 %."
+    fine, scale = quantize(w, 8)
+    fine_error = error_of(x @ (fine * scale), x @ w)  # @inspect fine_error as %
     coarse, scale = quantize(w, 4)
     coarse_error = error_of(x @ (coarse * scale), x @ w)  # @inspect coarse_error as %
+    assert 0.0064 < fine_error < 0.0074, \
+        "With 8 bits, the relative error of the matmul is 0.7 %."
     assert 0.12 < coarse_error < 0.13, \
         "With 4 bits, the relative error is about an eighth."
+    assert 17 < coarse_error / fine_error < 19, \
+        "With 4 bits, the error is about 127 / 7 times as large as with 8 bits."
     assert fine.abs().max() == 127, "In 8 bits the largest integer is 127."  # @hide
     assert w.nbytes / fine.nbytes == 4.0, \
-        "With 8 bits, the integers need a quarter of the bytes of float32."
+        "With 8 bits, the integers need a quarter of the bytes of float32."  # @hide
     misbelief("Quantizing a trained model improves its performance.", rf"""
         It makes the model smaller, but less exact: the outputs of this random matrix are off by
         {fine_error:.1%} at `8` bits and by {coarse_error:.0%} at `4`. How much that harms a model
         has to be measured on its task.
     """)
     note(r"""
-        With fewer bits the error grows, because there are fewer integers to round to. But an
-        element of a tensor needs at least one byte, so where are the bytes saved at `4` bits? Two
-        integers share a byte: one has its first $4$ bits, the other its last $4$. `in_pairs` packs
-        all integers in this way:
+        An integer of `8` bits needs one byte, a quarter of the bytes of `float32`. An element of a
+        tensor cannot have less than a byte, so `in_pairs` puts two integers of `4` bits into each
+        byte, one into its first half and one into its last:
     """)
     dtypes = {each for each in vars(torch).values() if isinstance(each, torch.dtype)}  # @hide
     assert min(each.itemsize for each in dtypes) == 1, \
@@ -380,7 +401,7 @@ def quantized_weights_trade_error_for_bytes() -> None:
     assert packed.nbytes == w.nbytes // 8, \
         "Packed in pairs, the integers need an eighth of the bytes of float32."
     assert scale.nbytes / packed.nbytes == 1 / 32, \
-        "The scales add 3.1 % to these bytes."
+        "The scales of the columns add 3.1 % to these bytes."
     halves = torch.stack([packed & 15, packed >> 4], dim=1).to(torch.int8)  # @hide
     restored = torch.where(halves > 7, halves - 16, halves)  # @hide
     assert torch.equal(restored.view(256, 256), coarse), "Unpacked, they are the same integers."  # @hide

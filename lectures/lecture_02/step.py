@@ -246,20 +246,24 @@ def gradients_come_in_two_kinds() -> None:
 def the_bill_in_bytes() -> None:
     """A training step keeps parameters, gradients, optimizer state and activations."""
     note(r"""
-        A training step keeps four kinds of values. How many bytes do they need together? Take the
-        model of width `4` with two hidden layers, a batch of `2` rows, and the optimizer AdaGrad:
+        What fills the memory in training, and with how many bytes? Values of four kinds. A step
+        computes *activations* with the *parameters*, *gradients* from the activations, and new
+        parameters from the gradients and the optimizer's *state*. Each kind is kept because
+        something computed later needs it.
 
-        - *parameters*: two matrices of `4 * 4` and a head of `4`, `4 * 4 + 4 * 4 + 4 = 36`;
-        - *gradients*, one for each parameter: `36`;
-        - the *state* of the optimizer, what it remembers from step to step. AdaGrad remembers one
-          value for each parameter: `36`;
-        - *activations*, which [autograd saves](#autograd_keeps_more_than_the_hidden_layers) for the
-          backward pass: for each of `2` rows, the inputs of three layers, `4` values each, the
-          prediction and the target, `2 * (3 * 4 + 2) = 28`.
+        By hand, for a `Stack`, a model whose layers are matmuls and nothing else, of two hidden
+        layers of width `4` and a head, with a batch of `2` rows, the optimizer AdaGrad and
+        `float32`, $4$ bytes for each value:
 
-        In `float32`, each of the first three needs `36 * 4 = 144` bytes, and activations need
-        `28 * 4 = 112`. `bill` takes one training step, and adds up the bytes of the parameters, of
-        their gradients, of the tensors in the optimizer's state, and of what autograd saves:
+        | kind | values | bytes |
+        |---|---|---|
+        | parameters: two matrices of `4 * 4`, and the head's `4` weights | `4 * 4 + 4 * 4 + 4 = 36` | `36 * 4 = 144` |
+        | gradients: one for each parameter | $36$ | $144$ |
+        | optimizer state, what it remembers from step to step: in AdaGrad one value for each parameter | $36$ | $144$ |
+        | activations, which [autograd saves](#autograd_keeps_more_than_the_hidden_layers): for each of `2` rows, the inputs of three layers, `4` values each, the prediction and the target | `2 * (3 * 4 + 1 + 1) = 28` | `28 * 4 = 112` |
+
+        Together that is `144 + 144 + 144 + 112 = 544` bytes. `bill` takes such a training step, and
+        adds up the bytes of each kind:
     """)
     small = bill("AdaGrad", width=4, layers=2, batch=2)  # @inspect small as B
     assert list(small.values()) == [144, 144, 144, 112], \
@@ -273,9 +277,10 @@ def the_bill_in_bytes() -> None:
         In float32 a step needs `4 * (parameters + activations + gradients + state)` bytes, with
         batch times width times layers for the activations.
     """, rf"""
-        The four kinds are right, but the activations are too few. This formula, from CS336
-        [@cs336], counts only the outputs of the two hidden layers. Autograd also keeps the input,
-        the prediction and the target. The formula gives {formula} bytes, and {total} are measured.
+        The four kinds are right, but the activations are too few. This formula, from the course
+        CS336 [@cs336], counts only the outputs of the two hidden layers, `2 * 4 * 2 = 16` values.
+        Autograd also saves the input, the prediction and the target. The formula gives {formula}
+        bytes, and {total} are measured.
     """)
     wide = bill("AdaGrad", width=64, layers=2, batch=8)  # @hide
     formula = 4 * (3 * 8256 + 8 * 64 * 2)  # @hide
@@ -283,10 +288,11 @@ def the_bill_in_bytes() -> None:
         "For a model of width 64, the formula is too low as well."  # @hide
 
     note(r"""
-        Another optimizer changes only the optimizer state. In a model of width `64` with `8256`
-        parameters, each additional value per parameter adds `4 * 8256 / 1024 = 32.25` KiB. (Not all
-        of these bytes are in memory at the same time. What has to fit is
-        [the peak](#the_batch_decides_where_memory_peaks).)
+        With another optimizer only its state changes. The picture shows that for a model of width
+        `64` with `64 * 64 * 2 + 64 = 8256` parameters: each additional value per parameter adds
+        `4 * 8256 / 1024 = 32.25` KiB. These bytes are not all in memory at the same time, and
+        tensors that live only briefly are added to them. What has to fit into memory is
+        [the peak](#the_batch_decides_where_memory_peaks).
     """)
     batch = 64  # @hide
     bills = {name: bill(name, 64, 2, batch) for name in OPTIMIZERS}  # @hide
@@ -350,32 +356,37 @@ def bill_on_card(  # @stepover
 @aside
 @requires("cuda")
 def the_bill_is_measured_on_the_gpu() -> None:
-    """On a GPU each kind should need the bytes that were counted; with SGD, the peak of a step should be below their sum."""
+    """On a GPU, large tensors of each kind should need the bytes that were counted for them."""
     width = scaled(2048, lambda w: 200 * w * w)  # @measure width  # @hide
     note(rf"""
-        Does a GPU really need the bytes that were counted for
-        [parameters, gradients, optimizer state and activations](#the_bill_in_bytes)? Take `4`
-        hidden layers of a `width` of `2048`, and a batch of `2048` rows. Then a weight matrix and
-        the input of a layer are each `4 * 2048**2 / 2**20 = 16` MiB. With AdamW, expect
+        Does a GPU really use the bytes that were counted for
+        [parameters, gradients, optimizer state and activations](#the_bill_in_bytes)? For large
+        tensors expect it to within a MiB, because each kind consists of tensors, and PyTorch only
+        rounds the bytes of each tensor up to whole
+        [blocks](#blocks_are_multiples_of_a_smallest_one) of $512$ bytes.
+
+        By hand: a matrix of `4 * 4` values of $4$ bytes has `4 * 4 * 4 = 64` bytes and gets $512$,
+        $8$ times what was counted. So take large ones: `4` hidden layers of a `width` of `2048`,
+        and a batch of `2048` rows. A weight matrix then has `4 * 2048 * 2048 / 2**20 = 16` MiB, and
+        so has the input of a layer. With the optimizer AdamW, expect
 
         | kind | MiB |
         |---|---|
-        | parameters | `4 * 16 = 64` |
-        | gradients | `4 * 16 = 64` |
-        | optimizer state, made in the first call of `step` | `2 * 64 = 128` |
-        | activations: the inputs of the layers and the head | `5 * 16 = 80` |
+        | parameters: $4$ matrices; the head has only one column | `4 * 16 = 64` |
+        | gradients: one for each parameter | `4 * 16 = 64` |
+        | optimizer state: two values for each parameter, made in the first call of `step` | `2 * 64 = 128` |
+        | activations: the inputs of $4$ hidden layers and of the head | `5 * 16 = 80` |
 
-        With SGD, all kinds together are `4 + 4 + 5 = 13` such matrices. But expect a
-        [peak](#the_batch_decides_where_memory_peaks) of only `4 + 4 + 2 + 1 = 11`, in the backward
-        pass of the last hidden layer: `4` of weights, `4` of layer inputs, since that of the head
-        is already freed, `2` of gradients, of the layer's output and of its input, and `1` of the
-        gradient of its weights. In each layer below, there is one input less and one weight
-        gradient more.
-
-        `bill_on_card` reads `torch.cuda.memory_allocated()`, the bytes in use, before and after
-        each part of a step. It returns the differences, and the peak, for each
-        optimizer.{shrunk(width, 2048)}
+        PyTorch counts the bytes in use on a GPU. The difference before and after a model is made is
+        what its parameters need. `bill_on_card` does the same for every kind, in a training step
+        with each optimizer:{shrunk(width, 2048)}
     """)
+    before = torch.cuda.memory_allocated()
+    model = Stack(width, 4).cuda()
+    grown = torch.cuda.memory_allocated() - before  # @measure grown as B
+    assert 0 <= grown - 4 * (4 * width**2 + width) < MiB, \
+        "Four matrices and a head of float32 need the bytes counted for them, or less than a MiB more."
+    del model  # @hide
     size = width, 4, width  # @hide
     bill_on_card("SGD", *size)  # @stepover  # @hide
     # size: the width, 4 hidden layers, the rows of the batch
@@ -390,8 +401,8 @@ def the_bill_is_measured_on_the_gpu() -> None:
     assert 0 <= min(over) <= max(over) < MiB, \
         "With AdamW, each kind needs the bytes counted for it, or less than a MiB more."
     found, peak = watched["SGD"]  # @hide
-    share = peak / sum(found.values())  # @measure share as %
-    assert share < 1, "With SGD, the peak is below the sum of all kinds."
+    share = peak / sum(found.values())  # @measure share as %  # @hide
+    assert share < 1, "With SGD, at this width and batch, the peak is below the sum of all kinds."  # @hide
     figure(plot_bill(bills, MiB),
         caption="One step on the GPU, measured by the allocator's counter, in MiB.", alt=r"""
             Six stacked bars, one for each optimizer. Parameters, gradients and activations are the
@@ -412,24 +423,23 @@ def the_bill_is_measured_on_the_gpu() -> None:
 
 @aside
 def parts_of_a_batch_add_up_to_the_whole() -> None:
-    """A batch processed in parts gives the same gradient, and keeps the activations of one part."""
+    """The gradients of parts of a batch add up to that of the whole, if each part is weighted by its share."""
     note(r"""
-        Suppose the activations of a batch do not fit into memory. Can you process a quarter of the
-        batch at a time and get the same training step?
-
-        Yes, because `backward` *adds* to the gradients that are already there. So cut the batch
-        into *micro-batches*, call `backward` for each, and take one step at the end. This is
-        *gradient accumulation*.
+        The activations of a batch do not fit into memory. Can you process a part of the batch at a
+        time, and get the same training step? Yes, if each example's gradient depends on that
+        example alone (batch normalization breaks this), because `backward` *adds* to the gradients
+        that are already there. So cut the batch into *micro-batches*, call `backward` for each, and
+        take one step at the end. This is *gradient accumulation*.
 
         By hand: four examples have the gradients $1$, $2$, $3$ and $6$. The loss is a mean, so the
         gradient of the whole batch is `(1 + 2 + 3 + 6) / 4 = 3`. Two micro-batches have the
-        gradients `(1 + 2) / 2 = 1.5` and `(3 + 6) / 2 = 4.5`. Their sum is `1.5 + 4.5 = 6`, twice
-        too large. So each loss has to be multiplied by its part's share of the batch, here `1 / 2`:
-        `0.75 + 2.25 = 3`.
+        gradients `(1 + 2) / 2 = 1.5` and `(3 + 6) / 2 = 4.5`, and the sum `1.5 + 4.5 = 6` is twice
+        too large. So multiply each loss by its part's share of the batch, here `2 / 4 = 0.5`:
+        `0.5 * 1.5 + 0.5 * 4.5 = 3`.
 
-        Now a model of two hidden layers of width `16`, and `32` examples, inputs `x` and targets
-        `y`. All are whole numbers, so that no sum is rounded. `accumulated` calls `backward` for
-        micro-batches of given sizes, each loss multiplied by `factor`, and returns the gradient:
+        The same with a `Stack` of two hidden layers of width `16`, and `32` examples, inputs `x`
+        and targets `y`. All are whole numbers, so that no sum is rounded. `accumulated` calls
+        `backward` for micro-batches of given sizes, and returns the gradient of all weights:
     """)
     model = Stack(16, 2).double()  # @hide
     with torch.no_grad():  # @hide
@@ -444,40 +454,42 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
             loss.backward()
         return torch.cat([w.grad.flatten() for w in model.weights])
 
-    parts = 4
     whole = accumulated([32], factor=1)  # the whole batch at once
-    misbelief("Call `backward` on each micro-batch, do not clear, and step at the end.", rf"""
-        That makes the gradient {parts} times too large for {parts} equal micro-batches, because
-        each loss is the mean over its own part. Multiply each loss by its part's share of the
-        batch. (For a mean over tokens, that is the share of the tokens.)
-    """)
-    unweighted = accumulated([8] * parts, factor=1)
+    unweighted = accumulated([8, 8, 8, 8], factor=1)
+    weighted = accumulated([8, 8, 8, 8], factor=1 / 4)
     assert torch.equal(unweighted, 4 * whole), \
         "With a factor of 1, the gradient is 4 times too large."
-    weighted = accumulated([8] * parts, factor=1 / parts)
     assert torch.equal(weighted, whole), \
         "With the share, 1/4, it is exactly the whole gradient."
-    note(r"""
-        What does that save, and what does it cost? `bill` measures the bytes that a step keeps, and
-        `step_flops` counts its FLOPs. Compare a batch of `32` with a micro-batch of `8`:
+    misbelief("Call `backward` on each micro-batch, do not clear, and step at the end.", r"""
+        Without the share, the gradient of four equal parts is $4$ times too large, because each
+        loss is the mean over its own part. If the loss is a mean over tokens, the share is that of
+        the tokens.
     """)
-    sizes = [bill("SGD", 16, 2, n)["activations"] for n in (32, 8)]  # @inspect sizes as B
-    assert sizes[1] == sizes[0] / parts, \
-        "In micro-batches, a quarter of the activations is saved at a time."
-    at_once = step_flops(32, 16, 2)  # @inspect at_once as FLOP
-    in_parts = parts * step_flops(8, 16, 2)  # @inspect in_parts as FLOP
-    assert in_parts == at_once, \
-        "In micro-batches, a step costs the same number of FLOPs."
     note(r"""
-        So gradient accumulation saves memory, but no FLOPs. On a GPU it usually takes longer (not
-        measured here), because small matmuls
-        [reach a smaller share of the peak](#larger_matmuls_come_closer_to_the_peak).
+        What does that save? For each row autograd saves the inputs of three layers, of `16` values,
+        the prediction and the target, `3 * 16 + 1 + 1 = 50` values of $4$ bytes. That is
+        `32 * 50 * 4 = 6400` bytes for the whole batch, and `8 * 50 * 4 = 1600` for a micro-batch,
+        and only one micro-batch at a time is in memory. `bill` measures these bytes in a training
+        step:
     """)
+    sizes = [bill("SGD", 16, 2, rows)["activations"] for rows in (32, 8)]  # @inspect sizes as B
+    assert sizes == [6400, 1600], \
+        "A micro-batch of 8 rows needs a quarter of the activations of 32 rows."
+    at_once = step_flops(32, 16, 2)  # @hide
+    assert 4 * step_flops(8, 16, 2) == at_once, \
+        "In micro-batches, a step costs the same number of FLOPs."  # @hide
+    weights = [*model.parameters()]  # @hide
+    apart = [  # of each part alone  # @hide
+        torch.cat([g.flatten() for g in torch.autograd.grad(F.mse_loss(model(inputs), targets), weights)])
+        for inputs, targets in zip(x.split([24, 8]), y.split([24, 8]))
+    ]
+    factors = torch.linalg.lstsq(torch.stack(apart, dim=1), whole[:, None]).solution  # so that they add up to the whole  # @hide
     question(r"""
         A batch of `32` examples is cut into parts of `24` and `8`, and each loss is the mean over
         its part. By what factor does each of the two losses have to be multiplied?
     """, answer=[n / len(x) for n in (24, 8)],
-        check=[3 / 4, 1 / 4],
+        check=factors.flatten().tolist(),
         hint="Each loss is a mean over its own part. What share of the examples is that?",
         why=r"""
             Each loss is a mean over its own part, so it is weighted by its share of the examples:

@@ -1,5 +1,6 @@
 """Storage, strides and views: when two tensors are one memory."""
 import io
+from functools import partial
 from typing import Any
 
 import torch
@@ -25,6 +26,7 @@ def storage_and_views() -> None:
     numbers_and_slices_share_lists_and_masks_copy()
     a_transpose_swaps_strides()
     some_shapes_cannot_be_a_view()
+    axes_merge_where_the_steps_fit()
     a_small_view_keeps_everything_alive()
 
 
@@ -306,22 +308,22 @@ def some_shapes_cannot_be_a_view() -> None:
     note(r"""
         `view` reads the memory of a tensor in another shape, and copies nothing. When does that
         fail? A view has one [stride](#a_tensor_is_memory_and_a_way_to_read_it) for each axis: a
-        fixed step in memory from one index to the next. If the new shape needs steps of different
-        lengths along one axis, there is no such view.
+        fixed step in memory from one index to the next.
 
-        The transpose of a matrix of `2` rows and `3` columns is an example. In this matrix the
-        value of each element is its position in memory, counted in elements:
+        Take the transpose of a matrix of `2` rows and `3` columns. In this matrix the value of each
+        element is its position in memory, counted in elements:
     """)
     x = torch.arange(6.0).view(2, 3)
     y = x.t()  # @inspect y
     assert y.flatten().diff().tolist() == [3, -2, 3, -2, 3], \
         "From one element of y to the next, the position goes forward 3 and back 2."
     note(r"""
-        In the shape `(2, 3)`, the first row would be the elements at `0`, `3` and `1`: a step of
-        `3`, then a step of `-2`. So `y.view(2, 3)` raises an error. Two methods help:
+        In the shape `(2, 3)`, the first row of `y` would be the elements at `0`, `3` and `1`: a
+        step of `3`, then a step of `-2`. One axis cannot have both, so `y.view(2, 3)` raises an
+        error. Two methods help:
 
-        - `contiguous()` copies the elements in the order in which they are read. After that, `view`
-          works.
+        - `contiguous()` returns a tensor whose elements lie in memory in the order in which they
+          are read. It copies them, unless they lie so already. After that, `view` works.
         - `reshape()` decides by itself: it returns a view where one exists, and a copy where none
           does.
     """)
@@ -347,15 +349,44 @@ def some_shapes_cannot_be_a_view() -> None:
         "x is contiguous already, so contiguous returns x itself."
     misbelief("`contiguous()` makes a copy, so afterwards the tensors no longer share memory.",
         "If the tensor is contiguous already, `contiguous()` returns the tensor itself, and writing to the result changes the original.")
+    views = [not message_of(partial(y.view, shape)) for shape in ((6,), (2, 3), (3, 2, 1))]  # @hide
+    question(r"""
+        `y` is the transpose above, of shape `(3, 2)`. How many of the shapes `(6,)`, `(2, 3)` and
+        `(3, 2, 1)` can `y.view` give?
+    """, answer=sum(views),
+        check=sum(same_storage(y, y.reshape(shape)) for shape in ((6,), (2, 3), (3, 2, 1))),
+        wrong={"A single axis of six elements would need steps of 3 and of -2.": 2},
+        hint="Which of these shapes need, along one axis, steps of two lengths?",
+        why=r"""
+            Only `(3, 2, 1)`: an axis of size $1$ is added, and no step changes. In the other two,
+            one axis would need steps of `3` and of `-2`.
+        """)
+
+
+@aside
+def axes_merge_where_the_steps_fit() -> None:
+    """A tensor with gaps can be viewed in another shape, where the merged axes have one step."""
     note(r"""
-        A tensor with gaps can be viewed too, in some shapes. `block` keeps the first `2` elements
-        of each row of `whole`. Its `6` rows begin at the positions `0`, `4`, `8`, `12`, `16` and
-        `20`, always `4` apart, so one axis with the stride `4` can run over them: `(6, 2)` is a
-        view. In the shape `(2, 6)`, a row would be at `0`, `1`, `4`, `5`, …, with steps of `1` and
-        `3`, so no stride fits:
+        A slice can leave gaps between its rows. Such a tensor is not
+        [contiguous](#some_shapes_cannot_be_a_view). Does `view` still work?
+
+        It does, in some shapes. By hand, take `2` matrices of `3` rows with `4` elements, numbered
+        in the order in which they lie in memory. Keep the first `2` elements of each row:
+
+        - The `6` rows begin at the positions `0`, `4`, `8`, `12`, `16` and `20`. They are always
+          `4` apart, so one axis with the stride `4` can run over all of them. The shape `(6, 2)` is
+          a view.
+        - In the shape `(2, 6)`, the first row would be at `0`, `1`, `4`, `5`, `8` and `9`, with
+          steps of `1` and `3`. No stride fits, so this is no view.
+
+        In general two neighbouring axes merge into one, if the stride of the left axis is the
+        stride of the right axis times its size. In `block`, the axes have the strides `12`, `4` and
+        `1` and the sizes `2`, `3` and `2`. The first two merge, because `12 = 4 * 3`. The last two
+        do not, because `4` is not `1 * 2`:
     """)
     whole = torch.arange(24.0).view(2, 3, 4)
-    block = whole[:, :, :2]  # @inspect block[0], block.stride()
+    block = whole[:, :, :2]  # @inspect block.stride()
+    assert block.stride() == (4 * 3, 4, 1), "The first two strides fit: 12 is 4 times 3."  # @hide
     top, left = whole[0, :2], whole[0, :, :2]  # @hide
     gapless = [part.is_contiguous() for part in (whole, left, top)]  # @hide
     assert gapless == [True, False, True], "The matrix and its upper rows are contiguous, the left halves are not."  # @hide
@@ -363,33 +394,31 @@ def some_shapes_cannot_be_a_view() -> None:
     merged = block.view(6, 2)  # @inspect merged.stride()
     assert same_storage(block, merged), \
         "As 6 rows of 2 elements, it is still a view."
-    starts = merged[:, 0].tolist(), block[0].flatten()[:4].tolist()  # @hide
-    assert starts == ([0, 4, 8, 12, 16, 20], [0, 1, 4, 5]), "The rows begin 4 elements apart; the elements have gaps."  # @hide
+    starts = merged[:, 0].tolist(), block[0].flatten().tolist()  # @hide
+    assert starts == ([0, 4, 8, 12, 16, 20], [0, 1, 4, 5, 8, 9]), "The rows begin 4 elements apart; the elements have gaps."  # @hide
     refused = message_of(lambda: block.view(2, 6))  # @inspect refused
     assert "view size is not compatible" in refused, \
         "As 2 rows of 6 elements, it is refused."
     longer = block.view(2, 3, 1, 2)  # @hide
     assert same_storage(block, longer), "Adding an axis copies nothing."  # @hide
     misbelief("`view()` only works on contiguous memory.", r"""
-        `block` is not contiguous, and `block.view(6, 2)` is a view of it. With the right number of
-        elements, `view()` fails only where a new axis has no fixed step.
+        `block` is not contiguous, and `block.view(6, 2)` is a view of it.
     """)
     flat = block.reshape(6, 2)  # @hide
     assert flat.is_contiguous() is False, "The result is not contiguous."  # @hide
     misbelief("Use `contiguous()` or `reshape()` to make a tensor contiguous.", r"""
-        `contiguous()` does that. `reshape()` does not have to: `block.reshape(6, 2)` is a view,
-        with rows of `2` elements that begin `4` elements apart in memory.
+        `contiguous()` does that. `reshape()` does not have to: `block.reshape(6, 2)` is a view, and
+        not contiguous either.
     """)
     question(r"""
         `torch.zeros(4, 6, 8)[:, :3]` has the shape `(4, 3, 8)` and the strides `(48, 8, 1)`. `view`
         can merge one pair of neighbouring axes into one axis. Which shape does that give?
     """, answer=tuple(torch.zeros(4, 6, 8)[:, :3].view(4, -1).shape),
         check=(4, 3 * 8),
-        hint="Along which pair of axes are the addresses of the elements or rows a fixed step apart?",
+        hint="For which pair is the left stride equal to the right stride times the right size?",
         why=r"""
-            The last two merge: the `8` elements of a row end where the next row begins, `8`
-            elements on. The first two do not: `3` rows are `24` elements long, and the next block
-            begins `48` on.
+            The last two merge, because `8 = 1 * 8`. The first two do not, because `48` is not
+            `8 * 3`.
         """)
 
 

@@ -33,28 +33,28 @@ def moment(n: int, tile: int, eighths: int) -> dict[str, Any]:  # @hide
 
 
 def a_matmul_in_tiles_loads_less() -> None:
-    """A matmul in tiles loads each element fewer times."""
+    """A matmul in tiles loads each element from memory fewer times."""
     note(r"""
-        A matmul uses an element of `x` for every column of the result. Does the GPU have to load
-        the element from memory each time? No: what it loads stays for a while in a fast memory on
-        the chip, the *cache*. The cache is too small for the largest matrices. But what is in it
-        can be used several times.
+        A matmul uses each element of `x` once for every column of the result. Does the GPU have to
+        load it from memory each time? No: elements stay for a while in a *cache*, a fast memory on
+        the chip, and can be used there several times. The cache is too small for the largest
+        matrices, so it matters what is computed together.
 
-        By hand, for two matrices of `8 * 8` elements:
+        By hand, for two matrices of `8 * 8` elements, whose product has `64` entries:
 
-        - Compute one entry of the result. It needs a row of `x` and a column of `w`, so load
-          `8 + 8 = 16` elements for one entry.
+        - Compute one entry of the result at a time. It needs a row of `x` and a column of `w`, so
+          load `8 + 8 = 16` elements. For `64` entries that is `64 * 16 = 1024` loads.
         - Compute a square of `2 * 2` entries together. It needs two rows and two columns, so load
-          `16 + 16 = 32` elements for four entries. That is `8` per entry, half of what it was,
-          because each loaded element is used for two entries.
+          `16 + 16 = 32` elements. There are `64 / 4 = 16` such squares, so that is `16 * 32 = 512`
+          loads, half of what it was, because each loaded element is used for two entries.
 
-        A square of `t * t` elements, of any of the matrices, is called a *tile*. With larger tiles
-        a matmul loads less, because each loaded element is used $t$ times.
+        A square of `t * t` elements, of any of the matrices, is called a *tile*. In tiles of this
+        size, an element is used for `t` entries each time it is loaded.
 
         The cache may be too small for `t` whole rows and columns, so they are loaded in pieces:
-        `in_tiles` multiplies a tile of `x` by a tile of `w`, and adds the product to a tile of the
-        result. For random `x` and `w` of `8 * 8` elements, `loads` counts the elements that it
-        loads with tiles of each size:
+        `in_tiles` loads a tile of `x` and a tile of `w`, multiplies them, and adds the product to a
+        tile of the result. It returns the result, and the number of elements that it has loaded.
+        For random `x` and `w` of `8 * 8` elements:
     """)
     n = 8  # @hide
     x: Float[Tensor, "8 8"] = torch.randint(-9, 10, (n, n)).float()  # @hide
@@ -79,25 +79,7 @@ def a_matmul_in_tiles_loads_less() -> None:
         """)  # @hide
     assert all(grid[tile, 8]["loaded"] == count for tile, count in loads.items()), \
         "At its end, the picture has loaded what was counted."  # @hide
-    note(r"""
-        How large must the tiles be on a GPU? A matmul of $n \times n$ matrices does $2n^3$ FLOPs.
-        Each of its $(n/t)^3$ steps loads two tiles of $t^2$ elements, together $2n^3/t$ elements.
-        An element of `bfloat16` has $2$ bytes, so that is $4n^3/t$ bytes. FLOPs divided by bytes
-        are $2n^3 / (4n^3/t) = t/2$.
-
-        In a second an H100 can do `989.5e12` FLOPs, and its memory moves `3.35e12` bytes
-        [@nvidia-h100]. That is `989.5 / 3.35`, about `295` FLOPs for each byte. For $t/2$ to be
-        `295`, tiles need `2 * 295 = 590` rows and columns. With smaller ones the matmul would be
-        *memory-bound*: the arithmetic would wait for the loads. Do three tiles of that size fit
-        into the cache, one of `x`, one of `w` and one of the result?
-    """)
-    cache = 3 * (2 * 295)**2 * 2  # @inspect cache as B
-    assert cache == 2_088_600, "Three such tiles need 2.1 MB."
-    assert cache < 50 * 10**6, "The H100's cache of 50 MB has room for them."  # @hide
-    note(r"""
-        Yes: the cache of an H100 holds `50` MB [@nvidia-hopper]. So with such tiles, by this count,
-        the loads from memory need not hold up a large matmul.
-    """)
+    note("So the larger the tiles, the fewer the loads, as long as the cache has room for the tiles.")
     small = torch.ones(64, 64)  # @hide
     question(r"""
         Two matrices of `4096 * 4096` elements are multiplied in tiles of `128 * 128`. How many
@@ -112,4 +94,59 @@ def a_matmul_in_tiles_loads_less() -> None:
         why=r"""
             A row of the result has `4096 / 128 = 32` tiles. For each of them, the elements of that
             row of `x` are loaded once.
+        """)
+
+
+def tiles_must_be_large_enough() -> None:
+    """By a count of its loads, a `bfloat16` matmul on an H100 needs tiles about 590 elements wide."""
+    note(r"""
+        How large must the tiles of a matmul be, so that a GPU does not wait for its memory? A
+        [tile](#a_matmul_in_tiles_loads_less) is a square of `t * t` elements, loaded from memory
+        into the cache. The GPU waits if loading two tiles takes longer than multiplying them.
+        Larger tiles help, because the arithmetic grows faster than the loads.
+
+        By hand, for elements in `bfloat16`, `2` bytes each:
+
+        - Two tiles of `2 * 2` have `2 * 4 = 8` elements, `8 * 2 = 16` bytes. Their product has `4`
+          entries. Each is a sum of `2` terms, and a term costs `2` FLOPs, a multiplication and an
+          addition: `4 * 2 * 2 = 16` FLOPs. That is `1` FLOP per byte.
+        - Two tiles of `4 * 4` have `2 * 16 = 32` elements, `32 * 2 = 64` bytes. Their product costs
+          `16 * 4 * 2 = 128` FLOPs. That is `2` FLOPs per byte.
+
+        So twice the width allows twice as many FLOPs per byte. In general, two tiles have
+        $2 \cdot t^2$ elements, or $4t^2$ bytes, and their product costs $2t^3$ FLOPs. Divided, that
+        is $t/2$ FLOPs per byte.
+
+        In a second, an H100 does at most `989.5e12` FLOPs in `bfloat16`, and its memory delivers at
+        most `3.35e12` bytes [@nvidia-h100]. So while one byte arrives, it can do
+        $989.5 / 3.35 \approx 295$ FLOPs. The loads take no longer than the arithmetic if $t/2$ is
+        at least that:
+    """)
+    flops_per_byte = 989.5e12 / 3.35e12  # @inspect flops_per_byte
+    t = 2 * flops_per_byte  # so that t / 2 = flops_per_byte  # @inspect t
+    assert 590 < t < 591, "The tiles have to be about 590 elements wide."
+    three_tiles = 3 * t**2 * 2  # 2 bytes for each element  # @inspect three_tiles as B
+    assert round(three_tiles / 1e6, 1) == 2.1, \
+        "A tile of x, one of w and one of the result need 2.1 MB."
+    assert three_tiles < 50 * 10**6, \
+        "An H100's cache of 50 MB has room for them."
+    note(r"""
+        The cache of an H100 has `50` MB, for the whole chip [@nvidia-hopper]. So by this count, the
+        loads from memory need not hold up a matmul of matrices that are larger than such tiles.
+        (The count leaves out that the result is written to memory once.)
+    """)
+    question(r"""
+        Suppose an element had `4` bytes instead of `2`, and this GPU did the same number of FLOPs
+        in a second. How wide would tiles have to be, so that it does not wait for its memory?
+    """, answer=4 * flops_per_byte,
+        wrong={
+            "Each tile has twice as many bytes, and costs the same FLOPs.": t,
+            "With more bytes per element there are fewer FLOPs per byte, so the tiles have to be larger.": flops_per_byte,
+        },
+        # Tiles of 8 * 8 allow 2 FLOPs per byte, and FLOPs per byte grow as the width:
+        check=8 * (989.5 / 3.35) / (2 * 8**3 / (2 * 8**2 * 4)),
+        hint="How many bytes do two tiles of `t * t` elements have now, and how many FLOPs does their product cost?",
+        unit="elements", within=0.02, why=r"""
+            Two tiles now have $8t^2$ bytes, and their product costs $2t^3$ FLOPs, as before. That
+            is $t/4$ FLOPs per byte, so $t$ has to be `4 * 295 = 1180`, twice as wide.
         """)

@@ -115,48 +115,40 @@ def temporaries(
 
 
 def the_batch_decides_where_memory_peaks() -> None:
-    """With AdamW, a large batch makes memory peak in the backward pass, a small one in the update."""
+    """In a stack of matmuls with AdamW, memory peaks in the backward pass for a large batch, in the update for a small one."""
     note(r"""
-        A training step fits in memory if it fits at its *peak*, the moment when most memory is in
-        use. When is that? There are two candidates:
+        When in a training step is memory at its *peak*, where most of it is in use? Early in the
+        backward pass or in the update of the weights, and the batch decides which, because
+        activations and their gradients grow with the batch, and all other tensors do not.
 
-        - *early in the backward pass*, when all activations are in memory, but few gradients;
-        - *in the update*, when all gradients are in memory, but hardly any activations: the
-          backward pass frees those of a layer as soon as it has used them. Only the model's own
-          input stays, because the program still holds the batch.
+        By hand, take `4` hidden layers of `64 * 64` weights, and count in matrices of that size,
+        `64 * 64 * 4 = 16384` bytes in `float32`. (The head has only one column of weights, which is
+        left out here.) With a batch of `512` rows, the input of a layer has `512 * 64` values:
+        `512 / 64 = 8` matrices. Compare two moments:
 
-        The batch decides which of the two is the peak, because activations and their gradients grow
-        with the batch, and the rest does not.
-
-        By hand, for a model of `4` hidden layers of width `64` with AdamW. Use a matrix of
-        `64 * 64` values as the unit. (The head, the last layer, has one output, so its weights are
-        only a vector. The hand count leaves it out; the measurement includes it.) The activations
-        are the inputs of the layers. With a batch of `512` rows, each has `512 * 64` values, which
-        is `512 / 64 = 8` matrices.
+        - *early in the backward pass*, at the last hidden layer: the input of the head has been
+          used and freed, but those of the hidden layers are all in memory;
+        - *in the update*: the backward pass has freed each layer's input after using it. Only the
+          model's own input is left, because the program still holds the batch.
 
         | in matrices | early in the backward pass | in the update |
         |---|---|---|
-        | parameters and two moments | `3 * 4 = 12` | `3 * 4 = 12` |
-        | layer inputs | all `4`: `4 * 8 = 32` | the model's own: `1 * 8 = 8` |
-        | activation gradients | of a layer's output and its input: `2 * 8 = 16` | none |
-        | weight gradients | the last layer's: `1` | all: `4` |
-        | AdamW's temporary tensors | none | `3` |
+        | parameters, and AdamW's two moments for each | `4 + 2 * 4 = 12` | `4 + 2 * 4 = 12` |
+        | inputs of hidden layers | all `4`: `4 * 8 = 32` | the model's own: `1 * 8 = 8` |
+        | gradients of activations: of one layer's output and input | `2 * 8 = 16` | none |
+        | gradients of weights | of the last hidden layer: `1` | of all hidden layers: `4` |
+        | temporary tensors of AdamW's update, measured | none | `3` |
         | together | `12 + 32 + 16 + 1 = 61` | `12 + 8 + 4 + 3 = 27` |
 
-        So the peak is in the backward pass. With a batch of `16` rows, the input of a layer is only
-        a quarter of a matrix. Then the sums are `12 + 1 + 0.5 + 1 = 14.5` and
+        So the peak is in the backward pass. With `16` rows, an input is only `16 / 64 = 0.25`
+        matrices. Then the sums are `12 + 4 * 0.25 + 2 * 0.25 + 1 = 14.5` and
         `12 + 0.25 + 4 + 3 = 19.25`, and the peak is in the update.
 
-        The `3` are measured: in a loop over the matrices, AdamW makes for each the root of its
-        average square and a divisor from it, and the previous matrix's divisor is still there.
-        (With `foreach`, the default on a GPU, there is one for each matrix: as many bytes as all
-        parameters have.)
-
-        `memory_over_a_step` runs such a step, and returns the bytes in memory after every
-        operation:
+        `memory_over_a_step` runs a step of such a model with a head, and returns the bytes in
+        memory after every operation:
     """)
     width, layers, large, small = 64, 4, 512, 16
-    matrix = 4 * width**2  # bytes of one matrix
+    matrix = 4 * width**2  # bytes of one matrix  # @hide
     large_step = memory_over_a_step(width, layers, large)
     large_peak = max(large_step, key=lambda time: time.total)  # @inspect large_peak.total as B
     assert large_peak.phase == "backward", \
@@ -212,7 +204,9 @@ def the_batch_decides_where_memory_peaks() -> None:
     note(r"""
         So find out where the peak is before you try to save memory. A smaller batch, or
         [keeping fewer activations](#checkpointing_trades_flops_for_memory), lowers the peak of the
-        backward pass, but hardly the peak of the update. An optimizer with less state lowers both.
+        backward pass, but hardly that of the update. An optimizer with less state lowers both.
+        (AdamW is run here as on a CPU, matrix by matrix. With `foreach`, the default on a GPU, its
+        update has one temporary matrix for each weight matrix, and with `fused` none.)
     """)
     question(r"""
         With the batch of `512` rows, the peak is `61` matrices. AdamW is replaced by an optimizer

@@ -20,7 +20,7 @@ from litbook import aside, explore, figure, note, question
 from .block import Block, How, RMSNorm, Transformer, turns, written_attention
 from .counts import Config, activation_bytes, attention_flops, block_weights, forward_flops, parameter_count
 from .figures import plot_fit, plot_lines
-from .published import LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, MODELS, SMALL
+from .published import LLAMA_3_8B, LLAMA_3_70B, MODELS, SMALL
 
 
 def the_activations_of_a_block() -> None:
@@ -64,54 +64,55 @@ def kept_by(
 
 
 def most_activations_are_feed_forward() -> None:
-    """In Llama-3-8B with fused attention, two thirds of a block's activations are four tensors inside its feed-forward part."""
+    """In Llama-3-8B with fused attention, two thirds of what a block keeps for the backward pass are four tensors of its feed-forward part."""
     note(r"""
-        How many bytes per token does a block of Llama-3-8B keep for the backward pass, and which of
-        its parts keeps most?
+        What a block keeps for the backward pass limits how large a batch can be. Which of its
+        tensors need most of these bytes? In Llama-3-8B, four tensors inside the feed-forward part
+        do, because each of them is the input of an operation, and each is `3.5` times as long as
+        the vector of a token.
 
-        For each operation, autograd keeps what the gradient needs. In a product $w \cdot x$, the
-        gradient of $w$ is computed from $x$, and that of $x$ from $w$. So for a matmul and for a
-        multiplication, it keeps what they multiply. (Weights are in memory anyway and are not
-        counted.) For a nonlinearity, it keeps the input.
+        *Autograd*, the part of PyTorch that computes gradients, keeps the inputs of operations:
 
-        Begin with the feed-forward part,
-        $\text{down}(\text{SiLU}(\text{gate}(x)) \cdot \text{up}(x))$. A token $x$ has $d$ elements
-        (in Llama-3-8B $4096$); the matrices *gate* and *up* turn them into $h$ elements each
-        ($14336$), SiLU is a nonlinearity, and *down* turns $h$ elements back into $d$. Four tensors
-        of $h$ elements are kept:
+        - For a product $a \cdot b$ it keeps both factors: the gradient of $a$ is computed from $b$,
+          and that of $b$ from $a$. So for a matmul it keeps the input. (The weights are in memory
+          anyway, and are not counted.)
+        - For a nonlinearity it keeps the input.
 
-        - $\text{gate}(x)$, the input of SiLU;
-        - $\text{SiLU}(\text{gate}(x))$ and $\text{up}(x)$, which are multiplied;
-        - their product, the input of down.
+        The feed-forward part computes
+        $\text{down}(\text{SiLU}(\text{gate}(x)) \cdot \text{up}(x))$. The vector $x$ of a token has
+        $d$ elements. The matrices *gate* and *up* turn it into $h$ elements each, *SiLU* is a
+        nonlinearity, and the matrix *down* turns $h$ elements back into $d$. By hand, with $d = 2$
+        and $h = 6$:
 
-        In `bfloat16` an element has `2` bytes, so these are $4 \cdot 2h = 8h$ bytes per token. The
-        other tensors have only $d$ elements, or $d_{kv}$ ($1024$), the elements in all keys of a
-        token:
+        | kept for a token | because it is | elements |
+        |---|---|---|
+        | $x$ | the input of the matrices gate and up | $2$ |
+        | $\text{gate}(x)$ | the input of SiLU | $6$ |
+        | $\text{SiLU}(\text{gate}(x))$ | one factor of the product | $6$ |
+        | $\text{up}(x)$ | the other factor | $6$ |
+        | the product | the input of the matrix down | $6$ |
 
-        | kept for each token | bytes, `2` per element |
-        |---|---|
-        | inputs of the two norms | $2 \cdot 2d$ |
-        | input of the query, key and value matrices | $2d$ |
-        | queries | $2d$ |
-        | keys and values | $2 \cdot 2d_{kv}$ |
-        | input of attention's output matrix | $2d$ |
-        | input of gate and up | $2d$ |
-        | the four tensors above | $4 \cdot 2h$ |
+        The last four have $4 \cdot 6$ of the $26$ elements, in general $4h$.
 
-        Together:
+        The rest of the block keeps shorter tensors. With $x$, six have $d$ elements: the inputs of
+        two norms, the input of the query, key and value matrices, the queries, and the input of
+        attention's output matrix. The keys and the values of a token have $d_{kv}$ elements each,
+        over all heads; in Llama-3-8B that is less than $d$, because queries share them. In
+        `bfloat16`, an element has `2` bytes:
 
         [@eq:activations]: $$
-        \text{bytes a token keeps in a layer} \approx 12\,d + 4\,d_{kv} + 8\,h
+        \text{bytes a token keeps in a layer} \approx 2\,(6d + 2d_{kv} + 4h) = 12\,d + 4\,d_{kv} + 8\,h
         $$
 
-        This holds for *fused* attention, a single program that computes all of attention and keeps
-        no softmax weights. The formula leaves out the few values of `4` bytes per token: a factor
-        in each norm, and the logarithm of the softmax's denominator in each head. By hand, with
-        $d = 2$, $d_{kv} = 1$ and $h = 6$, it gives $12 \cdot 2 + 4 \cdot 1 + 8 \cdot 6 = 76$ bytes.
+        This holds if each norm and all of attention run as single programs on the GPU. Then a norm
+        keeps only its input, and attention, which is called *fused*, keeps no softmax weights. Only
+        a few values of `4` bytes are left out: for each token, one in each norm and one in each
+        head of attention.
 
-        `kept_by` runs a small block, adds up the bytes of all tensors that autograd keeps, without
-        the weights, and divides them by the number of tokens. `SMALL` holds its sizes, $d = 64$,
-        $d_{kv} = 16$, $h = 160$ and `8` heads; a sequence has `32` tokens:
+        Check the formula on a small block with $d = 64$, $d_{kv} = 16$, $h = 160$ and `8` heads,
+        the sizes in `SMALL`. `kept_by` runs its forward pass on sequences of `32` tokens, adds up
+        the bytes of all tensors that autograd keeps, without the weights, and divides them by the
+        number of tokens:
     """)
     formula = 12 * 64 + 4 * 16 + 8 * 160  # @inspect formula as B
     kept = kept_by(SMALL, 32, "fused")  # @inspect kept as B
@@ -133,36 +134,40 @@ def most_activations_are_feed_forward() -> None:
         "Unfused, with the softmax weights added, the list gives 2632, 3144 and 3144."  # @hide
     assert unfused == exact, \
         "For three sizes, unfused, the list is right to the byte."  # @hide
-    note("Now with the sizes of Llama-3-8B. `inside` are the bytes of the four tensors:")
-    inside = 8 * 14336  # @inspect inside as B
-    layer = 12 * 4096 + 4 * 1024 + inside  # @inspect layer as B
-    share = inside / layer  # @inspect share as %
+    note("Now Llama-3-8B, with $d = 4096$, $d_{kv} = 1024$ and $h = 14336$ [@llama-3-8b]:")
+    four_tensors = 8 * 14336  # @inspect four_tensors as B
+    layer = 12 * 4096 + 4 * 1024 + four_tensors  # @inspect layer as B
+    share = four_tensors / layer  # @inspect share as %
     assert round(share, 2) == 0.68, \
-        "In Llama-3-8B, 68 % of the bytes are kept inside the feed-forward part."
+        "In Llama-3-8B, the four tensors have 68 % of the bytes that a block keeps."
+    sizes = LLAMA_3_8B.width, LLAMA_3_8B.kv_width, LLAMA_3_8B.hidden  # @hide
+    assert sizes == (4096, 1024, 14336), \
+        "These are the sizes of Llama-3-8B."  # @hide
+    assert LLAMA_3_8B.hidden / LLAMA_3_8B.width == 3.5, \
+        "In Llama-3-8B, h is 3.5 times d."  # @hide
     exact_layer = activation_bytes(LLAMA_3_8B, 8192)  # @hide
     assert exact_layer - layer == 2 * 4 + 4 * 32, \
         "The formula leaves out the few elements of norms and heads."  # @hide
     by_part = {
-        name: {
-            "12d": 12 * c.width, "keys and values": 4 * c.kv_width, "inside the feed-forward part": 8 * c.hidden,
-        }
-        for name, c in (("Llama-2-7B", LLAMA_2_7B), ("Llama-3-8B", LLAMA_3_8B))
+        "six tensors of d elements": 12 * LLAMA_3_8B.width,
+        "keys and values": 4 * LLAMA_3_8B.kv_width,
+        "four tensors of h elements": 8 * LLAMA_3_8B.hidden,
     }  # @hide
-    assert sum(by_part["Llama-3-8B"].values()) == layer, \
+    assert sum(by_part.values()) == layer, \
         "The parts add up to the formula."  # @hide
-    figure(stacks({n: {p: b / 1000 for p, b in of.items()} for n, of in by_part.items()}, "kB for each token and layer"),
+    figure(stacks({"Llama-3-8B": {part: size / 1000 for part, size in by_part.items()}}, "kB for each token and layer"),
         caption=r"""
-            Bytes kept per token in a layer of two models, by the three terms of the formula.
+            Bytes that a layer of Llama-3-8B keeps per token, by the three terms of the formula.
         """, alt=r"""
-            Two stacked bars. In both the part inside the feed-forward part is the longest; keys and
-            values are a quarter as long in Llama-3-8B as in Llama-2-7B.
+            A bar of three parts. The four tensors of h elements are about twice as long as the
+            rest.
         """)
-    note(r"""
-        So to keep fewer activations, start with the feed-forward part: it keeps four tensors of $h$
-        elements, and $h$ is `14336 / 4096 = 3.5` times $d$.
+    note(rf"""
+        So to keep fewer activations, start with these four tensors: they are {share:.0%} of what a
+        block of Llama-3-8B keeps.
     """)
     question(r"""
-        Somebody writes a kernel for the feed-forward part that keeps only the results of gate and
+        Someone writes a kernel for the feed-forward part that keeps only the results of gate and
         up. In the backward pass it recomputes SiLU and the product from these two. How many bytes
         per token does that save in a layer of Llama-3-8B, where $h$ is `14336`?
     """, answer=2 * 2 * 14336, check=layer - (12 * 4096 + 4 * 1024 + 4 * 14336), unit="B", wrong={
@@ -317,11 +322,16 @@ def unfused_attention_keeps_a_weight_per_pair() -> None:
             Two curves against the length of the sequence. The curve of unfused attention bends
             upwards and rises more than fortyfold; the curve of fused attention is flat.
         """)
+
+    def of_softmax(length: int) -> float:  # @hide
+        logarithms = 4 * SMALL.heads  # which only fused attention keeps
+        return length * (kept_by(SMALL, length, "unfused") - kept_by(SMALL, length, "fused") + logarithms)
+
     question(r"""
         With unfused attention, a layer keeps the softmax weights of a sequence of `1000` tokens.
         The sequence becomes `3` times as long. How many times as many bytes do the softmax weights
         of the whole sequence need then?
-    """, answer=3**2, check=(2 * 8 * 3000 * 3000) / (2 * 8 * 1000 * 1000), unit="times", wrong={
+    """, answer=3**2, check=of_softmax(300) / of_softmax(100), unit="times", wrong={
             "That is for each token, and there are also three times as many tokens.": 3,
         }, hint="How many tokens are there, and how many weights does each have?", why=r"""
             Each token has `3` times as many weights, and there are `3` times as many tokens.
@@ -409,11 +419,24 @@ def checkpointing_keeps_the_input_alone() -> None:
         Two stacked bars. The backward pass is twice as long as the forward pass; the bar of the
         checkpointed step has a third part, a little shorter than the forward pass.
     """)
+
+    def sines(x: Tensor) -> Tensor:  # @hide
+        """Keeps 20 tensors: the input of each sine."""
+        for _ in range(20):
+            x = x.sin()
+        return x
+
+    def pairs_of_blocks() -> Tensor:  # @hide
+        y = x
+        for _ in range(16):
+            y = checkpoint(sines, sines(y), use_reentrant=False)
+        return y
+
     question(r"""
         Checkpointing can also be used for only some of the blocks. Of `32` equal blocks, `16` are
         checkpointed. The input of a block needs `1` GB, and all activations of a block need `20`
         GB, its input included. How many GB does the model keep at the end of the forward pass?
-    """, answer=16 * 1 + 16 * 20, check=32 * 20 - 16 * (20 - 1), unit="GB", wrong={
+    """, answer=16 * 1 + 16 * 20, check=saved_bytes_of(pairs_of_blocks) / x.nbytes, unit="GB", wrong={
             "A checkpointed block still keeps its input.": 16 * 20,
             "That is with checkpointing in every block.": 32,
         }, hint="What does each of the two kinds of blocks keep?",
@@ -461,10 +484,12 @@ def checkpointing_lets_a_large_model_fit() -> None:
     logits_gb = logits_bytes(LLAMA_3_70B.vocabulary, tokens) / GB  # @hide
     note(rf"""
         So in data parallelism without checkpointing, no number of GPUs is enough: each would hold
-        {usual_gb:.0f} GB of activations. With checkpointing, add the GPU's slice of the state. A
-        tenth of the `80` GB is kept free for temporary data, such as the parameters that a GPU
-        gathers for a block, so `72` GB are available. (The softmax of the logits, {logits_gb:.1f}
-        GB, is left out here; the picture includes it.)
+        {usual_gb:.0f} GB of activations. (GPUs that divide the activations of one sequence among
+        them do not do data parallelism: an eighth, {usual_gb / 8:.0f} GB, would fit.) With
+        checkpointing, add the GPU's slice of the state. A tenth of the `80` GB is kept free for
+        temporary data, such as the parameters that a GPU gathers for a block, so `72` GB are
+        available. (The softmax of the logits, {logits_gb:.1f} GB, is left out here; the picture
+        includes it.)
     """)
     parameters = parameter_count(LLAMA_3_70B)  # @inspect parameters
     state_gb = 16 * parameters / GB  # @inspect round(state_gb) as GB
@@ -479,6 +504,8 @@ def checkpointing_lets_a_large_model_fit() -> None:
     without = state_gb / 1024, usual_gb  # @hide
     assert round(without[0], 1) == 1.1, \
         "With 1024 GPUs, a slice of the state is 1.1 GB."  # @hide
+    assert usual_gb / 8 < 72 < usual_gb, \
+        "The activations of a sequence do not fit on one GPU, and an eighth of them does."  # @hide
     inputs_alone = "inputs of blocks"  # @hide
     card = CARDS["H100 SXM"]  # @hide
 
@@ -601,11 +628,13 @@ def logits_weigh_as_much_as_layers() -> None:
         is `8192 * 128256 * 4` bytes, {held / 1e9:.1f} GB. A memory estimate that counts only layers
         overlooks it.
     """)
+    x = torch.randn(4000, dtype=torch.bfloat16, requires_grad=True)  # @hide
+    one_input = saved_bytes_of(lambda: checkpoint(torch.sin, x, use_reentrant=False))  # @hide
     question(r"""
         A model is checkpointed: each layer keeps only its input, `2` bytes for each of `4000`
         elements per token. The loss still keeps `4` bytes for each of `128000` scores per token.
         The loss keeps as much as the inputs of how many layers?
-    """, answer=4 * 128000 / (2 * 4000), check=64, unit="layers", within=0.01, wrong={
+    """, answer=4 * 128000 / (2 * 4000), check=(kept(128_100) - kept(100)) / one_input, unit="layers", within=0.01, wrong={
             "A score has 4 bytes, and an element of the input has 2.": 32,
         }, hint="How many bytes per token are the scores, and how many is one input?",
         why="The scores of a token are `512000` bytes, and one input is `8000`.")

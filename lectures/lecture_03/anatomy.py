@@ -592,11 +592,16 @@ def a_counter_may_overlook_attention() -> None:
         attention. (PyTorch's fused kernels for NVIDIA's GPUs are on the list.) So first look for
         the kernel in `flop_registry`; if it is missing, count with unfused attention.
     """)
+    another = Config(layers=2, width=100, heads=5, kv_heads=5, hidden=200, vocabulary=100, context=100)  # @hide
+    given = torch.zeros(1, 100, dtype=torch.int64)  # @hide
+    asked = flops_by_operation(lambda: Transformer(another, "written")(given))  # @hide
+    assert (sum(asked.values()), asked["aten.bmm"]) == (50e6, 8e6), \
+        "A model of suitable sizes costs 50e6 FLOPs, of which 8e6 are attention's two matmuls."  # @hide
     question(r"""
         On a CPU, another model with unfused attention costs `50e6` FLOPs by the counter, of which
         `8e6` are attention's two matmuls. The same model runs with fused attention, whose kernel is
         not on the counter's list. How many FLOPs does the counter report?
-    """, answer=50e6 - 8e6, check=42e6, unit="FLOP", within=0.01, wrong={
+    """, answer=50e6 - 8e6, check=flops(lambda: Transformer(another, "fused")(given)), unit="FLOP", within=0.01, wrong={
             "The model needs these FLOPs, but the counter does not see attention's.": 50e6,
         }, hint="Which of the operations does the counter not see?",
         why="The fused kernel does attention's two matmuls, and none of their FLOPs is counted. The matmuls with weights are counted as before.")
@@ -677,11 +682,16 @@ def published_counts_follow_from_eight_numbers() -> None:
         before anything is downloaded. (Some models add biases. In others the embeddings are *tied*:
         one table serves as embedding and head [@qwen25-05b].)
     """)
+    sizes = Config(10, 1000, 5, 1, 200, 5000, 1, tied=True)  # @hide
+    with torch.device("meta"):  # @hide
+        tied = [p.numel() for p in Transformer(sizes).parameters() if p.dim() == 2]
+    assert block_weights(sizes) == 3e6, \
+        "With these sizes, the matrices of a block have 3 million parameters."  # @hide
     question(r"""
         A model has `10` blocks with `3` million parameters each, and each of its two tables has `5`
         million. What remains is small enough to ignore. Someone ties the embedding, so that one
         table serves as both. How many million parameters does the model have then?
-    """, answer=10 * 3 + 5, check=10 * 3 + 2 * 5 - 5, unit="million", within=0.001, wrong={
+    """, answer=10 * 3 + 5, check=sum(tied) / 1e6, unit="million", within=0.001, wrong={
             "That is with two tables.": 10 * 3 + 2 * 5,
             "One table remains.": 10 * 3,
         }, hint="How many tables are left?",

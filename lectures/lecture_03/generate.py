@@ -1,5 +1,6 @@
 """Generating: what is kept for each token, what is read for the next, and how fast that can be."""
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -108,8 +109,12 @@ def a_cache_gives_the_same_answer_for_less() -> None:
                      through the model, in the right one only its diagonal; what is below it is in
                      the cache.
                  """)
+    there, processed = 1, 0  # tokens  # @hide
+    for _ in range(1000):  # @hide
+        processed += there
+        there += 1
     question("A model starts from one token and runs `1000` steps. On average, how many tokens does a step process without a cache?",
-        answer=sum(range(1, 1001)) / 1000, check=500.5,
+        answer=sum(range(1, 1001)) / 1000, check=processed / 1000,
         unit="tokens", hint="The first step processes `1` token, and the last step `1000`.", within=0.01,
         wrong={"That is the last step; the earlier steps process fewer tokens.": 1000,
                "That is with a cache.": 1}, why=r"""
@@ -503,11 +508,15 @@ def a_batch_shares_the_weights() -> None:
         "With long sequences, the total levels off."  # @hide
     assert max(s for s, c in grid if c == 8192) == 32, \
         "The line ends where twice the sequences no longer fit."  # @hide
+    scaled = Config(layers=1, width=256, heads=8, kv_heads=2, hidden=256, vocabulary=1092, context=100)  # @hide
+    once, cached = decoding_bytes(scaled, 1, 0), weighed_cache(scaled, 50)  # @hide
+    assert weighed_cache(scaled) / once == 0.2 / 10, \
+        "In a model of suitable sizes, a cache has 0.2 / 10 of the bytes of the weights."  # @hide
     question(r"""
         On some GPU, reading the weights of a model takes `10` ms, and reading the cache of one
         sequence takes `0.2` ms. The arithmetic takes less time than the reading. The GPU generates
         `50` sequences at once. How many tokens a second is that in total?
-    """, answer=50 / (10e-3 + 50 * 0.2e-3), check=1e3 * 50 / (10 + 10), unit="tokens/s", within=0.01, wrong={
+    """, answer=50 / (10e-3 + 50 * 0.2e-3), check=50 / (10e-3 * (once + cached) / once), unit="tokens/s", within=0.01, wrong={
             "Each sequence has its own cache: add the time of one cache 50 times.": 50 / (10e-3 + 0.2e-3),
             "That is for each sequence; in total there are 50 times as many.": 1 / (10e-3 + 50 * 0.2e-3),
             "The weights are read once for all sequences.": 50 / (50 * (10e-3 + 0.2e-3)),
@@ -732,6 +741,20 @@ def a_guess_is_cheap_to_check() -> None:
         """)
 
 
+def gain_in(checks: Sequence[Sequence[bool]], cost: float) -> float:  # @hide
+    """Tokens that these checks give for each pass they take; of each guess they say if it is right, `cost`: passes of a guess."""
+    tokens = passes = 0.0
+    for guesses in checks:
+        passes += 1
+        tokens += 1
+        going = True
+        for right in guesses:
+            passes += cost
+            going = going and right
+            tokens += going
+    return tokens / passes
+
+
 @aside
 def guesses_pay_if_they_are_often_right() -> None:
     """Guessed tokens make decoding of one sequence faster if they are often right and cheap to guess."""
@@ -779,6 +802,9 @@ def guesses_pay_if_they_are_often_right() -> None:
     drawn = (1 + right.cumprod(dim=1).sum(dim=1)).double().mean().item()  # ten seeds: off by at most 0.004  # @hide
     assert math.isclose(drawn, tokens, rel_tol=0.01), \
         "100,000 random checks agree with the formula to within 1 %."  # @hide
+    halves = [(first, second) for first in (True, False) for second in (True, False)]  # @hide
+    assert math.isclose(gain_in(halves, 0.1), 1.75 / 1.2), \
+        "The four cases of two guesses, one after another, give 1.75 / 1.2 tokens for each pass."  # @hide
     best = max(range(1, 20), key=lambda n: (1 - p ** (n + 1)) / (1 + n * q))  # @hide
     assert best == 4, "Four guesses at a time gain most here."  # @hide
     note(rf"""
@@ -791,7 +817,7 @@ def guesses_pay_if_they_are_often_right() -> None:
         The small model has learned another language, and all its `4` guesses are wrong every time.
         How many times as fast as the large model alone is speculative decoding then? (A guess takes
         `0.165` of the time of a pass.)
-    """, answer=1 / (1 + 4 * 0.165), check=(1 - 0.0 ** (n + 1)) / (1 + n * 0.165), unit="times", within=0.02,
+    """, answer=1 / (1 + 4 * 0.165), check=gain_in([[False] * 4], 0.165), unit="times", within=0.02,
         wrong={
             "The guesses take time, right or wrong.": 1.0,
             "Each pass still gives the token from the large model.": 0.0,
@@ -832,39 +858,60 @@ def time_decoding(model: Transformer, batch: int, context: int) -> Timing:  # @s
 @aside
 @requires("cuda")
 def decoding_is_timed_on_the_gpu() -> None:
-    """On a GPU, a decoding step should use a large share of the memory bandwidth."""
+    """A decoding step takes at least the time to read its bytes; on a GPU, both times are compared."""
     note(r"""
-        How near does a decoding step on a real GPU come to the time of reading its bytes? The
-        datasheet of an H100 says what to expect.
+        How fast can a decoding step be, and is yours near that? A *decoding step* generates one
+        token of each sequence. It takes at least the time to read its bytes, because the GPU has to
+        read all weights of the model and the *KV cache* of each sequence, the keys and values of
+        its tokens so far. Divide this time by the time of your step: that is the share of the
+        memory bandwidth which the step uses.
 
-        The model has `8` layers of Llama-3-8B and its head, `8 * 218103808 + 128256 * 4096` weights
-        of `2` bytes. Each sequence of `1024` tokens has a KV cache of
-        [`2 * 8 * (8 * 128) * 1024 * 2`](#a_token_leaves_its_keys_and_values) bytes. A step
-        generates one token of each sequence. It reads the weights once and all caches, at `3.35e12`
-        bytes a second. And it does `2` FLOPs per weight and sequence, at `989.5e12` a second:
+        By hand, take weights of $10$ GB, $2$ sequences with caches of $1$ GB each, and a bandwidth
+        of $3000$ GB per second. Reading takes $(10 + 2 \cdot 1) / 3000$ s, or $4$ ms. If a step
+        takes $8$ ms, it uses $4 / 8 = 50\%$ of the bandwidth.
 
-        | sequences | to read its bytes, ms | to compute its matmuls with weights, ms |
+        Now `8` layers of Llama-3-8B and its output matrix, which scores the tokens of the
+        vocabulary, with sequences of `1024` tokens:
+
+        - Weights: `8` layers of `218103808` weights, and `4096` for each of the `128256` tokens of
+          the vocabulary, `2` bytes each: `4.54` GB.
+        - The cache of a sequence: `2` (key and value) × `8` layers × `8` KV heads × `128` elements
+          × `1024` tokens × `2` bytes: `0.034` GB.
+
+        By its datasheet [@nvidia-h100], an H100 reads `3.35e12` bytes per second:
+
+        | sequences | bytes, GB | to read them, ms |
         |---|---|---|
-        | `1` | `1.37` | `0.005` |
-        | `8` | `1.44` | `0.037` |
-        | `32` | `1.68` | `0.147` |
+        | `1` | `4.57` | `1.37` |
+        | `8` | `4.81` | `1.44` |
+        | `32` | `5.61` | `1.68` |
 
-        So a step should take about as long as the reading. A real step takes longer, because it is
-        a chain of short *kernels*, programs on the GPU, and the memory is idle while each one
-        starts. So the checks allow a wide margin: a step for one sequence at most `1 / 0.4 = 2.5`
-        times the reading, and a step for `8` sequences less than twice the step for one.
+        The matmuls with weights cost `2` FLOPs per weight and sequence. At `989.5e12` FLOPs per
+        second that takes `0.147` ms even for `32` sequences, far less than reading. So a step for
+        `32` sequences should take only about `1.68 / 1.37` times as long as a step for one.
 
-        `time_decoding` times a step of the `model`, and `sizes` are the bytes that each step reads:
+        A real step takes longer than the reading, because it is a chain of short *kernels*,
+        programs on the GPU, and the memory is idle while each one starts. How much longer is not
+        derived here. So the checks allow a wide margin: for one sequence, more than `0.4` of the
+        bandwidth. `time_decoding` times a step, and `sizes` are the bytes of the table:
     """)
     config, context = replace(LLAMA_3_8B, layers=8, context=1024), 1024  # @hide
     batches = [1, 8, 32]
     sizes = [decoding_bytes(config, b, context) for b in batches]  # @hide
+    in_gb = [round(size / GB, 2) for size in sizes]  # @hide
+    assert in_gb == [4.57, 4.81, 5.61], \
+        "The steps read 4.57, 4.81 and 5.61 GB."  # @hide
     in_ms = [round(1e3 * size / BANDWIDTH, 2) for size in sizes]  # @hide
     assert in_ms == [1.37, 1.44, 1.68], \
         "An H100 reads the bytes of these steps in 1.37, 1.44 and 1.68 ms."  # @hide
     weights = decoding_bytes(config, 1, 0)  # @hide
     assert weights == 2 * (8 * 218103808 + 128256 * 4096) == 2 * 2270167040, \
         "A step reads 2,270,167,040 weights of 2 bytes."  # @hide
+    assert (BANDWIDTH, PEAK) == (3.35e12, 989.5e12), \
+        "These are bandwidth and peak of an H100."  # @hide
+    of_one = round(weights / GB, 2), round((sizes[0] - weights) / GB, 3)  # @hide
+    assert of_one == (4.54, 0.034), \
+        "The weights have 4.54 GB, and a cache has 0.034 GB."  # @hide
     assert sizes[0] - weights == 2 * 8 * (8 * 128) * 1024 * 2, \
         "It also reads the keys and values of 1024 tokens."  # @hide
     assert [round(1e3 * b * weights / PEAK, 3) for b in batches] == [0.005, 0.037, 0.147], \
@@ -876,7 +923,7 @@ def decoding_is_timed_on_the_gpu() -> None:
         "With more sequences, the total tokens per second rise."
     assert timed[1].seconds < 2 * timed[0].seconds, \
         "A step for 8 sequences takes less than twice as long as for one."
-    gpu = find(torch.cuda.get_device_name())  # its datasheet
+    gpu = find(torch.cuda.get_device_name())  # None without a datasheet
     if gpu is not None:
         share = [
             size / t.seconds / gpu.bandwidth for size, t in zip(sizes, timed)

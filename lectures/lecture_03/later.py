@@ -10,8 +10,8 @@ from .figures import cells
 
 from litbook import aside, figure, misbelief, note, question
 
-from .block import Experts, Transformer, written_attention
-from .counts import cache_bytes, expert_weights, idle_weights, parameter_count
+from .block import Cache, Experts, Transformer, written_attention
+from .counts import Config, cache_bytes, expert_weights, idle_weights, parameter_count
 from .published import MISTRAL_7B, MIXTRAL, SMALL
 from .regimes import BANDWIDTH, PEAK
 
@@ -105,12 +105,17 @@ def a_token_meets_a_few_of_many_experts() -> None:
         A grid of eight rows and thirty-two columns, with two filled cells in each column. The rows
         have from {min(busy)} to {max(busy)} filled cells.
     """)
+    layers = [Experts(replace(SMALL, experts=16, active=2)) for _ in range(10)]  # @hide
+    token, million = x[:, :1], 1e6 / expert_weights(SMALL)  # @hide
+    held = sum(p.numel() for layer in layers for p in layer.experts.parameters())  # @hide
+    routing = flops(lambda: [layer.router(token) for layer in layers])  # @hide
+    met = (flops(lambda: [layer(token) for layer in layers]) - routing) / 2  # @hide
     question(r"""
         Another model has `10` layers with `16` experts each, and an expert has `1e6` weights. A
         token goes through `2` experts in each layer. How many weights do all experts of the model
         have, and how many of them are active for a token? Write both numbers with a comma between
         them.
-    """, answer=[10 * 16 * 1e6, 10 * 2 * 1e6], check=[160_000_000, 160_000_000 * 2 / 16], unit="weights", within=0.01,
+    """, answer=[10 * 16 * 1e6, 10 * 2 * 1e6], check=[held * million, met * million], unit="weights", within=0.01,
         hint="First count the experts of all layers.",
         why="There are `10 * 16` experts of `1e6` weights, and a token goes through `10 * 2` of them. Memory depends on the first number, FLOPs on the second.")
 
@@ -150,10 +155,15 @@ def experts_want_large_batches() -> None:
         matmuls of the same size in a model without experts. With {deepseek / 2:,.0f} tokens and
         weights of `2` bytes, at least half of the GPU's arithmetic is idle in these matmuls.
     """)
+    received, dealt = [0] * 128, 0  # @hide
+    while min(received) < 300:  # one token more, to the next four experts in turn  # @hide
+        for place in range(4):
+            received[(4 * dealt + place) % 128] += 1
+        dealt += 1
     question(r"""
         A model sends each token through `4` of `128` experts. How many tokens have to go through
         the layer at once for an expert to receive `300` on average?
-    """, answer=300 * 128 / 4, check=300 / (4 / 128), unit="tokens", within=0.01, wrong={
+    """, answer=300 * 128 / 4, check=dealt, unit="tokens", within=0.01, wrong={
             "Each token goes through 4 experts, not one.": 300 * 128,
             "An expert receives fewer tokens than the layer, not more.": 300 * 4 / 128,
         }, hint="What share of all tokens does an expert receive?",
@@ -162,40 +172,51 @@ def experts_want_large_batches() -> None:
 
 @aside
 def a_latent_replaces_keys_and_values() -> None:
-    """DeepSeek-V3's latent attention caches one short vector per token and layer, not a key and a value for each head."""
+    """DeepSeek-V3's latent attention caches one latent and one short key per token and layer, not keys and values for every head."""
     note(r"""
-        While a model generates a sequence, its *KV cache* stores the keys and values of all tokens
-        so far, usually for each head. How can it be made smaller?
+        How can the KV cache be made smaller? The *KV cache* stores the keys and values of all
+        tokens of a sequence, in a standard cache for every head of each layer. Instead, a layer can
+        store one short vector per token for all heads, the *latent*, because two matrices, which
+        are the same for all tokens, turn it into the keys and the values of every head.
 
-        The model can store one short vector per token for all heads, the *latent*, because two
-        matrices turn it into the keys and the values of every head. By hand, take $10$ heads with
-        keys and values of $2$ elements. A standard cache, with keys and values for every head,
-        stores $10 \cdot (2 + 2) = 40$ elements per token and layer. With a latent of $5$ elements,
-        it stores $5$.
-
-        DeepSeek-V3 has `128` heads with values of `128` elements, and a latent of `512`. A key has
-        `128` elements from the latent and `64` that are rotated by the token's
-        [position](#rotary_embedding_tells_distances). These do not come from the latent: they are
-        stored apart, once for all heads [@deepseek-v3]. Compare with a cache of `128` keys and
-        values of `128` elements, without this part:
+        By hand, take $10$ heads with keys and values of $2$ elements. A standard cache stores
+        $10 \cdot (2 + 2) = 40$ elements per token and layer. With a latent of $5$ elements, it
+        stores $5$. As code, for `1000` tokens:
+    """)
+    latents = torch.randn(1000, 5)  # one for each token
+    to_keys, to_values = torch.randn(2, 5, 10 * 2)  # the two matrices
+    keys, values = latents @ to_keys, latents @ to_values  # of all 10 heads
+    standard_size = keys.numel() + values.numel()  # @inspect standard_size as elements
+    latent_size = latents.numel()  # @inspect latent_size as elements
+    assert standard_size == 8 * latent_size, \
+        "The keys and values have 8 times as many elements as the latents."
+    note(r"""
+        DeepSeek-V3 has `128` heads with keys and values of `128` elements, and a latent of `512`
+        elements [@deepseek-v3]. One thing does not come from the latent: the position. Each key has
+        `64` more elements, which are [rotated](#rotary_embedding_tells_distances) by the position
+        of the token. They are the same for all heads, so they are stored once. Compare with a
+        standard cache for the same heads, with keys of `128` elements:
     """)
     standard = 128 * (128 + 128)  # @inspect standard as elements
     with_latent = 512 + 64  # @inspect with_latent as elements
-    ratio = standard / with_latent  # @hide
-    assert 56 < ratio < 57, \
-        "The standard cache is more than 56 times as large."
+    ratio = standard / with_latent  # @inspect round(ratio) as times
+    assert round(ratio) == 57, \
+        "Per token and layer, the standard cache is about 57 times as large."
     token = 61 * with_latent * 2  # @hide
     assert token == 70_272, \
         "In all 61 layers, a token needs 70272 bytes in bfloat16."  # @hide
     note(rf"""
-        So a standard cache would be {ratio:.0f} times as large, and one with `8` KV heads
-        `8 * (128 + 128) / 576`, or {8 * (128 + 128) / with_latent:.1f} times. With latents, more or
-        longer sequences fit into the same memory.
+        So per token and layer, a standard cache would be {ratio:.0f} times as large. A cache in
+        which groups of heads share keys and values, with `8` *KV heads*, that is, `8` keys and `8`
+        values, would be `8 * (128 + 128) / 576`, or {8 * (128 + 128) / with_latent:.1f} times as
+        large. In exchange, each step does more arithmetic, with the two matrices.
     """)
+    sizes = Config(layers=1, width=20 * 100, heads=20, kv_heads=20, hidden=1, vocabulary=1, context=1)  # @hide
+    element = torch.empty(())  # @hide
     question(r"""
         Another model has `20` heads with keys and values of `100` elements. It stores a latent of
         `400` elements for each token instead. What percentage of the standard cache remains?
-    """, answer=400 / (20 * (100 + 100)), check=0.1, unit="%", within=0.02, wrong={
+    """, answer=400 / (20 * (100 + 100)), check=torch.empty(400).nbytes / Cache(sizes, 1, element).memory.nbytes, unit="%", within=0.02, wrong={
             "A standard cache stores keys and values.": 400 / (20 * 100),
             "All heads share one latent.": 400 / 200,
         }, hint="How many elements per token does a standard cache store in a layer?",
@@ -252,10 +273,19 @@ def a_window_bounds_the_cache() -> None:
         Which tokens each of `12` tokens attends to in a layer, with a window of `4`. The band never
         gets wider, so neither does the cache.
     """, alt="A grid with a band along the diagonal, four cells wide.")
+
+    def stored(count: int) -> int:  # @hide
+        """Elements of values that the newest of `count` tokens uses."""
+        key = torch.zeros(1, count, 1, 2)
+        value = torch.ones_like(key, requires_grad=True)
+        mixed = written_attention(key[:, -1:], key, value, window=2048)
+        used, = torch.autograd.grad(mixed.sum(), value)
+        return int(used.count_nonzero())
+
     question(r"""
         A model with a window of `2048` tokens needs `100` MB for the cache of a sequence of `1024`
         tokens. How many MB does it need for a sequence of `16384` tokens?
-    """, answer=2 * 100, check=100 * min(16384, 2048) / 1024, unit="MB", within=0.02, wrong={
+    """, answer=2 * 100, check=100 * stored(16384) / stored(1024), unit="MB", within=0.02, wrong={
             "Only the window is stored.": 1600,
             "A sequence of 1024 tokens does not fill the window.": 100,
         }, hint="How many tokens are stored?",

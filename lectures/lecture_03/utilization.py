@@ -1,4 +1,5 @@
 """Which FLOPs enter MFU: the same run by the conventions of well-known codebases."""
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -39,44 +40,43 @@ def which_flops_enter_mfu() -> None:
 
 
 def training_costs_six_per_weight_and_twelve_per_pair() -> None:
-    """Training on a token costs six FLOPs per weight, and attention costs more, the longer the context."""
+    """Training on a token costs six FLOPs per weight, and for attention FLOPs in proportion to the context."""
     note(r"""
-        How many FLOPs does it cost to train a Transformer on one token? Some are for the weights,
-        and some for attention.
+        How many FLOPs does it cost to train a Transformer on one token? Count the multiplications
+        of the forward pass, and count $6$ FLOPs for each, for two reasons:
 
-        *The weights.* Take a single weight $w$ and its input $x$. Training computes three products:
+        - Each multiplication comes with an addition, because a matmul adds up its products: $2$
+          FLOPs.
+        - Each product $a \cdot b$ of the forward pass needs two more in the backward pass:
+          $g \cdot b$ for the gradient of $a$, and $g \cdot a$ for the gradient of $b$, where $g$ is
+          the gradient of the result. So $3 \cdot 2 = 6$ FLOPs.
 
-        - forward, the output $w \cdot x$;
-        - backward, the gradient for the weight, $g \cdot x$, where $g$ is the gradient of the
-          output;
-        - backward, the gradient for the input, $g \cdot w$, which the previous layer needs.
+        In the forward pass, a token takes part in two kinds of multiplications:
 
-        In a matrix, each product is also added to a sum. So a weight costs three multiplications
-        and three additions per token: $6$ FLOPs.
+        - *Weights.* It is multiplied once by each of the $N$ weights of the model's matrices: $N$
+          multiplications.
+        - *Attention.* In each of $L$ layers, the token's query is multiplied by the keys of all $T$
+          tokens of the sequence, its *context*. (Later tokens are included; a mask hides the
+          results afterwards.) The softmax turns the results into $T$ attention weights, and these
+          are multiplied by the $T$ values. Over all heads, the query has $d$ elements, and so have
+          the keys and values that it meets. So these are $d\,T + d\,T = 2\,d\,T$ multiplications in
+          a layer.
 
-        *Attention.* A token's query is multiplied by the keys of all $T$ tokens of its sequence.
-        (This includes later tokens; a mask hides these products afterwards.) A token's queries have
-        $d$ elements in all heads together, and so have its keys. Multiplying the queries by the
-        keys of one token costs $d$ multiplications and $d$ additions, so for $T$ tokens it costs
-        $2\,d\,T$ FLOPs: with $5$ elements and $2$ tokens, $2 \cdot 5 \cdot 2 = 20$. Then each of
-        the $T$ values, also of $d$ elements, is multiplied by a number from the softmax and added
-        to a sum: $2\,d\,T$ FLOPs again. The forward pass thus costs $4\,d\,T$. The backward pass
-        costs twice that, because each product again has two gradients. So attention costs
-        $3 \cdot 4\,d\,T = 12\,d\,T$ FLOPs in each of $L$ layers.
-
-        With $N$ weights, training on one token costs, in total,
+        With $6$ FLOPs for each:
 
         [@eq:training]: $$
-        \text{training FLOPs per token} = 6N + 12\,L\,d\,T
+        \text{training FLOPs per token} = 6\,(N + L \cdot 2\,d\,T) = 6N + 12\,L\,d\,T
         $$
 
-        $N$ counts the weights of all matrices, also those of the output matrix, which scores each
-        token of the vocabulary. The embedding does not count, because looking up a row needs no
-        multiplication.
+        By hand, with $N = 10$ weights, $L = 1$ layer, $d = 2$ elements and $T = 3$ tokens, the
+        weights cost $6 \cdot 10 = 60$ FLOPs per token, and attention costs
+        $12 \cdot 1 \cdot 2 \cdot 3 = 72$.
 
-        Check the formula on a small `model` with $d = 64$, $L = 2$ blocks of `40960` weights and an
-        output matrix of `100 * 64`, so $N$ is `2 * 40960 + 100 * 64 = 88320`. `tokens` are `3`
-        sequences of $T = 32$ tokens, and `.sum()` stands for a loss:
+        $N$ includes the output matrix, which scores each token of the vocabulary, but not the
+        embedding, because looking up a row needs no multiplication. Check the formula on a small
+        `model` with $d = 64$, $L = 2$ blocks of `40960` weights and an output matrix of `100 * 64`,
+        so $N$ is `2 * 40960 + 100 * 64 = 88320`. `tokens` are `3` sequences of $T = 32$ tokens, and
+        `.sum()` stands for a loss:
     """)
     sequences, context = 3, 32  # @hide
     with torch.device("meta"):  # @hide
@@ -102,9 +102,14 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     assert round(too_many, 3) == 0.072, \
         "With the embedding, 7.2 % more weights would be counted."  # @hide
     note(r"""
-        The term $6N$ is the same for any sequence length, and the other one grows with the context
-        $T$. Which is larger?
+        Which of the two terms is larger? $6N$ is the same for any context, and attention's term
+        grows with $T$. They are equal at $T = N / (2\,L\,d)$. Llama-3-8B has `32` layers with
+        $d = 4096$ [@llama-3-8b]. Its layers have `218103808` weights each and its output matrix
+        `128256 * 4096`, so $N$ is `32 * 218103808 + 128256 * 4096 = 7504658432`:
     """)
+    equal = 7504658432 / (2 * 32 * 4096)  # @inspect round(equal) as tokens
+    assert round(equal, -2) == 28_600, \
+        "In Llama-3-8B, both terms are equal at a context of about 28,600 tokens."
     models = {"Llama-3-8B": LLAMA_3_8B, "Llama-3-70B": LLAMA_3_70B}  # @hide
 
     def training(context: int, model: str) -> dict[str, int]:  # @hide
@@ -140,12 +145,9 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     assert [*part.values()] == [6 * 7504658432, 12 * 32 * 4096 * 8192], \
         "With 8192 tokens of context, these are the two terms of Llama-3-8B."  # @hide
     note(rf"""
-        For short sequences the weights cost more; for long ones attention does. Llama-3-8B has `32`
-        blocks of `218103808` weights and an output matrix of `128256 * 4096`, together
-        `7504658432`. With `8192` tokens of context, the weights cost `6 * 7504658432` FLOPs per
-        token, {part["weights, 6N"] / 1e9:.0f} GFLOP, and attention `12 * 32 * 4096 * 8192`,
-        {part["attention, 12LdT"] / 1e9:.0f} GFLOP. So $6N$ alone is a good estimate only if the
-        context is short.
+        With `8192` tokens of context, the weights cost Llama-3-8B {part["weights, 6N"] / 1e9:.0f}
+        GFLOP per token, and attention costs {part["attention, 12LdT"] / 1e9:.0f} GFLOP more. So
+        $6N$ alone is a good estimate only if the context is much shorter than {equal:,.0f} tokens.
     """)
     weights_cost, attention_cost = 45, 13  # @hide
     question(r"""
@@ -203,15 +205,17 @@ def palm_published_both_numbers() -> None:
 
 
 def a_causal_mask_needs_half_the_pairs() -> None:
-    """A causal mask hides about half of all pairs, and a program can skip most of these."""
+    """A causal mask hides about half of all scores, and a program that computes in many groups skips most of these."""
     note(r"""
-        In attention, a token's query is multiplied by the keys of the tokens that it attends to;
-        each result is a *score*. No token attends to a later one: the *causal mask* hides these
-        scores, about half of all. Can a program skip them?
+        In a language model, the *causal mask* keeps every token from attending to later ones. Does
+        it make attention cheaper? Not by itself: a program can compute everything, and hide about
+        half of it afterwards. But it can skip most of that half if it computes the queries in
+        groups, because no query of a group needs the keys after the group's end.
 
-        Most of them. Split the queries into groups, and multiply each group only by the keys up to
-        its own last token. The later keys can be skipped, because no query of the group attends to
-        them. By hand, take `4` queries $q$ in two groups, and `4` keys $k$:
+        The query of each token is multiplied by the key of each token; each result is a *score*.
+        Hidden are the scores whose key comes later than their query. By hand, take `4` queries $q$
+        in two groups, and `4` keys $k$. Each group is multiplied only by the keys up to its own
+        last token:
 
         | | $k_1$ | $k_2$ | $k_3$ | $k_4$ |
         |---|---|---|---|---|
@@ -220,33 +224,35 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         | $q_3$ | needed | needed | needed | hidden |
         | $q_4$ | needed | needed | needed | needed |
 
-        Of the four squares of $2 \cdot 2$ scores in this table, the upper right one is skipped, so
-        $3/4$ of the scores are computed. With $4$ groups there are $4 \cdot 4$ squares. The groups
-        compute $1$, $2$, $3$ and $4$ of them, so $10/16$ of the scores are computed. With $m$
-        groups, $1 + 2 + \dots + m$ of $m \cdot m$ squares are computed:
+        Of the four squares of $2 \cdot 2$ scores, the upper right one is skipped, so $3/4$ of the
+        scores are computed. Four groups of one query compute $1$, $2$, $3$ and $4$ scores: $10/16$.
+        In general, $m$ groups make $m \cdot m$ squares and compute $1 + 2 + \dots + m$ of them, the
+        share
 
         $$
         \frac{1 + 2 + \dots + m}{m^2} = \frac{m + 1}{2m},
         $$
 
-        which approaches one half. Check it with queries `q`, keys `k` and values `v` for `64`
-        tokens, their second axis. `written_attention` applies the causal mask. If it gets fewer
-        queries than keys, it treats the queries as the last tokens:
+        which approaches one half as $m$ grows. Count it for `64` tokens. In the queries `q`, the
+        keys `k` and the values `v`, the second axis counts the tokens. `attention` computes a score
+        for each query and key that it gets, and then applies the mask. It takes the queries to be
+        the last of the tokens, as they are in each group:
     """)
     q, k, v = torch.randn(3, 1, 64, 2, 8).double()  # @hide
+    attention = written_attention  # @hide
 
     def in_groups(groups: int) -> Tensor:
         size = 64 // groups
-        return torch.cat([
-            # a group of queries, and the keys and values up to its end
-            written_attention(q[:, end - size:end], k[:, :end], v[:, :end])
-            for end in range(size, 65, size)
-        ], dim=1)
+        results = []
+        for end in range(size, 65, size):
+            group = q[:, end - size:end]  # the queries of one group
+            results.append(attention(group, k[:, :end], v[:, :end]))
+        return torch.cat(results, dim=1)
 
-    whole = written_attention(q, k, v)  # @hide
+    whole = attention(q, k, v)  # @hide
     grouped = in_groups(16)  # @hide  # @unnoticed: 16: any number of groups gives the same result
     assert torch.allclose(grouped, whole), \
-        "In groups, the result is the same."  # @hide
+        "In 16 groups, attention gives the same results as in one piece."
     full = flops(lambda: in_groups(1))  # @hide
     assert full == 2 * 2 * 64 * 64 * 16, \
         "In one piece, two matmuls cost a multiplication and an addition for each pair and each of 16 elements."  # @hide
@@ -255,12 +261,14 @@ def a_causal_mask_needs_half_the_pairs() -> None:
     assert [*shares.values()] == [1, 3 / 4, 10 / 16, 33 / 64], \
         "In 2 groups attention costs 3/4 of the FLOPs, and in 32 groups a little more than half."
     note(r"""
-        *Fused kernels*, programs that compute all of attention in one call, usually work in many
-        such groups and then compute only about half of the scores. In training, attention costs
-        [$12\,L\,d\,T$](#training_costs_six_per_weight_and_twelve_per_pair) FLOPs per token if it
-        computes all pairs ($L$ layers, $d$ elements of a query and $T$ tokens). That counts nearly
-        twice as many pairs as such a kernel computes. So an MFU (the share of the peak that is
-        used) computed with it includes FLOPs that were never done.
+        So the FLOPs of attention depend on the program. *Fused* attention, a single program on the
+        GPU, works on groups of queries and of keys anyway [@dao2022], so it can skip hidden ones.
+
+        In training, all scores together cost
+        [$12\,L\,d\,T$](#training_costs_six_per_weight_and_twelve_per_pair) FLOPs per token, in $L$
+        layers, with $d$ elements in a query, over all heads, and $T$ tokens. A program with many
+        groups does little more than half of these FLOPs. If an *MFU*, the share of the GPU's peak
+        that a run uses, is computed with this formula, it includes FLOPs that were never done.
     """)
     tiles = {
         f"{m} groups": [
@@ -380,10 +388,16 @@ def codebases_count_differently() -> None:
             attention stays there, the one with half of the pairs rises to about a hundred and
             fifty, and the two that count all pairs rise to two hundred and fifty.
         """)
+    sizes, tokens = replace(SMALL, vocabulary=99), 346  # @hide
+    megatron, titan, alone = (
+        it.flops_per_token(sizes, tokens) for it in (CONVENTIONS["Megatron-LM"], CONVENTIONS["torchtitan"], Convention(False, 0))
+    )  # @hide
+    assert titan == 2 * alone, \
+        "With suitable sizes, 6N and 12LdT are equal."  # @hide
     question(r"""
         For some model and context, $6N$ is `40` GFLOP and $12LdT$ is `40` GFLOP. A run reports an
         MFU of `40%` by torchtitan's formula. What is its MFU by Megatron-LM's formula, in percent?
-    """, answer=0.4 * (40 + 20) / (40 + 40), check=0.3, unit="%", within=0.02, wrong={
+    """, answer=0.4 * (40 + 20) / (40 + 40), check=0.4 * megatron / titan, unit="%", within=0.02, wrong={
             "Only attention's part is halved, not the whole count.": 0.2,
             "Megatron-LM counts only half of attention's FLOPs.": 0.4,
         }, hint="How many GFLOP does each of the two formulas count?",
@@ -454,11 +468,22 @@ def recomputation_is_work_but_not_the_models() -> None:
     figure(stacks({"usual": step, "checkpointed": {**step, "computed again": factor - 1}}, "FLOPs of a step, of what the model needs"),
         caption="What the GPU computes in a step of the small model. MFU counts the first part of a bar, HFU all of it.",
         alt="Two bars. The second has an additional part, a quarter as long as the first.")
+    with torch.device("meta"):  # @hide
+        x, matrix = torch.empty(2, 8, 8, requires_grad=True)
+
+    def waves(x: Tensor) -> Tensor:  # @hide
+        result: Tensor = x @ matrix
+        return result.sin()  # its gradient needs the result of the matmul, so this is repeated, too
+
+    usual = flops(lambda: waves(x).sum().backward())  # @hide
+    repeated = flops(lambda: checkpoint(waves, x, use_reentrant=False).sum().backward())  # @hide
+    assert repeated / usual == 4 / 3, \
+        "If the whole forward pass is repeated, the GPU computes four thirds of the FLOPs."  # @hide
     question(r"""
         Without checkpointing, a run has an MFU of `40%`. With checkpointing the GPU computes four
         thirds of the FLOPs that the model needs, and HFU is `50%`. What is the MFU then, in
         percent?
-    """, answer=0.5 / (4 / 3), check=0.5 - 0.5 / 4, unit="%", wrong={
+    """, answer=0.5 / (4 / 3), check=0.5 * usual / repeated, unit="%", wrong={
             "That is HFU; MFU counts only what the model needs.": 0.5,
             "HFU is the larger of the two: divide, do not multiply.": 0.5 * 4 / 3,
         }, hint="HFU is four thirds of MFU.",

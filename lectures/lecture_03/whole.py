@@ -1,11 +1,12 @@
 """The whole model: its tables and its blocks, and a small one trained, and predicted before it is."""
 import math
+from collections.abc import Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from counters import Alive, flops, saved_bytes_of
+from counters import Alive, flops, saved_bytes_of, tensors_in
 from jaxtyping import Int
 from timing import one_thread
 from torch import Tensor, nn
@@ -14,7 +15,7 @@ from plots import stacks
 from litbook import aside, figure, note, question
 
 from .block import Transformer
-from .counts import Config, forward_flops, parameter_count
+from .counts import Config, block_weights, forward_flops, parameter_count
 from .figures import plot_loss
 from .published import LLAMA_32_1B
 
@@ -31,6 +32,7 @@ def the_whole_model() -> None:
     one_table_costs_flops_and_the_other_none()
     a_language_with_a_known_entropy()
     the_run_is_predicted()
+    its_memory_has_a_bound()
     the_run()
     its_memory_is_measured()
 
@@ -77,10 +79,20 @@ def one_table_costs_flops_and_the_other_none() -> None:
         `128256 * 2048`, or {share:.0%}. So in a count of forward FLOPs, leave the embedding out,
         but not the head.
     """)
+    with torch.device("meta"):  # @hide
+        embedding, head = (torch.empty(20_000, 1000) for _ in range(2))
+        matrices = [torch.empty(1000, 1000) for _ in range(100)]
+
+    def scores_of(token: Tensor) -> Tensor:  # @hide
+        x = embedding[token]
+        for matrix in matrices:
+            x = x @ matrix
+        return x @ head.t()
+
     question(r"""
         A model has `100e6` weights in blocks, an embedding of `20e6` elements and a head of `20e6`.
         How many FLOPs does a token cost in the forward pass, without attention?
-    """, answer=2 * (100e6 + 20e6), check=240e6, unit="FLOP", within=0.01, wrong={
+    """, answer=2 * (100e6 + 20e6), check=flops(lambda: scores_of(token)), unit="FLOP", within=0.01, wrong={
             "The embedding is looked up, and multiplies nothing.": 2 * 140e6,
             "The head is also a matmul.": 2 * 100e6,
             "A weight costs a multiplication and an addition.": 120e6,
@@ -212,53 +224,50 @@ def fresh_model() -> Transformer:  # @stepover
 
 
 def the_run_is_predicted() -> None:
-    """The FLOPs of a run, and bounds on its loss and memory, can be computed before the first step."""
-    note(rf"""
-        How much about a training run can be predicted before its first step? Take a small
-        Transformer that is to be trained on a [made-up language](#a_language_with_a_known_entropy)
-        of `32` words, all equally likely. A word has three letters and a space, and a token is a
-        letter or a space. These are the sizes:
+    """The FLOPs of a training run can be computed from its sizes before the first step."""
+    note(r"""
+        What will a training run cost? Its FLOPs can be computed before it starts, because a run is
+        one step repeated, and each token of a step costs the same number of FLOPs:
 
-        | model and run | |
+        $$
+        \text{FLOPs of a run} = \text{steps} \times \text{tokens in a step} \times
+        \text{FLOPs per token}
+        $$
+
+        Forward and backward, a token [costs](#training_costs_six_per_weight_and_twelve_per_pair)
+        $6N + 12\,L\,d\,T$ FLOPs: $6$ for each of the $N$ weights of the matrices, and, for
+        attention, $12\,d$ in each of $L$ layers for each of the $T$ tokens of its sequence. The
+        model dimension $d$ is the number of elements in the vector of a token. By hand, take
+        $N = 10$, $L = 1$, $d = 2$ and $T = 3$. A token costs
+        $6 \cdot 10 + 12 \cdot 1 \cdot 2 \cdot 3 = 132$ FLOPs. So a run of $5$ steps of $6$ tokens,
+        two sequences of $3$, costs $5 \cdot 6 \cdot 132 = 3960$.
+
+        Now a small Transformer, which is trained [below](#the_run) on a
+        [made-up language](#a_language_with_a_known_entropy). A token is a letter or a space, so
+        there are `27`:
+
+        | of the model and the run | |
         |---|---|
-        | layers $L$, model dimension $d$ | {RUN.layers}, {RUN.width} |
-        | vocabulary: `26` letters and the space | {RUN.vocabulary} tokens |
-        | a sequence, $T$ | {RUN.context} tokens |
-        | a batch | {BATCH} sequences, {TOKENS} tokens |
-        | steps | {STEPS} |
-        | parameters | {parameter_count(RUN):,} |
-        | of these, weights that a token is multiplied by, $N$ | {forward_flops(RUN, 1, 0) // 2:,} |
+        | model dimension $d$ | `128` |
+        | layers $L$ | `2` |
+        | weights of a layer, in its seven matrices | `184320` |
+        | weights of the output matrix, for `27` tokens | `27 * 128` |
+        | weights $N$ in all matrices | `2 * 184320 + 27 * 128 = 372096` |
+        | tokens in a sequence, $T$ | `32` |
+        | steps | `240` |
+        | tokens in a step: `4` sequences of `32` | `128` (that $d$ is the same number is a coincidence) |
+
+        The formula, and a count by PyTorch of one step:
     """)
     count, model = parameter_count(RUN), fresh_model()  # @hide
     assert count == 376_192 == sum(p.numel() for p in model.parameters()), \
         "The built model has the same number of parameters."  # @hide
     assert count - forward_flops(RUN, 1, 0) // 2 == 27 * 128 + 5 * 128, \
         "All parameters but N are 27 * 128 of the embedding and 5 * 128 gains."  # @hide
-    note(r"""
-        **Loss.** The loss is the mean of $-\log p$, where $p$ is the probability that the model
-        gave to the token that came next. At the start the model knows nothing and gives each of the
-        `27` tokens about the same probability, $1/27$, so the loss is near $\log 27$. At the end it
-        is above the entropy of the language: even the best model gives a whole word only the
-        probability $1/32$, so the losses of its `4` tokens add up to $\log 32$, and their mean is
-        $\tfrac{1}{4} \log 32$.
-    """)
-    start, lowest = math.log(27), math.log(32) / 4  # @inspect round(start, 2) as nats, round(lowest, 2) as nats
-    assert (RUN.vocabulary, WORDS) == (27, 32), \
-        "The run has 27 tokens and 32 words."  # @hide
-    assert round(lowest, 2) == 0.87, \
-        "The lowest loss is the entropy of the language, 0.87 nats per token."  # @hide
-    held_out = draw_sequences(lexicon(), 64, torch.Generator().manual_seed(9))  # @hide
-    with torch.no_grad():  # @hide
-        untrained = loss_of(model, held_out).item()
-    assert math.isclose(untrained, start, rel_tol=0.05), \
-        "The untrained model's loss is within 5 % of log 27."  # @hide
-    note(r"""
-        **FLOPs.** A weight costs `2` FLOPs per token in the forward pass and `4` in the backward
-        pass, $6N$ in total. The two matmuls of attention, with keys and with values, cost
-        $12\,L\,d\,T$ more for each token, with $L$ layers of width $d$ and $T$ tokens
-        ([why](#training_costs_six_per_weight_and_twelve_per_pair)). There are `240` steps of `128`
-        tokens; that $d$ is also `128` is a coincidence:
-    """)
+    assert (RUN.layers, RUN.width, RUN.vocabulary, RUN.context, BATCH) == (2, 128, 27, 32, 4), \
+        "These are the sizes of the table."  # @hide
+    assert block_weights(RUN) == 184320, \
+        "The matrices of a layer have 184320 weights."  # @hide
     weights = forward_flops(RUN, 1, 0) // 2  # @hide
     assert weights == 372_096, \
         "The matrices of the blocks and the output matrix have 372,096 weights."  # @hide
@@ -266,50 +275,86 @@ def the_run_is_predicted() -> None:
     total = 240 * 128 * per_token  # @inspect round(total / 1e9, 1) as GFLOP
     assert STEPS * TOKENS == 240 * 128, \
         "The run has 240 steps of 128 tokens."  # @hide
-    batch = held_out[:BATCH].clone()  # @hide
-    counted = flops(lambda: loss_of(model, batch).backward())  # @hide
-    assert counted == 128 * per_token == 3 * forward_flops(RUN, TOKENS, RUN.context), \
-        "PyTorch counts the FLOPs of the formula for a step."  # @hide
+    batch = draw_sequences(lexicon(), BATCH, torch.Generator())  # @hide
+    counted = flops(lambda: loss_of(model, batch).backward())  # @inspect counted as FLOP
+    assert counted == 128 * per_token, \
+        "For one step of 128 tokens, PyTorch counts the FLOPs of the formula."
+    assert counted == 3 * forward_flops(RUN, TOKENS, RUN.context), \
+        "A step costs three times the FLOPs of a forward pass."  # @hide
     rule = 6 * count * TOKENS * STEPS / total  # @hide
     assert 0.95 < rule < 0.97, \
         "Six FLOPs for each parameter and token would be a little less."  # @hide
+    note(rf"""
+        So before its first step you know that this run costs {total / 1e9:.1f} GFLOP. To estimate
+        its time, divide by the FLOPs that your machine does in a second of training.
+    """)
+    longer = torch.zeros(2, 1 + 64, dtype=torch.int64)  # the last token is only a target  # @hide
+    step = flops(lambda: loss_of(model, longer).backward())  # @hide
+    question(r"""
+        In the same run, the sequences are now `64` tokens long instead of `32`, and a step has `2`
+        of them instead of `4`. How many GFLOP does the run cost?
+    """, answer=240 * 128 * (6 * 372_096 + 12 * 2 * 128 * 64) / 1e9, check=240 * step / 1e9, unit="GFLOP", within=0.01, wrong={
+            "Attention costs more: each token meets twice as many others.": 240 * 128 * (6 * 372_096 + 12 * 2 * 128 * 32) / 1e9,
+            "Only attention costs twice as much per token, and the number of tokens is the same.": 2 * 240 * 128 * (6 * 372_096 + 12 * 2 * 128 * 32) / 1e9,
+        }, hint="What changes in the FLOPs of a token, and what in the number of tokens?",
+        why="A step again has `128` tokens. The weights cost each of them the same, and attention costs twice as much, because $T$ is `64`.")
+
+
+def its_memory_has_a_bound() -> None:
+    """One forward pass gives an upper bound on a run's memory for parameters, averages, gradients and activations."""
+    note(r"""
+        Will a training run fit into memory? An upper bound can be computed before it starts. Add
+        two things:
+
+        - Four numbers for each parameter, of `4` bytes each in `float32`: its value, its gradient,
+          and two averages that the optimizer AdamW keeps.
+        - The *activations*: all that the forward pass of a batch saves for the backward pass. One
+          forward pass is enough to count them.
+
+        The sum is an upper bound for these tensors, because each of them is counted in full, though
+        they are not all there at once. If a step starts without gradients, there are none yet when
+        the activations are complete, and the backward pass frees the activations while it computes
+        the gradients. By hand, take $10$ parameters, and a forward pass that saves $100$ bytes. The
+        bound is $10 \cdot 4 \cdot 4 + 100 = 260$ bytes. After the forward pass, without gradients,
+        there are $10 \cdot 3 \cdot 4 + 100 = 220$; after the backward pass, without activations,
+        $10 \cdot 4 \cdot 4 = 160$.
+
+        Now a small Transformer, `model`, with `376192` parameters, and a `batch` of `4` sequences
+        of `32` tokens. `saved_bytes_of` runs the forward pass and adds up the bytes of all tensors
+        that PyTorch saves in it, without the parameters:
+    """)
     model = fresh_model()  # @hide
     batch = draw_sequences(lexicon(), BATCH, torch.Generator())  # @hide
-    activations = saved_bytes_of(lambda: loss_of(model, batch), model.parameters())  # @hide
-    note(rf"""
-        **Memory.** The run stores four numbers of `4` bytes for each parameter: its value, its
-        gradient, and two averages that the optimizer keeps. It also stores the activations of a
-        batch, all that the forward pass saves for the backward pass. One forward pass is enough to
-        count them, because PyTorch reports each tensor that it saves: {activations / 1e6:.1f} MB.
-    """)
+    parameters = [*model.parameters()]  # @hide
     state = 4 * 4 * 376_192  # @inspect round(state / 1e6, 1) as MB
-    in_model = sum(p.nbytes for p in model.parameters())  # @hide
-    assert state == 4 * in_model, \
+    forward_pass = partial(loss_of, model, batch)  # @hide
+    activations = saved_bytes_of(forward_pass, parameters)  # @inspect round(activations / 1e6, 1) as MB
+    bound = state + activations  # @inspect round(bound / 1e6, 1) as MB
+    assert (BATCH, RUN.context) == (4, 32), \
+        "A batch has 4 sequences of 32 tokens."  # @hide
+    assert state == 4 * sum(p.nbytes for p in parameters), \
         "Parameters, gradients and two averages are four times the model."  # @hide
-    part, given = held_out[:BATCH], [*model.parameters()]  # @hide
-    view = saved_bytes_of(lambda: loss_of(model, part), given)  # @hide
+    held_out = draw_sequences(lexicon(), 64, torch.Generator().manual_seed(9))  # @hide
+    view = saved_bytes_of(partial(loss_of, model, held_out[:BATCH]), parameters)  # @hide
     assert view - activations == held_out.nbytes - batch.nbytes, \
         "A batch that is a view of more sequences would keep all of them."  # @hide
-    bound = state + activations  # @hide
-    assert state < bound < 2 * state, \
-        "More than half of the bound is for parameters, gradients and averages."  # @hide
-    assert [round(size / 1e6, 1) for size in (state, activations, bound)] == [6.0, 3.0, 9.0], \
-        "The state needs 6.0 MB, the activations 3.0 MB, and both 9.0 MB."  # @hide
+    sizes = [round(size / 1e6, 1) for size in (state, activations, bound)]  # @hide
+    assert sizes == [6.0, 3.0, 9.0], \
+        "The four numbers of all parameters need 6.0 MB, the activations 3.0 MB, and both 9.0 MB."
     note(rf"""
-        Together that is {bound / 1e6:.1f} MB. It is an upper bound for these tensors, because each
-        step starts without gradients: the backward pass frees activations while it computes
-        gradients.
-
-        So before the first step you know that the loss falls from about {start:.2f} to no less than
-        {lowest:.2f} nats per token in the long run, and that the run costs {total / 1e9:.1f} GFLOP
-        and needs at most {bound / 1e6:.1f} MB for these tensors. The [next section](#the_run)
-        compares the losses with those of the run.
+        So the run needs at most {bound / 1e6:.1f} MB for these tensors. An operation may need more
+        for a moment, for results that it does not save. How far the peak of a step is below the
+        bound is [measured](#its_memory_is_measured) at the end of this part.
     """)
+    plain = torch.optim.SGD(parameters)  # keeps no averages  # @hide
+    loss_of(model, batch).backward()  # @hide
+    plain.step()  # @hide
+    left = tensors_in((parameters, [p.grad for p in parameters], [*plain.state.values()]))  # @hide
     question(r"""
         The same run uses an optimizer that keeps no averages. The parameters, gradients and
         averages above need `6.0` MB together, and the activations `3.0` MB. What is the upper bound
         now, in MB?
-    """, answer=6.0 / 2 + 3.0, check=6.0, unit="MB", within=0.02,
+    """, answer=6.0 / 2 + 3.0, check=6.0 * sum(t.nbytes for t in left) / state + 3.0, unit="MB", within=0.02,
         wrong={
             "Two of the four numbers for each parameter are no longer stored.": 9.0,
             "The activations also need memory.": 3.0,
@@ -351,6 +396,18 @@ def trained() -> Run:  # @stepover
         optimizer.step()
         losses.append(loss.item())
     return Run(model, losses)
+
+
+def least_loss(words: Sequence[str]) -> float:  # @hide
+    """Mean surprise per token, in nats, of a model that knows these equally likely words; a token is a character."""
+    surprises = []
+    for word in words:
+        fitting = [*words]
+        for place, token in enumerate(word):
+            still = [it for it in fitting if it[place] == token]
+            surprises.append(-math.log(len(still) / len(fitting)))
+            fitting = still
+    return sum(surprises) / len(surprises)
 
 
 def the_run() -> None:
@@ -398,12 +455,14 @@ def the_run() -> None:
         are a test of your own training code: a first loss far from the logarithm of the vocabulary
         size may point to a mistake.
     """)
+    two_letters = [one + other + " " for one in "abcdefghij" for other in "abcdefghij"][:64]  # @hide
+    equal = torch.zeros(len({*"".join(two_letters)}))  # a score for each token  # @hide
     question(r"""
         Another made-up language has `64` two-letter words, all equally likely, each followed by a
         space. Its letters are the first `10` of the alphabet. A model is trained on it and learns
         it perfectly. At what loss does it begin, and at what loss does it end? Write both numbers
         with a comma between them, in nats per token.
-    """, answer=[math.log(11), math.log(64) / 3], check=[-math.log(1 / 11), 2 * math.log(2)], within=0.02,
+    """, answer=[math.log(11), math.log(64) / 3], check=[-equal.double().log_softmax(0)[0].item(), least_loss(two_letters)], within=0.02,
         hint="How many different tokens are there, and how many tokens does a word have?",
         why=r"The space is also a token. So there are `11` tokens, and an untrained model begins near $\log 11$. A word has `3` tokens and a surprise of $\log 64$, so the loss ends at $\tfrac{1}{3} \log 64$.")
 
@@ -432,30 +491,30 @@ def most_alive(model: Transformer, batch: Int[Tensor, "sequences seq"]) -> int: 
 
 @aside
 def its_memory_is_measured() -> None:
-    """In a small Transformer, a training step that starts without gradients never has all gradients and activations in memory at once."""
+    """In a small Transformer, the backward pass frees activations while it makes gradients, so the peak is below the sum of both."""
     note(r"""
-        How much memory does a training step need at its peak? It stores four kinds of data: the
-        parameters; two averages that the optimizer AdamW keeps for each parameter; the
-        *activations*, which the forward pass saves for the backward pass; and the gradients. If the
-        step starts without gradients, these are not all in memory at the same time, because the
-        backward pass computes the gradients one after another, and frees the activations that are
-        no longer needed.
+        Does a training step need memory for all activations and all gradients at the same time? Not
+        if it starts without gradients. The *activations*, which the forward pass saves for the
+        backward pass, are all there before the first gradient is computed. Then the backward pass
+        goes through the layers, from the last to the first. It computes the gradient of a layer,
+        and frees the activations of this layer, because nothing needs them any more.
 
         By hand, take two layers, each with activations of $1$ MB and a gradient of $1$ MB:
 
-        | moment | activations, MB | gradients, MB |
-        |---|---|---|
-        | after the forward pass | $2$ | $0$ |
-        | last layer's gradient computed | $2$ | $1$ |
-        | last layer's activations freed | $1$ | $1$ |
-        | first layer's gradient computed | $1$ | $2$ |
-        | after the backward pass | $0$ | $2$ |
+        | moment | activations, MB | gradients, MB | together, MB |
+        |---|---|---|---|
+        | after the forward pass | $2$ | $0$ | $2$ |
+        | gradient of layer 2 computed | $2$ | $1$ | $3$ |
+        | activations of layer 2 freed | $1$ | $1$ | $2$ |
+        | gradient of layer 1 computed | $1$ | $2$ | $3$ |
+        | activations of layer 1 freed | $0$ | $2$ | $2$ |
 
-        At the peak there are $3$ MB, never all $4$. Measure it for a small Transformer, `model`, of
-        `376192` parameters of `4` bytes. Its forward pass saves `activations` for a `batch`.
-        `most_alive` runs a step in which parameters and averages are already there. After each
-        operation it adds up the bytes of all tensors that this step has made and not yet freed, and
-        it returns the highest sum:
+        At the peak there are $3$ MB, not $4$. Now measure it for a small Transformer, `model`, with
+        `376192` parameters of `4` bytes, and a `batch` of `4` sequences of `32` tokens. Its
+        gradients need `4 * 376192` bytes. `saved_bytes_of` runs the forward pass and adds up what
+        it saves. `most_alive` runs a whole step, in which the optimizer's data are already there,
+        and watches every operation of PyTorch. It returns the largest sum, at any moment, of the
+        bytes of all tensors that this step has made and not yet freed:
     """)
     model = fresh_model()  # @hide
     batch = draw_sequences(lexicon(), BATCH, torch.Generator().manual_seed(2))  # @hide
@@ -463,7 +522,7 @@ def its_memory_is_measured() -> None:
     weights = sum(p.nbytes for p in parameters)  # @hide
     forward_pass = partial(loss_of, model, batch)  # @hide
     activations = saved_bytes_of(forward_pass, parameters)  # @inspect round(activations / 1e6, 1) as MB
-    gradients = 4 * 376_192  # @inspect round(gradients / 1e6, 1) as MB
+    gradients = 4 * 376_192  # @hide
     together = most_alive(model, batch)  # @inspect round(together / 1e6, 1) as MB
     averages = measured_step(model, batch)[1]  # @hide
     assert weights == 4 * parameter_count(RUN) == 4 * 376_192, \
@@ -478,11 +537,14 @@ def its_memory_is_measured() -> None:
     assert round(1 / below) == 8, \
         "At its peak, the step needs about an eighth less than the sum of the four."  # @hide
     note(rf"""
-        At the peak the step holds {together / 1e6:.1f} MB, less than the sum of activations and
-        gradients, {(activations + gradients) / 1e6:.1f} MB. Parameters and averages are in memory
-        all the time. With them the peak is about an eighth below the sum of all four,
-        {bound / 1e6:.1f} MB. With gradient accumulation the step starts with gradients of earlier
-        batches, and the peak is higher.
+        Activations and gradients add up to {activations / 1e6:.1f} + {gradients / 1e6:.1f} =
+        {(activations + gradients) / 1e6:.1f} MB, but at the peak the step has made only
+        {together / 1e6:.1f} MB. The parameters, {weights / 1e6:.1f} MB, and the two averages that
+        the optimizer AdamW keeps for each parameter, {averages / 1e6:.1f} MB, are there all the
+        time. So the peak of all is {weights / 1e6:.1f} + {averages / 1e6:.1f} +
+        {together / 1e6:.1f} = {peak / 1e6:.1f} MB, about an eighth less than the sum of the four
+        kinds, {bound / 1e6:.1f} MB. If a step starts with the gradients of earlier batches, as in
+        gradient accumulation, the peak is higher.
     """)
     always = {"parameters": weights / 1e6, "averages": averages / 1e6}  # @hide
     figure(stacks({
@@ -495,12 +557,18 @@ def its_memory_is_measured() -> None:
         Two stacked bars. Parameters and averages are the same in both. Gradients and activations
         together are shorter at the peak than in the sum.
     """)
+    computed, watch = list[Tensor](), Alive()  # @hide
+    with watch:  # kB for MB  # @hide
+        in_layers = [torch.empty(2000, dtype=torch.uint8) for _ in range(3)]
+        while in_layers:
+            computed.append(torch.empty(1000, dtype=torch.uint8))
+            in_layers.pop()
     question(r"""
         A model has three layers, each with activations of `2` MB and a gradient of `1` MB. A step
         starts without gradients. The backward pass computes a layer's gradient and then frees the
         layer's activations. How many MB do activations and gradients need at the peak?
-    """, answer=3 * 2 + 1, check=max(6 + 1, 4 + 2, 2 + 3), unit="MB", within=0.01, wrong={
-            "Before the last gradient is computed, some activations are freed.": 3 * 2 + 3 * 1,
-            "The last layer's gradient is computed before any activations are freed.": 6,
+    """, answer=3 * 2 + 1, check=watch.most / 1000, unit="MB", within=0.01, wrong={
+            "Before the third gradient is computed, some activations are freed.": 3 * 2 + 3 * 1,
+            "The first gradient is computed before any activations are freed.": 6,
         }, hint="What is in memory when the first gradient has just been computed?",
         why="All `3 * 2` MB of activations and the first gradient make `6 + 1` MB. Then each layer frees `2` MB and adds only `1`.")

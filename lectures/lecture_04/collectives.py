@@ -1,6 +1,7 @@
 """Collectives: what each rank holds before and after, and what crosses the wire."""
 from collections.abc import Sequence
 from datetime import timedelta
+from fractions import Fraction
 
 import torch
 import torch.distributed as dist
@@ -142,10 +143,15 @@ def an_all_reduce_leaves_the_sum_everywhere() -> None:
             Three panels. At first each rank has values of its own color. After the reduce, rank 0
             has values of all four colors. After the all-reduce all ranks have them.
         """)
+    eight = torch.arange(8).view(4, 2)[dist.get_rank()]  # each rank plays two of eight  # @hide
+    for _ in range(2):  # @hide
+        total = eight.sum()
+        dist.all_reduce(total)
+        eight = total.expand(2)
     question(r"""
         Eight ranks have the values `0` to `7`, in order. They all-reduce these values, and then
         all-reduce the result once more. What does rank 5 have in the end?
-    """, answer=8 * sum(range(8)), check=8 * (8 * 7 // 2),
+    """, answer=8 * sum(range(8)), check=from_all_ranks(eight.tolist())[2][1],
         hint="What does each rank bring to the second all-reduce?",
         why=r"""
             The first all-reduce leaves `0 + 1 + … + 7 = 28` on every rank. In the second, eight
@@ -218,6 +224,21 @@ def an_all_reduce_has_two_halves() -> None:
         """)
 
 
+def parts_sent(ranks: int, reduce: bool) -> int:  # @hide
+    """How many parts a rank sends round a ring until all ranks have all parts; with `reduce`, their sums over all ranks."""
+    everyone = set(range(ranks))
+    # For each rank, whose values are in each part:
+    held = [[{r} if reduce else everyone if part == r else set[int]()
+             for part in range(ranks)] for r in range(ranks)]
+    sent = 0
+    while any(part != everyone for row in held for part in row):
+        for r in range(ranks):  # each passes on what has just arrived
+            part = (r - sent - reduce) % ranks
+            held[(r + 1) % ranks][part] |= held[r][part]
+        sent += 1
+    return sent
+
+
 @requires("linux, ranks=4")
 def the_kernel_counts_what_a_rank_sends() -> None:
     """If ranks share an all-gather equally, each sends one shard fewer than there are ranks."""
@@ -261,10 +282,11 @@ def the_kernel_counts_what_a_rank_sends() -> None:
             shards to one neighbor, and only headers to the other.
         """,
         alt="A table in which each rank sends nearly all of its bytes to one neighbor.")
+    sizes = [parts_sent(n, reduce=False) * torch.empty(48_000).chunk(n)[0].nbytes for n in (8, 16)]  # @hide
     question(r"""
         `8` ranks all-gather a tensor. Then `16` ranks all-gather the same tensor, in shards half as
         large. By what factor does the number of bytes that each rank sends change?
-    """, answer=(15 / 16) / (7 / 8), check=15 * 0.5 / 7, unit="times", within=0.02,
+    """, answer=(15 / 16) / (7 / 8), check=sizes[1] / sizes[0], unit="times", within=0.02,
         hint="How many shards does a rank send, and how large are they?",
         why=r"""
             A rank sends `15` shards instead of `7`, and they are half as large: `7.5 / 7`, about
@@ -288,7 +310,7 @@ def pass_on(part: Tensor) -> Tensor:
 
 @requires("ranks=4")
 def a_ring_passes_sums_to_the_next_rank() -> None:
-    """In a ring, each rank sends only to the next one."""
+    """In a ring, ranks can all-reduce although each sends only to the next one."""
     note(r"""
         Four ranks want the sum of their tensors on every rank, an
         [all-reduce](#an_all_reduce_leaves_the_sum_everywhere). Can they get it if each sends to
@@ -299,45 +321,52 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
         the first. Each rank cuts its tensor into four parts, part `0` to part `3`.
 
         Rank 0 has `[1, 2, 3, 4]`, rank 1 has `[10, 20, 30, 40]`, rank 2 has `[100, 200, 300, 400]`,
-        and rank 3 has `[1000, 2000, 3000, 4000]`. So their parts `0` are `[1]`, `[10]`, `[100]` and
-        `[1000]`. Follow only these:
+        and rank 3 has `[1000, 2000, 3000, 4000]`. Follow part `0`, which begins its way on rank 1:
 
         | step | who sends its part `0` | what the receiver then has |
         |---|---|---|
-        | `1` | rank 1 sends `[10]` | rank 2 has `10 + 100 = 110` |
-        | `2` | rank 2 sends `[110]` | rank 3 has `110 + 1000 = 1110` |
-        | `3` | rank 3 sends `[1110]` | rank 0 has `1110 + 1 = 1111` |
+        | `1` | rank 1 sends $10$ | rank 2 has `10 + 100 = 110` |
+        | `2` | rank 2 sends $110$ | rank 3 has `110 + 1000 = 1110` |
+        | `3` | rank 3 sends $1110$ | rank 0 has `1110 + 1 = 1111` |
 
-        After three steps, rank 0 has the sum of part `0` over all ranks. In the same steps, part
-        `1` travels from rank 2 through ranks 3 and 0 to rank 1, and so on. So in each step every
-        rank sends a different part.
+        After three steps, rank 0 has the sum of part `0` over all ranks. The other three parts
+        travel in the same steps. In step `1`, the ranks do this:
 
-        In the code, `parts` are this rank's four parts. Rank $r$ sends part $r - s$ in step $s$: in
-        step `1`, rank 1 sends its part `1 - 1 = 0`, as in the table. So the part that arrives from
-        the previous rank, $r - 1$, is part $(r - 1) - s$. (`% 4` turns part `-1` into part `3`.)
-        `pass_on` sends a part to the next rank and returns what the previous rank has sent. In the
-        end, `from_all_ranks` lists part $r$ of each rank $r$:
+        | | sends its part | adds what arrives to its part |
+        |---|---|---|
+        | rank 0 | `3` | `2` |
+        | rank 1 | `0` | `3` |
+        | rank 2 | `1` | `0` |
+        | rank 3 | `2` | `1` |
+
+        In the next step, each rank sends the part to which it has just added something. So from
+        step to step, all of these numbers become smaller by one, and after `0` comes `3`. In the
+        code, `parts` are this rank's four parts. It sends part `rank - step` and adds what arrives
+        to part `rank - step - 1`. (In Python, `parts[-1]` is the last part, and `parts[-2]` the
+        last but one.) `pass_on` sends a part to the next rank and returns what the previous rank
+        has sent:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
     mine = 10**rank * torch.arange(1, 5)  # @hide
     parts = mine.chunk(4)  # @hide
     states = {}  # @hide
     for step in (1, 2, 3):
-        arrived = pass_on(parts[(rank - step) % 4])
-        parts[(rank - 1 - step) % 4].add_(arrived)
+        arrived = pass_on(parts[rank - step])
+        parts[rank - step - 1].add_(arrived)
         states[f"add {step}"] = from_all_ranks(mine.tolist())  # @hide
+    # Part 0 of rank 0, part 1 of rank 1, and so on:
     finished = from_all_ranks(parts[rank].item())  # @inspect finished
     assert finished == [1111, 2222, 3333, 4444], \
         "After three steps, rank r has the sum of part r over all ranks."
     note(r"""
-        Each rank now has one complete part of the sum: this was a *reduce-scatter*. In three more
+        Now rank $r$ has part $r$ of the sum, complete: this was a *reduce-scatter*. In three more
         steps, the complete parts travel around the ring, and each rank *copies* what arrives
-        instead of adding it. This is an *all-gather*. Here `step` counts from `0`, so rank $r$
-        first sends part $r$, the one whose sum it has completed:
+        instead of adding it. This is an *all-gather*. Rank $r$ first sends its complete part $r$,
+        so here `step` begins at `0`:
     """)
     for step in (0, 1, 2):
-        arrived = pass_on(parts[(rank - step) % 4])
-        parts[(rank - 1 - step) % 4].copy_(arrived)
+        arrived = pass_on(parts[rank - step])
+        parts[rank - step - 1].copy_(arrived)
         states[f"copy {step + 1}"] = from_all_ranks(mine.tolist())  # @hide
     assert [part.item() for part in parts] == finished, \
         "After six steps, every rank has all four complete parts."
@@ -463,7 +492,8 @@ def a_ring_sends_less_than_twice_the_tensor() -> None:
     question(r"""
         Instead of a ring, each of `8` ranks sends its whole tensor to each of the others. By what
         factor is the number of bytes that a rank sends larger than with the ring?
-    """, answer=7 / (2 * 7 / 8), check=8 / 2, unit="times",
+    """, answer=7 / (2 * 7 / 8),
+        check=sum(other != 0 for other in range(8)) / (parts_sent(8, reduce=True) / 8), unit="times",
         wrong={"The ring sends nearly two copies, not one.": 7 / (7 / 8)},
         hint="How many copies does a rank send in each of the two ways?",
         why=r"""
@@ -588,6 +618,9 @@ def few_messages_or_few_bytes() -> None:
     def doubling_seconds(size: float) -> float:
         return 6 * (latency + size / bandwidth)
 
+    def halving_seconds(size: float) -> float:
+        return 12 * latency + 126 / 64 * size / bandwidth
+
     small = ring_seconds(1e6) / doubling_seconds(1e6)  # @inspect small as times
     assert 7.2 < small < 7.25, \
         "In this estimate, a ring takes 7.2 times as long as recursive doubling for a megabyte."
@@ -599,6 +632,24 @@ def few_messages_or_few_bytes() -> None:
         {ring_seconds(1e6) * 1e6:.0f} microseconds on latency, so the method with fewer exchanges is
         faster. For a gigabyte, nearly all of the time is spent sending the bytes, and a rank of the
         ring sends `126 / 64`, about {126 / 64:.2f} tensors instead of six.
+
+        *Recursive halving and doubling* has few exchanges and few bytes [@thakur2005]. In six
+        exchanges, partners send each other half of the tensor, then a quarter, and so on down to a
+        $64$th, and add up. Six more pass the sums on, in the opposite order. That is what
+        `halving_seconds` counts: `12` exchanges, and `126 / 64` tensors.
+    """)
+    halves = [Fraction(1, 2**k) for k in range(1, 7)]  # @hide
+    assert (2 * len(halves), 2 * sum(halves)) == (12, Fraction(126, 64)), \
+        "Halving six times and doubling six times takes 12 exchanges, which send 126/64 tensors in all."  # @hide
+    least = {size: min(ring_seconds(size), doubling_seconds(size)) for size in (1e6, 1e9)}  # @hide
+    assert all(halving_seconds(size) < t for size, t in least.items()), \
+        "By this estimate, it is the fastest of the three for a megabyte and for a gigabyte."
+    note(r"""
+        The estimate gives each pair of ranks the full bandwidth, whatever the others send. Where
+        partners are far apart in the network, pairs share its links. In a ring, a rank sends to its
+        neighbor only, so it keeps its bandwidth. For this reason, the library NCCL knows several
+        algorithms, among them rings and trees, and chooses by the size of the tensor and by the
+        network [@nccl-tuning].
     """)
     question(r"""
         A training step all-reduces `100` small tensors in turn, by a ring on `64` ranks. An

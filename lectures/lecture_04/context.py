@@ -1,16 +1,18 @@
 """Context parallelism: one long sequence shared among ranks, in attention as well."""
 import math
+from functools import partial
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+from counters import flops
 from jaxtyping import Float, Int
 from torch import Tensor
 from wire import Wire
 
 from litbook import aside, figure, note, question, requires
 
-from .collectives import pass_on
+from .collectives import parts_sent, pass_on
 from .drawings import plot_pairs
 
 
@@ -26,7 +28,7 @@ def context_parallelism() -> None:
     in_order_the_last_rank_works_most()
 
 
-def ring_attention(  # @show
+def ring_attention(
     q: Float[Tensor, "h t c"], k: Float[Tensor, "h t c"],
     v: Float[Tensor, "h t c"], positions: list[Tensor],
 ) -> Float[Tensor, "h t c"]:
@@ -82,11 +84,13 @@ def a_mean_can_be_corrected() -> None:
         score. So attention can take in keys and values piece by piece: a piece with several values
         is added like the `9`, with its own mean and its own sum of weights.
     """)
+    inputs = torch.tensor([8.0] + 3 * [4] + 12 * [9])  # each as often as its weight  # @hide
     question(r"""
         Somebody forgets to keep the sum of weights, and takes the unweighted mean of the two means:
         `5`, with weight `4`, and `9`, with weight `4`. That happens to be correct here. How large
         is the error, the result minus the correct mean, if the weight of `9` is `12`?
-    """, answer=(5 + 9) / 2 - (5 * 4 + 9 * 12) / 16, check=7 - (0.25 * 5 + 0.75 * 9),
+    """, answer=(5 + 9) / 2 - (5 * 4 + 9 * 12) / 16,
+        check=((inputs[:4].mean() + inputs[4:].mean()) / 2 - inputs.mean()).item(),
         wrong={"The two means have different sums of weights now.": 0},
         hint="What share of the total weight does the new value have?",
         why=r"""
@@ -97,70 +101,81 @@ def a_mean_can_be_corrected() -> None:
 
 @requires("linux, ranks=4")
 def keys_and_values_can_go_round() -> None:
-    """Ring attention computes the same as attention: keys and values go round, and means are corrected."""
+    """In ring attention, keys and values pass through the ranks, and each rank corrects its means."""
     note(r"""
-        A sequence of `256` tokens is shared by four ranks, `64` tokens each. In attention, a token
-        needs its own key and value and those of all earlier tokens. Most of them are on other
-        ranks. Does every rank have to hold them all at once?
+        A sequence is too long for one GPU, so several ranks share it. In attention, a token needs
+        its own key and value and those of all earlier tokens. Most of them are on other ranks. Does
+        a rank have to hold them all at once?
 
         No, because the result is a weighted mean of values, and
         [a mean can be corrected](#a_mean_can_be_corrected) when more values come. So keys and
-        values can pass through each rank, a quarter at a time.
+        values can pass through the ranks, one rank's share at a time. This is *ring attention*
+        [@liu2023].
 
-        By hand, take two ranks with one token each. Rank 1 has the second token, which needs both.
+        By hand, take two ranks with one token each. Rank 1 has the second token, which needs both
+        values. How much a value counts, its *weight*, follows from the token's *query* and the
+        value's *key*.
 
-        - Rank 1 begins with its own key and value. The weight of the key is $3$, and the value is
+        - Rank 1 begins with its own key and value. Suppose the weight is $3$, and the value is
           $10$. So its mean is $10$, and its sum of weights is $3$.
         - Then the key and value of rank 0 arrive. The weight is $1$, and the value is $2$. The mean
-          becomes `(10 * 3 + 2 * 1) / (3 + 1) = 8`.
+          becomes `(10 * 3 + 2 * 1) / (3 + 1) = 8`, and the sum of weights `4`.
 
-        This is *ring attention* [@liu2023]: each rank keeps its queries, and keys and values go
-        round a [ring](#a_ring_passes_sums_to_the_next_rank). The table says whose keys and values
-        each of four ranks has:
+        Four ranks do the same with `256` tokens, `64` on each, for all of a rank's queries at once.
+        The ranks form a [ring](#a_ring_passes_sums_to_the_next_rank): `pass_on` sends keys and
+        values to the next rank, and returns what the previous rank has sent. So in turn `0` a rank
+        has its own, in turn `1` those of the previous rank, and so on.
 
-        | turn | rank 0 | rank 1 | rank 2 | rank 3 |
-        |---|---|---|---|---|
-        | first | its own | its own | its own | its own |
-        | second | of rank 3 | of rank 0 | of rank 1 | of rank 2 |
-        | third | of rank 2 | of rank 3 | of rank 0 | of rank 1 |
-        | fourth | of rank 1 | of rank 2 | of rank 3 | of rank 0 |
-
-        The *score* of a query and a key is their dot product over the square root of the dimension.
-        In `ring_attention`, the weight of a key is the exponential of its score, or `0` if the key
-        belongs to a later token. The line `mean = …` is the step by hand,
-        `(10 * 3 + 2 * 1) / (3 + 1)`, for all queries of the rank at once. `q`, `k` and `v` are
-        those of all `256` tokens, `positions` lists each rank's tokens, and `own` are this rank's:
+        A weight is the exponential of a *score*, the dot product of a query and a key, here divided
+        by the square root of their number of elements, `32`. `visible[turn]` is `0` where the key
+        belongs to a later token than the query, and else `1`. `queries`, and at first `arrived`,
+        are those of this rank's tokens:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
     q, k, v = torch.randn(3, 4, 256, 32).double()  # @unnoticed: 4, 32: any heads  # @hide
     positions = list(torch.arange(256).chunk(ranks))  # @hide
-    own = positions[rank]  # @inspect own[0].item(), own[-1].item()
-    with Wire() as wire:  # counts what this rank sends
-        # `[:, own]` is all heads, this rank's tokens.
-        y = ring_attention(q[:, own], k[:, own], v[:, own], positions)
-    whole = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    agrees = torch.allclose(y, whole[:, own])
+    own = positions[rank]  # @hide
+    queries, arrived = q[:, own], torch.stack([k[:, own], v[:, own]])  # @hide
+    visible = [own[:, None] >= positions[(rank - turn) % ranks] for turn in range(ranks)]  # @hide
+    mean = weight_sum = torch.tensor(0.0)  # of no values yet
+    for turn in range(4):
+        keys, values = arrived
+        weights = (queries @ keys.mT / 32**0.5).exp() * visible[turn]
+        new_sum = weight_sum + weights.sum(dim=-1, keepdim=True)
+        mean = (mean * weight_sum + weights @ values) / new_sum
+        weight_sum = new_sum
+        if turn < 3:
+            arrived = pass_on(arrived)
+    whole = F.scaled_dot_product_attention(q, k, v, is_causal=True)  # @hide
+    agrees = torch.allclose(mean, whole[:, own])  # @hide
     assert agrees, \
         "For its own tokens, a rank has the same result as one process, up to rounding."
     assert len(own) == 64, "A rank has 64 tokens."  # @hide
-    own_bytes = 2 * k[:, own].nbytes  # of keys and values
-    passes = wire.sent / own_bytes  # the .003 are headers  # @inspect passes as .3f
+    with Wire() as wire:  # @hide
+        y = ring_attention(q[:, own], k[:, own], v[:, own], positions)
+    assert torch.equal(y, mean), \
+        "The function of the next section computes the same."  # @hide
+    own_bytes = 2 * k[:, own].nbytes  # of keys and values  # @hide
+    passes = wire.sent / own_bytes  # the .003 are headers  # @hide
     assert round(passes, 2) == ranks - 1 == 3, \
-        "A rank sends the keys and values of 64 tokens three times."
+        "A rank sends the keys and values of 64 tokens three times."  # @hide
     next_rank = (rank + 1) % ranks  # @hide
     assert wire.to[next_rank] > 0.99 * wire.sent, \
         "More than 99 % of what a rank sends goes to the next rank."  # @hide
     note(r"""
-        A fourth time is not needed, because after the last turn no rank uses them any more. In
-        addition to its own keys and values, a rank holds at most two such quarters: the one that it
-        works on, and the one that is arriving. So twice as many ranks have room for the keys and
-        values of a sequence twice as long.
+        In addition to its own keys and values, a rank holds at most two other shares: the one that
+        it works on, and the one that is arriving. So twice as many ranks have room for the keys and
+        values of a sequence twice as long. (Real implementations first subtract the largest score
+        so far, so that no exponential overflows.)
     """)
+    tokens = [torch.empty(131072).chunk(n)[0].numel() for n in (16, 32)]  # of a rank  # @hide
+    turns = [parts_sent(n, reduce=False) for n in (16, 32)]  # @hide
     question(r"""
         A sequence of `131072` tokens is split among `16` ranks. Now it is split among `32`. By what
         factor does the memory for keys and values on each rank change, and by what factor does the
         number of bytes that a rank sends in all turns change? Give two numbers.
-    """, answer=[0.5, (31 / 32) / (15 / 16)], check=[(131072 / 32) / (131072 / 16), 31 * 4096 / (15 * 8192)],
+    """, answer=[0.5, (31 / 32) / (15 / 16)],
+        check=[tokens[1] / tokens[0], turns[1] * tokens[1] / (turns[0] * tokens[0])],
         within=0.02,
         hint="How many tokens does a rank have, and how often does it pass on keys and values?",
         why=r"""
@@ -236,10 +251,11 @@ def in_order_the_last_rank_works_most() -> None:
             bands, and the lowest is the widest. In a zigzag each color has a band near the top and
             one near the bottom, and the bars of scores below are equal.
         """)
+    full = [flops(partial(torch.matmul, q[:, own], k.mT)) for own in ways["in order"]]  # @hide
     question(r"""
         Attention is *not* causal: every token is scored against all tokens. If the sequence is cut
         in order, how many times the mean work does the last of `4` ranks have?
-    """, answer=1.0, check=(64 * 256) / (256 * 256 / 4), unit="times",
+    """, answer=1.0, check=full[3] / (sum(full) / 4), unit="times",
         wrong={"That is causal attention.": 1.75},
         hint="How many scores does each token have?",
         why=r"""

@@ -78,11 +78,15 @@ def a_rank_has_the_gradient_of_its_own_rows() -> None:
             Two panels. Before the all-reduce each rank has a value of its own color; afterwards all
             ranks have the same value, in all four colors.
         """)
+    copy = torch.tensor(1.0, requires_grad=True)  # @hide
+    (copy * [3.0, 5.0][rank % 2]).backward()  # @hide
+    torch.optim.SGD([copy], lr=0.5).step()  # @hide
+    copies = from_all_ranks(copy.item())  # @hide
     question(r"""
         Somebody forgets the all-reduce. Two ranks start with the same weight, `1`. Their gradients
         are `3` and `5`, and each subtracts half of its own gradient. How far apart are the two
         weights after the step?
-    """, answer=abs((1 - 0.5 * 3) - (1 - 0.5 * 5)), check=0.5 * (5 - 3),
+    """, answer=abs((1 - 0.5 * 3) - (1 - 0.5 * 5)), check=max(copies) - min(copies),
         wrong={"Each rank has updated its own copy of the weight.": 0},
         hint="Which weight does each rank have after its own update?",
         why=r"""
@@ -163,11 +167,15 @@ def three_ways_to_the_same_gradient() -> None:
         number depends on the number of weights, and not on the number of rows. So with more rows on
         each rank, a step computes more and sends the same number of bytes.
     """)
+    ddp = DistributedDataParallel(network())  # @hide
+    row_losses = (ddp(x[own]) - target[own]).square().mean(dim=1)  # @hide
+    row_losses.sum().backward()  # @hide
+    by_sum = torch.cat([p.grad.flatten() for p in ddp.parameters() if p.grad is not None])  # @hide
     question(r"""
         A script computes the *sum* of the losses of a rank's eight rows instead of their mean, and
         trains with DDP on four ranks. By what factor is the result larger than the gradient of the
         batch's mean loss?
-    """, answer=8, check=((8 * 2 + 8 * 6) / 2) / ((2 + 6) / 2), unit="times",
+    """, answer=8, check=(by_sum @ expected / (expected @ expected)).item(), unit="times",
         wrong={"DDP still divides by the number of ranks.": 32, "DDP divides by the number of ranks, not of rows.": 1},
         hint="How large is each rank's gradient, and what does DDP do with the four?",
         why=r"""
@@ -307,10 +315,12 @@ def unequal_shares_give_a_wrong_mean() -> None:
     dist.all_reduce(gradient)
     assert gradient.item() == correct, \
         "Divided by the total number of inputs, the sum over ranks is the correct gradient."
+    losses = torch.tensor(100 * [2.0] + 300 * [4.0])  # @hide
+    means = torch.stack([losses[:100].mean(), losses[100:].mean()])  # @hide
     question(r"""
         Rank 0 has `100` tokens with a mean loss of `2`, and rank 1 has `300` tokens with a mean
         loss of `4`. A script logs the mean of the two means. By how much is the mean loss of all
         `400` tokens larger than that?
-    """, answer=(100 * 2 + 300 * 4) / 400 - (2 + 4) / 2, check=0.75 * 4 + 0.25 * 2 - 3,
+    """, answer=(100 * 2 + 300 * 4) / 400 - (2 + 4) / 2, check=(losses.mean() - means.mean()).item(),
         why="The mean of the means is `3`. But three quarters of all tokens have a mean of `4`, so the mean of the batch is `0.75 * 4 + 0.25 * 2 = 3.5`.",
         wrong={"They agree only if both have the same number of tokens.": 0})

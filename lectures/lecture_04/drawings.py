@@ -8,7 +8,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
-from plots import BLUE, COLUMN, GREEN, GREY, blank, name_rows, powers_of_ten
+from plots import BLUE, COLUMN, GREEN, GREY, blank, powers_of_ten
 import torch
 from torch import Tensor
 
@@ -78,18 +78,6 @@ def plot_pairs(tokens: int, cuts: Mapping[str, tuple[Sequence[Tensor], Sequence[
         below.set(ylim=(len(work) - 0.4, -0.6), xlim=(0, most))
         below.set_xticks([0, 10_000], ["0", "10,000"])
         plain(below)
-    return fig
-
-
-def plot_arrivals(tokens: Mapping[str, float], needed: float) -> Figure:
-    """Bars of the tokens that use a weight each time it has arrived, and a line where they are enough."""
-    fig, axes = blank(COLUMN, 1.9)
-    name_rows(axes, [*tokens])
-    axes.barh([0, -1], [*tokens.values()], color=BLUE, height=0.5)
-    axes.axvline(needed, color=GREY, lw=0.8, ls="--")
-    axes.text(needed, 0.7, " hides the traffic\n from here on", color=GREY, va="top")
-    axes.set(xscale="log", xlim=(1e3, 1e6), xlabel="tokens")
-    powers_of_ten(axes.xaxis)
     return fig
 
 

@@ -202,27 +202,32 @@ def the_router_decides_the_bytes() -> None:
 
 @requires("ranks=4")
 def the_step_waits_for_the_fullest_rank() -> None:
-    """If a router has a favorite, one rank gets more tokens than the others, and all wait for it."""
+    """If a router has a favorite expert, its rank gets more tokens than the others, and all wait for it."""
     note(r"""
-        Each of four ranks keeps two of eight experts. A router scores the experts for each token
-        and picks the best two, and
-        [copies of the token are sent to them](#the_router_decides_the_bytes). A router has a
-        favorite expert if it picks this expert far more often than the others. What does that cost?
+        A *router* scores several feed-forward networks, the *experts*, for each token, and
+        [copies of the token are sent](#the_router_decides_the_bytes) to the best two. Four ranks
+        keep two of eight experts each. What does it cost if the router has a *favorite*, an expert
+        that it picks far more often than the others?
 
-        By hand, take $12$ tokens, so $24$ copies. All experts have the same size, so take the time
-        of a rank as proportional to the number of copies that it gets.
+        The layer takes as long as the rank of the favorite, because every rank has tokens whose
+        results come from there, and cannot continue without them.
 
-        - With an even router, each rank gets `24 / 4 = 6` copies.
-        - With a favorite on rank 0 that gets $10$ copies, the other seven experts share $14$, so
-          each gets $2$. Rank 0 gets `10 + 2 = 12`, and each other rank `2 + 2 = 4`.
+        By hand, take $12$ tokens, so $24$ copies. All experts have the same size, so suppose that a
+        rank needs $1$ ms for each copy that it gets.
 
-        Now the layer takes twice as long, although there are still $24$ copies. It takes as long as
-        rank 0, because every rank has tokens whose results come from rank 0, and cannot continue
-        without them.
+        | | rank 0 | rank 1 | rank 2 | rank 3 | the layer |
+        |---|---|---|---|---|---|
+        | even router | `6` copies | `6` | `6` | `6` | $6$ ms |
+        | a favorite on rank 0 | `10 + 2 = 12` | `2 + 2 = 4` | `2 + 2 = 4` | `2 + 2 = 4` | $12$ ms |
 
-        Four ranks with `512` tokens each run two routers with the same weights. The second one adds
-        `1` to every token's score for the first expert, on rank 0, so that about `5/6` of all
-        tokens pick it, as by hand. An even router would send `2 * 512` copies to each rank:
+        Here $10$ of the $12$ tokens pick the favorite. The other seven experts share the other $14$
+        copies, so each gets $2$. The layer takes twice as long, although there are $24$ copies in
+        both cases.
+
+        Now four ranks have `512` tokens each. Two routers have the same random weights, but the
+        second one adds `1` to every token's score for the first expert, on rank 0. With that, about
+        `5/6` of all tokens pick it, as by hand. `busiest` is the number of copies on the rank that
+        gets most of them, divided by the mean of all ranks, `2 * 512`:
     """)
     x = own_tokens()  # @hide
     tables, busiest = {}, {}  # @hide
@@ -251,15 +256,19 @@ def the_step_waits_for_the_fullest_rank() -> None:
         """,
         alt="Two tables of four by four cells. The first is even; in the second all four cells of the first column are dark.")
     note(r"""
-        This is why training keeps routers even. DeepSeek-V3 adds a number to each expert's score,
-        and lowers this number for experts that get too many tokens [@deepseek-v3].
+        So with this favorite, the layer would take about twice as long, if the time of a rank is
+        proportional to its copies. (No time is measured here.) This is why training keeps routers
+        even. DeepSeek-V3 adds a number to each expert's score, and lowers this number for experts
+        that get too many tokens [@deepseek-v3].
     """)
+    pairs = [torch.tensor([[0, other] for other in range(1, n)]) for n in (4, 16)]  # @hide
+    favored = [chosen.flatten().bincount().double() for chosen in pairs]  # copies to each rank  # @hide
     question(r"""
         Each rank now keeps one expert. Each token uses two experts, and one of them is always the
         same favorite. So half of all copies go to one rank, and the others share the rest evenly.
         Compare the time of the layer with that of an even router: how many times as long does it
         take on `4` ranks, and on `16`? Give two numbers.
-    """, answer=[0.5 * 4, 0.5 * 16], check=[0.5 / (1 / 4), 0.5 / (1 / 16)],
+    """, answer=[0.5 * 4, 0.5 * 16], check=[(copies.max() / copies.mean()).item() for copies in favored],
         hint="What share of all copies would a rank get from an even router?",
         why=r"""
             The rank of the favorite has half of all copies in either case. An even router would

@@ -77,6 +77,18 @@ class Stage(nn.Module):
         return self.linear.weight.grad
 
 
+class LongStage(Stage):  # @hide
+    """A stage of several layers."""
+
+    def __init__(self, number: int, layers: int) -> None:
+        super().__init__(number)
+        self.layers = nn.Sequential(*(Stage(number) for _ in range(layers)))
+
+    def forward(self, x: Float[Tensor, "t d"]) -> Float[Tensor, "t d"]:
+        y: Tensor = self.layers(x)
+        return y
+
+
 def gradients_alone(
     stages: int, x: Float[Tensor, "t d"], target: Float[Tensor, "t d"]
 ) -> list[Tensor]:  # @stepover
@@ -213,12 +225,18 @@ def stages_hand_on_activations() -> None:
         [four all-reduces in every block](#a_block_needs_four_all_reduces), and each of them sends
         at least one. That is why a pipeline can run over slower links.
     """)
+    sizes = []  # @hide
+    for layers in (5, 10):  # @hide
+        long_stage = LongStage(rank, layers)
+        with Wire() as long_wire:
+            run_all_forward_then_all_backward(long_stage, x, target, batches=16)
+        sizes.append(from_all_ranks(long_wire.sent)[1])  # of a rank in the middle
     question(r"""
         Somebody moves layers from rank to rank, so that a stage in the middle has `10` layers
         instead of `5`. It still gets `16` microbatches of `8192` tokens, with `16384` elements of
         `2` bytes per token. By what factor does the number of bytes that its rank sends in a
         training step change?
-    """, answer=1.0, check=(1 + 1) * (16 * 8192) * (2 * 16384) / (2 * 16 * 8192 * 16384 * 2), unit="times",
+    """, answer=1.0, check=round(sizes[1] / sizes[0], 1), unit="times",
         wrong={"What passes between layers inside a stage is not sent.": 2},
         hint="What does a rank send to the next rank, and what to the previous one?",
         why=r"""
@@ -273,8 +291,12 @@ def ranks_wait_for_each_other() -> None:
         """)
     note(r"""
         So with four stages and four microbatches, each rank is idle in `3/7` of the steps.
-        [More microbatches](#microbatches_fill_the_pipeline) change that.
+        [More microbatches](#microbatches_fill_the_pipeline) change that. A backward pass takes
+        about twice as long as a forward pass, but the share stays `3/7`: then a rank works for
+        `4 + 2 * 4 = 12` steps and waits for `3 + 2 * 3 = 9`.
     """)
+    assert Fraction(3 + 2 * 3, 12 + 9) == waiting, \
+        "With backward passes of two steps, the share is the same."  # @hide
     question(r"""
         Two ranks with one stage each get a single microbatch. A stage needs one step forward and
         one backward. In what share of the steps does a rank wait?
@@ -423,30 +445,32 @@ def most_kept(steps: Sequence[Step]) -> int:
 @aside
 @requires("ranks=4")
 def early_backward_passes_keep_less() -> None:
-    """One forward, one backward: the same bubble, and with more microbatches than ranks, fewer are kept."""
+    """In the schedule 1F1B, a rank of a pipeline keeps no more microbatches than there are ranks."""
     note(r"""
-        In a [pipeline](#stages_hand_on_activations) each rank has a *stage*, a few consecutive
-        layers. It keeps the activations of a microbatch, a small part of the batch, until they are
-        needed in the backward pass. In the `GPipe` schedule all microbatches go forward first
-        [@gpipe]. So with `8` microbatches, each rank keeps the activations of all `8`. Is that
-        necessary?
+        In a [pipeline](#stages_hand_on_activations) each rank has a few consecutive layers, and the
+        batch passes through the ranks in small parts, the *microbatches*. From a microbatch's
+        forward pass to its backward pass, a rank keeps its activations. In the `GPipe` schedule all
+        microbatches go forward first [@gpipe], so each rank keeps the activations of all of them.
+        Is that necessary?
 
-        No, because a microbatch can go back as soon as it has reached the last rank. In the `1F1B`
-        schedule, each rank first runs as many microbatches forward as there are ranks from itself
-        to the last. Then it waits for one to come back before it runs another forward
-        [@narayanan2021]. With four ranks:
+        No, because a microbatch can go backward as soon as it has reached the last rank. In the
+        schedule *one forward, one backward*, `1F1B`, a rank first runs forward one microbatch for
+        each rank from itself to the last, itself included [@narayanan2021]. Then it runs one
+        backward and one forward in turn. A longer start would not help, because the last rank has
+        work in every step as it is.
 
-        - Rank 3, the last, runs each microbatch backward at once. It keeps one.
-        - Rank 2 keeps two, rank 1 keeps three, and rank 0 keeps four.
+        By hand, take two ranks and three microbatches. F1 is the forward pass of the first one, and
+        B1 its backward pass. A forward pass adds a microbatch to those that the rank keeps, and a
+        backward pass removes one:
 
-        More would not make rank 3 any busier. Suppose that each pass takes one
-        [step](#ranks_wait_for_each_other). In both schedules, rank 3 gets its first microbatch
-        after `3` steps, and runs `8 + 8` passes without a pause. After its last pass, ranks 2, 1
-        and 0 need `3` more steps: `3 + 16 + 3 = 22`. So in both, each rank waits in `22 - 16 = 6`
-        of the `22` steps. The share `6/22` is the *bubble*.
+        | | passes | kept after each | at most |
+        |---|---|---|---|
+        | `GPipe`, both ranks | F1 F2 F3 B1 B2 B3 | `1 2 3 2 1 0` | `3` |
+        | `1F1B`, rank 0 | F1 F2 B1 F3 B2 B3 | `1 2 1 2 1 0` | `2` |
+        | `1F1B`, rank 1, the last | F1 B1 F2 B2 F3 B3 | `1 0 1 0 1 0` | `1` |
 
-        `run_schedule` runs PyTorch's version of a schedule with eight microbatches. `timetable`
-        gives each pass its step, and `most_kept` counts the microbatches that a rank holds at once:
+        Now four ranks and eight microbatches. `run_schedule` runs PyTorch's version of a schedule,
+        and returns this rank's stage, whose `log` lists its passes in order:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
     x, target = torch.randn(2, 256, 32).double()  # @unnoticed: 256 -> 512: what eight microbatches divide  # @hide
@@ -455,11 +479,15 @@ def early_backward_passes_keep_less() -> None:
     schedules = {"GPipe": ScheduleGPipe, "1F1B": Schedule1F1B}
     for name, schedule in schedules.items():
         stage = run_schedule(schedule, x, target, batches=8)
-        steps[name] = timetable(from_all_ranks(stage.log))
-        kept[name] = [most_kept(row) for row in steps[name]]  # by rank  # @inspect kept[name]
+        changes = [1 if done.kind == "F" else -1 for done in stage.log]
+        most = max(accumulate(changes))  # of the sums after each pass
+        kept[name] = from_all_ranks(most)  # by rank  # @inspect kept[name]
+        steps[name] = timetable(from_all_ranks(stage.log))  # @hide
         waiting[name] = idle_share(steps[name])  # @hide
         assert stage.log == schedule_passes({"GPipe": ALL_FORWARD, "1F1B": ALTERNATING}[name], rank, ranks, 8), \
             "Each rank ran the passes that the picture of schedules shows, in that order."  # @hide
+        assert kept[name] == [most_kept(row) for row in steps[name]], \
+            "The explorable picture counts the same number of microbatches."  # @hide
         assert is_gradient(stage.gradient, expected[rank]), \
             "With either schedule, each stage has the gradient of one process, up to rounding."  # @hide
     assert kept["GPipe"] == [8, 8, 8, 8], \
@@ -467,9 +495,13 @@ def early_backward_passes_keep_less() -> None:
     assert kept["1F1B"] == [4, 3, 2, 1], \
         "With 1F1B, ranks 0 to 3 keep 4, 3, 2 and 1 microbatches."
     assert waiting["GPipe"] == waiting["1F1B"] == Fraction(6, 22), \
-        "With both schedules, ranks wait in 6 of 22 steps."
+        "With both schedules, ranks wait in 6 of 22 steps."  # @hide
     assert [*waiting.values()] == [bubble(ranks, 8)] * 2, \
         "Both bubbles are that of the formula."  # @hide
+    by_hand = [[most_kept([Step(0, *p) for p in schedule_passes(way, r, 2, 3)]) for r in (0, 1)]
+               for way in (ALL_FORWARD, ALTERNATING)]  # @hide
+    assert by_hand == [[3, 3], [2, 1]], \
+        "With two ranks and three microbatches, the numbers are those of the table."  # @hide
     figure(plot_schedules(steps),
         caption="What each rank did in each step with eight microbatches, in both schedules.",
         alt=r"""
@@ -477,11 +509,16 @@ def early_backward_passes_keep_less() -> None:
             passes. Below, after a short start each rank alternates between the two. Both end at the
             same step.
         """)
+    note(r"""
+        So with GPipe a rank keeps as many microbatches as the batch has, and with `1F1B` no more
+        than the pipeline has ranks.
+    """)
     misbelief("`1F1B` is faster than GPipe.", rf"""
-        With the same number of microbatches it is not: both need
-        {max(s.number for row in steps['1F1B'] for s in row)} steps for eight of them. But with
-        `1F1B`, once there are as many microbatches as ranks, more of the same size need no more
-        memory for activations, and they [make the bubble smaller](#microbatches_fill_the_pipeline).
+        Not with the same number of microbatches. If each pass takes one step, both schedules need
+        {max(s.number for row in steps['1F1B'] for s in row)} steps for eight, as in the picture.
+        But with `1F1B`, more microbatches of the same size need no more memory for activations,
+        once there are as many as ranks. And with more of them,
+        [ranks wait for a smaller share of the time](#microbatches_fill_the_pipeline).
     """)
     question(r"""
         A pipeline has `16` stages. It gets `64` microbatches instead of `32`. By what factor does

@@ -227,34 +227,36 @@ def all_gather(weights: Tensor) -> None:
 
 @requires("linux, ranks=4")
 def each_rank_updates_a_shard() -> None:
-    """ZeRO's first stage shards the moments, and needs no extra traffic."""
+    """ZeRO's first stage shards the optimizer's moments, without extra traffic."""
     note(rf"""
-        In data parallelism all ranks have the same gradients after the all-reduce. So all of them
-        compute the same update, and for this each
-        [keeps both moments of every parameter](#every_rank_keeps_sixteen_bytes). Can the ranks
-        share this work?
+        For each parameter, AdamW keeps two running means, its *moments*. In data parallelism
+        [every rank keeps all of them](#every_rank_keeps_sixteen_bytes). Can each rank keep only
+        some?
 
-        Yes. Take two ranks and a tiny model with the parameters $a$ and $b$. Rank 0 updates only
-        $a$, so it needs only the moments of $a$. Rank 1 updates only $b$. Then each sends the other
-        its new value. The part that a rank updates is its *shard*.
+        Yes, because after the all-reduce of gradients all ranks compute the same update. It is
+        enough if each rank updates one part of the parameters, its *shard*, and gives the result to
+        the others. For that it needs only the moments of its shard. This is the first of three
+        stages of *ZeRO*, a way to divide a model's state among ranks [@zero].
 
-        This is the first of three stages of *ZeRO*, a way to divide the state among ranks [@zero].
-        The backward pass does not change: it still leaves all gradients on each rank. After it, a
-        step has three parts:
+        By hand, take two ranks and the parameters $a = 10$ and $b = 20$. Rank 0 updates $a$, and
+        rank 1 updates $b$. To keep it simple, the update subtracts the gradient. From its own rows
+        of the batch, rank 0 has computed the gradients $1$ for $a$ and $5$ for $b$, and rank 1 $3$
+        and $7$.
 
-        1. A [reduce-scatter](#an_all_reduce_has_two_halves) leaves each rank with the mean over
-           ranks of its shard's gradients.
-        2. Each rank updates its shard.
-        3. An all-gather brings the updated shards to all ranks.
+        1. A [reduce-scatter](#an_all_reduce_has_two_halves) gives each rank the mean gradient of
+           its shard: `(1 + 3) / 2 = 2` to rank 0, and `(5 + 7) / 2 = 6` to rank 1.
+        2. Each rank updates its shard: rank 0 computes `10 - 2 = 8`, and rank 1 computes
+           `20 - 6 = 14`.
+        3. An all-gather gives both ranks both new values, $8$ for $a$ and $14$ for $b$.
 
         This needs no extra traffic, because a reduce-scatter and an all-gather are the two halves
-        of the all-reduce that they replace. The update now happens between them.
+        of the all-reduce that they replace.
 
-        In the code, `weights` has all {P:,} `parameters` in one vector, and `gradient` is its
-        gradient on this rank's rows. `shard` is this rank's quarter of `weights`, as a *view*: to
-        update the shard is to update the vector. `reduce_scatter` returns the gradient of the
-        shard, and `all_gather` fills in the other quarters. `Wire` counts the bytes that this rank
-        sends. `all_reduce_bytes` is what it sends in an all-reduce of the gradient:
+        Four ranks do these three steps with {P:,} parameters, all in one vector `weights`.
+        `gradient` is their gradient on this rank's rows. `shard` is this rank's quarter of
+        `weights`, in the same memory, so an update of the shard changes `weights`. `Wire` counts
+        the bytes that this rank sends, and `all_reduce_bytes` are those of an all-reduce of
+        `gradient`:
     """)
     parameters, ranks = P, dist.get_world_size()  # @hide
     weights = torch.cat(initial_weights()).detach().requires_grad_()  # @hide
@@ -287,7 +289,8 @@ def each_rank_updates_a_shard() -> None:
         "Its moments equal its shard of the moments of one process, up to rounding."  # @hide
     figure(plot_state({"stage one": from_all_ranks(held)}, P), caption=r"""
         What each rank keeps in the first stage: all parameters, all gradients, and the moments of
-        its own shard.
+        its own shard. (The backward pass computes all gradients on every rank, and the first stage
+        keeps them.)
     """,
         alt="Four rows of blocks. All parameters and gradients are filled; of the moments, one block in each row.")
     dropped = shard.numel()  # @hide
@@ -412,11 +415,13 @@ def weights_come_when_they_are_needed() -> None:
         number of ranks. So with enough ranks, a model fits if a GPU has room for the weights and
         gradients of one layer, and for the activations.
     """)
+    own = {(number, 0) for number in range(100)}  # fiftieths of each layer, on rank 0  # @hide
+    while_one_runs = own | {(7, part) for part in range(50)}  # @hide
     question(r"""
         A model has `100` layers with `1` GB of weights each, on `50` ranks in the third stage. How
         many GB of weights does a rank need while it runs a layer? Count its shards of all layers,
         and the part of this layer that it does not hold.
-    """, answer=100 / 50 + (1 - 1 / 50), check=2 + 49 / 50, unit="GB",
+    """, answer=100 / 50 + (1 - 1 / 50), check=len(while_one_runs) / 50, unit="GB",
         wrong={"The layer that runs has to be there as a whole.": 2, "That is the whole model.": 100},
         hint="What does a rank keep of every layer, and what arrives for the one that runs?",
         why=r"""
@@ -466,31 +471,37 @@ class Collectives(Watching):
 
 @requires("linux, ranks=4")
 def fsdp_does_the_same() -> None:
-    """PyTorch's FSDP keeps one shard on each rank, and comes to the weights of one process."""
+    """PyTorch's FSDP keeps one shard on each rank, and a step gives the same weights as in one process."""
     note(r"""
-        You do not have to shard a model by hand. PyTorch does it for models made of modules, and
-        calls the method *FSDP*, fully sharded data parallelism [@fsdp]. ZeRO splits a model's state
-        over the ranks in three stages, each of which splits more, and FSDP is the
-        [third](#weights_come_when_they_are_needed): each rank keeps one shard of all parameters, of
-        their gradients, and of the moments, the two running means that AdamW keeps for each
-        parameter.
+        A model's parameters, gradients and optimizer state do not fit on one GPU. How can you train
+        it with PyTorch?
 
-        You call `fully_shard` for each layer. From then on, PyTorch makes the layer's exchanges by
-        itself:
+        Call `fully_shard` for each layer. Then each rank keeps only one part of them, its *shard*.
+        That is enough, because a layer needs its other weights only while it runs: PyTorch gathers
+        them just before, and drops them afterwards. The method is called *FSDP*, fully sharded data
+        parallelism [@fsdp], and is the [third stage](#weights_come_when_they_are_needed) of ZeRO.
 
-        - An all-gather collects its weights before it runs in the forward pass, and a second one
-          before the backward pass. In between the weights are dropped, because of
-          `reshard_after_forward=True`.
-        - A reduce-scatter leaves each rank with the mean over ranks of its shard's gradients.
+        By hand, take two ranks and a layer with the weights `[10, 20]`. Rank 0 keeps the $10$, and
+        rank 1 keeps the $20$. In a training step there are three exchanges:
 
-        So a model of two layers needs `2 * 2 = 4` all-gathers and `2` reduce-scatters in a step. We
-        train one step on four ranks. `model` has four layers, and `x` are this rank's rows of the
-        batch. `Collectives` counts the exchanges:
+        1. Before the layer's forward pass, an [all-gather](#an_all_reduce_has_two_halves) gives
+           `[10, 20]` to both ranks. After it, each rank drops the other's weight.
+        2. Before its backward pass, a second all-gather gives `[10, 20]` to both ranks again.
+        3. From its own rows of the batch, rank 0 has computed the gradients `[1, 5]`, and rank 1
+           `[3, 7]`. A reduce-scatter gives each rank the mean gradient of its shard:
+           `(1 + 3) / 2 = 2` to rank 0, and `(5 + 7) / 2 = 6` to rank 1.
+
+        Then each rank updates its own weight.
+
+        Four ranks train a `model` of four layers for one step, so expect `2 * 4 = 8` all-gathers
+        and `4` reduce-scatters. `reshard_after_forward=True` means that weights are dropped after
+        the forward pass. `x` are this rank's rows of the batch; all ranks have the same number.
+        `Collectives` counts the exchanges:
     """)
     ranks = dist.get_world_size()  # @hide
     model = nn.Sequential(*map(Layer, initial_weights()))  # @hide
     x = batch()[my_rows()]  # @hide
-    for module in model:  # each of its layers
+    for module in model:
         fully_shard(module, reshard_after_forward=True)
     optimizer = torch.optim.AdamW(model.parameters())
     with Collectives() as calls:
@@ -513,12 +524,20 @@ def fsdp_does_the_same() -> None:
         "Each rank also has its shard of the moments of one process."  # @hide
     figure(plot_state({"FSDP": from_all_ranks(held)}, P), caption="What each rank keeps with FSDP: one shard of the parameters, of the gradients and of the moments.",
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
-    note("So FSDP makes three exchanges per layer and backward pass, and arrives at the same weights as one process that trains on all rows.")
+    note(r"""
+        So in this step FSDP makes three exchanges per layer. Each rank keeps a quarter of the
+        state, and its quarter of the weights is what one process gets from all rows.
+    """)
+    kept = nn.Sequential(*map(Layer, initial_weights()))  # @hide
+    for module in kept:  # @hide
+        fully_shard(module, reshard_after_forward=False)
+    with Collectives() as fewer:  # @hide
+        kept(x).square().mean().backward()
     question(r"""
         Somebody sets `reshard_after_forward` to `False`: gathered weights are kept until the
         backward pass. What share of the traffic of a step is saved, if all three exchanges send the
         same number of bytes?
-    """, answer=1 / 3, check=(3 - 2) / 3, unit="%", within=0.02,
+    """, answer=1 / 3, check=1 - fewer.counts.total() / calls.counts.total(), unit="%", within=0.02,
         wrong={"The reduce-scatter of gradients is still needed.": 2 / 3, "One of the three exchanges is not needed then.": 0},
         hint="Why are weights gathered a second time?",
         why=r"""

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from counters import saved_bytes_of
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from wire import Wire, from_all_ranks
 
 from litbook import aside, figure, misbelief, note, question, requires
@@ -273,7 +274,7 @@ def summed(x: Tensor) -> Tensor:
     return total
 
 
-class SumForward(torch.autograd.Function):  # @show
+class SumForward(torch.autograd.Function):
     """The autograd function behind `sum_forward`."""
 
     @staticmethod
@@ -285,7 +286,7 @@ class SumForward(torch.autograd.Function):  # @show
         return grad
 
 
-class SumBackward(torch.autograd.Function):  # @show
+class SumBackward(torch.autograd.Function):
     """The autograd function behind `sum_backward`."""
 
     @staticmethod
@@ -373,34 +374,35 @@ def all_reduce_bytes(size: float, ranks: int) -> float:
 
 @requires("linux, ranks=4")
 def a_block_needs_four_all_reduces() -> None:
-    """In a training step, tensor parallelism needs four all-reduces per block."""
+    """In a training step without recomputation, tensor parallelism needs four all-reduces per block."""
     note(r"""
         In *tensor parallelism* all ranks work on the same tokens, but each rank keeps only a slice
-        of every matrix. How often do the ranks have to communicate?
+        of every matrix. How often do the ranks that share a Transformer have to communicate?
 
-        They need four all-reduces in each block. In the forward pass, the last matrix of
-        [attention](#heads_are_columns) is cut by rows. Each element of the output is a sum, and
-        each rank has computed only some of its terms. So an all-reduce adds them up. The
-        feed-forward part of the block ends in the same way. That makes two all-reduces.
+        They need four all-reduces in each block: two in the forward pass, because each rank
+        computes only some terms of a sum, and two in the backward pass, because each rank's
+        gradient is again only a term of a sum.
 
-        For the backward pass, take one value by hand. Two ranks have the same input $x$.
+        By hand, take two ranks that share one matmul. Its input is a single value $x$, and both
+        ranks have it. Rank 0 computes the term $3x$, rank 1 computes the term $5x$, and the output
+        is their sum.
 
-        - Rank 0 computes the term $3x$. It finds the gradient $3$.
-        - Rank 1 computes the term $5x$. It finds the gradient $5$.
-        - The output is $3x + 5x$, so the gradient of $x$ is $8$. Neither rank knows it.
+        - *Forward*, with $x = 2$: rank 0 has $6$ and rank 1 has $10$. Neither knows the output. An
+          all-reduce adds up: $6 + 10 = 16$.
+        - *Backward*: rank 0 finds the gradient $3$ for $x$, and rank 1 finds $5$. The output is
+          $3x + 5x$, so the gradient is $8$. An all-reduce adds up: $3 + 5 = 8$.
 
-        So an all-reduce adds up the ranks' gradients of $x$. The normalized input of attention is
-        such an $x$: all ranks have it, and each uses it with its own slices. So is the normalized
-        input of the feed-forward part. That makes two more all-reduces, four in all, if no
-        activation is recomputed [@shoeybi2019].
+        A block has two parts, [attention](#heads_are_columns) and the
+        [feed-forward part](#columns_then_rows_need_one_sum). In each of them, all ranks have the
+        same input, a normalized `x`, and each rank computes terms of the output. So each part needs
+        one all-reduce forward and one backward, and the block needs four, if no activation is
+        recomputed [@shoeybi2019].
 
-        `sum_forward` all-reduces its values in the forward pass, and passes the gradient on
-        unchanged. `sum_backward` passes its values on unchanged, and all-reduces their gradient in
-        the backward pass.
-
-        In `block`, the functions `norm`, `attention` and `feed_forward` are the parts of a block,
-        with this rank's slices of the matrices. `Wire` counts the bytes that this rank sends, and
-        `one_all_reduce` has counted them for a single all-reduce of a tensor like `x`:
+        In the code, `sum_forward` is the first kind: it all-reduces in the forward pass, and passes
+        gradients on unchanged. `sum_backward` is the second kind: it passes its values on
+        unchanged, and all-reduces their gradient. `attention` and `feed_forward` are the parts with
+        this rank's slices. `Wire` counts the bytes that this rank sends, and `one_all_reduce` those
+        of a single all-reduce of a tensor like `x`:
     """)
     matrices = block_matrices()  # @hide
     slices = own_slices(matrices)  # @hide
@@ -424,16 +426,28 @@ def a_block_needs_four_all_reduces() -> None:
         "The forward pass sends exactly the bytes of two all-reduces, and so does the backward pass."
     note(r"""
         So the ranks exchange activations and gradients of activations, but no weights and no
-        gradients of weights. An all-reduce on $G$ ranks sends
-        [$2\,(G-1)/G$ times its tensor](#a_ring_sends_less_than_twice_the_tensor). The tensor has a
-        vector of $d$ elements of $w$ bytes for each of $T$ tokens. So in a training step each rank
-        sends for one block
+        gradients of weights. On $G$ ranks, each rank sends
+        [$2\,(G-1)/G$ times the tensor](#a_ring_sends_less_than_twice_the_tensor) in an all-reduce.
+        The tensor has $d$ elements of $w$ bytes for each of $T$ tokens (here $G = 4$, $T = 256$,
+        $d = 64$ and $w = 8$). So in a training step each rank sends for one block
 
         [@eq:tensor]: $$
         \underbrace{4}_{\text{all-reduces}} \cdot \underbrace{\frac{2\,(G-1)}{G}}_{\text{sent by each}}
         \cdot \underbrace{T\,d\,w}_{\text{bytes of the tensor}} \quad\text{bytes.}
         $$
+
+        With [checkpointing](#lecture_03.checkpointing_lets_a_large_model_fit), the backward pass
+        first runs the block forward again. PyTorch stops this when it has the last activation that
+        it needs, which is before the second all-reduce. So the step has one more all-reduce: five
+        instead of four.
     """)
+    with Wire() as checkpointed:  # @hide
+        gradient_of_tokens(checkpoint(block, x, use_reentrant=False), x)
+    sent_before = forward.sent + backward.sent  # @hide
+    assert math.isclose(sent_before, 4 * (2 * 3 / 4) * (256 * 64 * 8), rel_tol=0.01), \
+        "A rank sends the bytes of the formula, plus headers of less than 1 %."  # @hide
+    assert math.isclose(checkpointed.sent / sent_before, 5 / 4, rel_tol=0.02), \
+        "With checkpointing, a rank sends five quarters of these bytes."
     whole = run_block(x, matrices, torch.clone, torch.clone)  # @hide
     assert torch.allclose(y, whole), \
         "The output equals that of the whole block on one rank, up to rounding."  # @hide
@@ -512,33 +526,35 @@ def reduce_scatter(x: Tensor) -> Tensor:
 @aside
 @requires("linux, ranks=4")
 def a_sum_can_be_left_scattered() -> None:
-    """Sequence parallelism sends as many bytes as tensor parallelism, and stores fewer activations."""
+    """In sequence parallelism, a rank normalizes only its own tokens, and stores fewer activations."""
     note(r"""
-        In [tensor parallelism](#a_block_needs_four_all_reduces) the matrices of a block are split
-        over the ranks. But after each all-reduce, every rank has the results for all tokens. So all
-        ranks compute the same norms of the same tokens, and store the same activations for the
-        backward pass. Can this memory be split as well?
+        In [tensor parallelism](#a_block_needs_four_all_reduces) every rank has the results for all
+        tokens after each all-reduce. So all ranks normalize the same tokens, and store the same
+        activations for the backward pass. Can each rank store only some of them?
 
         Yes, because a norm works on each token by itself, so each rank can normalize only its own
-        tokens. Split the all-reduce after a part of the block into its
-        [two halves](#an_all_reduce_has_two_halves), and put the norm of the next part between them.
-        By hand, take two ranks with one token each, and one element in a token. Rank 0 has computed
-        the terms `[1, 2]`, one for each token, and rank 1 the terms `[3, 4]`:
+        tokens. An all-reduce has [two halves](#an_all_reduce_has_two_halves): a *reduce-scatter*,
+        which leaves each rank with the sums for its own tokens, and an *all-gather*, which gives
+        them to all ranks. Put the norm between the halves. This is *sequence parallelism*
+        [@korthikanti2022].
 
-        - A *reduce-scatter* leaves rank 0 with `1 + 3 = 4`, the first token, and rank 1 with
-          `2 + 4 = 6`, the second token.
-        - Each rank normalizes its token.
-        - Before the next matrices, an *all-gather* gives both tokens to both ranks.
+        By hand, take two ranks and $2$ tokens of $1$ element. Rank 0 has computed the terms
+        `[1, 2]`, one for each token, and rank 1 the terms `[3, 4]`.
 
-        This is *sequence parallelism* [@korthikanti2022]. It sends the same number of bytes,
-        because the two halves of an all-reduce together send what the all-reduce sends. (In the
-        backward pass, the all-gather becomes a reduce-scatter, and the reduce-scatter an
-        all-gather.) It needs less memory, because between the halves a rank stores activations of
-        only its own tokens.
+        - *Tensor parallelism*: an all-reduce gives `[4, 6]` to both ranks. Each rank normalizes and
+          stores $2$ tokens.
+        - *Sequence parallelism*: a reduce-scatter gives `1 + 3 = 4` to rank 0, and `2 + 4 = 6` to
+          rank 1. Each rank normalizes and stores $1$ token. An all-gather then gives both
+          normalized tokens to both ranks, for the next matrices.
 
-        In `block`, `x_own` are this rank's tokens, to which each part adds its result. The halves
-        are the `reduce_scatter` that ends one turn of the loop and the `all_gather` that begins the
-        next. `attention` and `feed_forward` compute with this rank's slices of the matrices:
+        The traffic stays the same, because the halves together send what the all-reduce sends. (In
+        the backward pass, the all-gather becomes a reduce-scatter, and the reduce-scatter an
+        all-gather.)
+
+        In the code, `x_own` are this rank's tokens. A block has two parts, `attention` and
+        `feed_forward`, here with this rank's slices of the matrices. Between two parts, first comes
+        the `reduce_scatter` that ends the first, then the `norm` and the `all_gather` that begin
+        the second:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
     slices = own_slices(block_matrices())  # @hide
@@ -555,7 +571,6 @@ def a_sum_can_be_left_scattered() -> None:
             x_own = x_own + reduce_scatter(part(tokens))
         return x_own
 
-
     tensor_block = partial(run_block, matrices=slices, before=sum_backward, after=sum_forward)  # @hide
     with Wire() as all_reduces:  # @hide
         y = tensor_block(x)
@@ -564,21 +579,25 @@ def a_sum_can_be_left_scattered() -> None:
         y_own = block(x_own)
         gradient_own = gradient_of_tokens(y_own, x_own)
     assert torch.allclose(y_own, y.chunk(ranks, dim=1)[rank]), \
-        "A rank has the result for its own tokens, up to rounding."
+        "For its own tokens, a rank has the result of tensor parallelism, up to rounding."
     assert torch.allclose(gradient_own, gradient.chunk(ranks, dim=1)[rank]), \
         "A rank has the gradient for its own tokens, up to rounding."  # @hide
     assert math.isclose(halves.sent, all_reduces.sent, rel_tol=0.01), \
-        "In a training step, the halves send as many bytes as the all-reduces of tensor parallelism, up to headers."
+        "In the forward and backward pass, the halves send the same number of bytes as the all-reduces, up to headers."
     note(r"""
-        `saved_bytes_of` counts the bytes that a rank stores for the backward pass, without the
-        weights. `tensor_block` is the same block with tensor parallelism, for all tokens `x`, two
-        sequences of $128$. A norm stores the $64$ elements of each token and one root:
+        How much memory does that save? For its backward pass, a norm stores the `64` elements of
+        each token and the number by which it divides them: `65` values of `8` bytes. The block has
+        two norms and `256` tokens, so with tensor parallelism they store `2 * 256 * 65 * 8` bytes
+        on each rank. On four ranks, three quarters of that should be saved.
+
+        `saved_bytes_of` counts the bytes that a rank stores for the backward pass, without weights.
+        `tensor_block` is the block with tensor parallelism, and `x` are all tokens:
     """)
     tensor_stored = saved_bytes_of(lambda: tensor_block(x), weights)  # @inspect tensor_stored as B
     sequence_stored = saved_bytes_of(lambda: block(x_own), weights)  # @inspect sequence_stored as B
-    saved = tensor_stored - sequence_stored
-    assert saved == 2 * (64 + 1) * 8 * 2 * 128 * 3 / 4, \
-        "Each of the two norms stored 64 + 1 values of 8 bytes for each of 2 * 128 tokens; three quarters of these bytes are saved."
+    saved = tensor_stored - sequence_stored  # @hide
+    assert saved == 2 * 256 * 65 * 8 * 3 / 4, \
+        "The difference is three quarters of what the two norms store with tensor parallelism."
     note(rf"""
         So the block stores {100 * saved / tensor_stored:.0f} % less in all. Inside attention and
         the feed-forward part, a rank still stores activations of all tokens.

@@ -15,7 +15,7 @@ from wire import Wire, from_all_ranks
 
 from litbook import aside, figure, note, question, requires
 
-from .drawings import plot_arrivals, plot_widths
+from .drawings import plot_widths
 from .figures import plot_traffic
 from .sharded_state import local_part
 from .tensor_parallel import FeedForward, all_reduce_bytes
@@ -81,48 +81,55 @@ def gradients_at(model: nn.Module, row: int, column: int) -> list[Tensor]:
 
 @requires("linux, ranks=4")
 def one_axis_carries_weights_the_other_tokens() -> None:
-    """On a mesh, ranks exchange weights along one axis, and results for tokens along the other."""
+    """On a mesh of tensor parallelism and FSDP, traffic grows with the batch along only one axis."""
     note(r"""
-        Can four ranks share a model in two ways at once? Arrange them in a table of two rows and
-        two columns, a *mesh*:
+        A model is too large for one GPU. Can ranks share it by tensor parallelism and by FSDP at
+        once, and which of them then exchange what?
 
-        | | column | column |
+        Yes: arrange the ranks in a table, a *mesh*. Ranks of a row exchange results for tokens, and
+        ranks of a column exchange weights, because each row has its own tokens, and each column has
+        its own half of every matrix:
+
+        | | one half of each matrix | the other half |
         |---|---|---|
-        | row | rank 0 | rank 1 |
-        | row | rank 2 | rank 3 |
+        | first half of the tokens | rank 0 | rank 1 |
+        | second half of the tokens | rank 2 | rank 3 |
 
-        - The two ranks of a *row* work on the same tokens, with one half of each matrix each. That
-          is [tensor parallelism](#columns_then_rows_need_one_sum). They add up their results for
-          the tokens.
-        - The two ranks of a *column* use the same half of each matrix, for different tokens. Each
-          keeps a part of this half and gathers the rest when it is needed. That is
-          [FSDP](#fsdp_does_the_same).
+        - Along a *row*, ranks have the same tokens. Each computes with its half of a matrix, and
+          they add up their results. That is [tensor parallelism](#columns_then_rows_need_one_sum).
+        - Along a *column*, ranks need the same half of each matrix. Each keeps a part of it, and
+          gathers the rest. That is [FSDP](#fsdp_does_the_same).
 
-        So rank 0 exchanges results for tokens with rank 1, and weights with rank 2. With rank 3 it
-        exchanges nothing, because they have neither tokens nor weights in common.
+        By hand, take a matrix of $8$ weights, and $4$ tokens of $2$ elements.
 
-        Now make the batch $16$ times as large. The traffic with rank 1 should grow by a factor of
-        $16$, because there are $16$ times as many tokens. The traffic with rank 2 should stay the
-        same, because the weights do not change.
+        - Ranks 0 and 1 add up results for $2$ tokens: `2 * 2 = 4` elements.
+        - Ranks 0 and 2 need the same $4$ weights. Each keeps $2$, and receives the other $2$.
+        - Ranks 0 and 3 have neither tokens nor weights in common, so they exchange nothing.
 
-        `shard` cuts a model of two layers in both ways. The axis `"tensor"` runs along a row of the
-        mesh, and the axis `"data"` along a column. `row` is the row of this rank:
+        With $16$ times as many tokens, ranks 0 and 1 add up `16 * 4 = 64` elements. Ranks 0 and 2
+        still receive $2$ weights each, because the matrix has not changed.
+
+        Now a `model` of two feed-forward layers. `shard` cuts its matrices in both ways: the axis
+        `"tensor"` of the mesh runs along a row, and the axis `"data"` along a column. `own` are the
+        tokens of this rank's `row`. `Wire` counts the bytes that a rank sends to each other rank.
+        The second batch is `16` times as large as the first. `growth` is what rank 0 sends with the
+        second, divided by what it sends with the first, to rank 1 and to rank 2:
     """)
     rank = dist.get_rank()  # @hide
     row, column = divmod(rank, 2)  # @hide
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
-    model = feed_forward_layers(2, 128, 320)
+    model = feed_forward_layers(2, 128, 320)  # @hide
     shard(model, mesh)
     alone = feed_forward_layers(2, 128, 320)  # @hide
     tables = {}  # @hide
-    for batch in (256, 4096):
-        x = torch.randn(batch, 128)
-        own = x.chunk(2)[row]  # the tokens of this row of the mesh
+    for batch in (512, 8192):
+        x = torch.randn(batch, 128)  # @hide
+        own = x.chunk(2)[row]  # half of the batch
         model(own).square().mean().backward()  # opens connections  # @hide
         model.zero_grad()  # @hide
         with Wire() as wire:
             model(own).square().mean().backward()
-        tables[batch] = from_all_ranks(wire.to)  # from rank 0 first  # @inspect tables[batch][0] as B
+        tables[batch] = from_all_ranks(wire.to)  # by sender
         alone.zero_grad()  # @hide
         alone(x).square().mean().backward()  # @hide
         expected = gradients_at(alone, row, column)  # @hide
@@ -130,22 +137,25 @@ def one_axis_carries_weights_the_other_tokens() -> None:
         for part, wanted in zip(ours, expected, strict=True):  # @hide
             assert torch.allclose(part, wanted, atol=1e-7), \
                 "Each rank has its part of the gradient of one process, up to rounding."
-    small, large = tables[256][0], tables[4096][0]
-    assert math.isclose(large[1], 16 * small[1], rel_tol=0.01), \
+    small, large = tables[512][0], tables[8192][0]  # from rank 0
+    growth = [large[to] / small[to] for to in (1, 2)]  # @inspect growth as .1f
+    assert math.isclose(growth[0], 16, rel_tol=0.01), \
         "With the large batch, rank 0 sends 16 times as many bytes to rank 1, in its row, within 1 %."
-    assert large[2] == small[2] > 0, \
+    assert growth[1] == 1, \
         "With both batches, rank 0 sends the same number of bytes to rank 2, in its column."
     assert large[3] == small[3] == 0, \
         "To rank 3, rank 0 sends nothing."  # @zero: no axis joins them
-    tokens_bytes, shard_bytes = 4 * 128 * 128, 4 * 3 * 128 * 320 // 4  # @hide
+    tokens_bytes, shard_bytes = 4 * 256 * 128, 4 * 3 * 128 * 320 // 4  # @hide
     assert 0 < small[1] - 2 * 2 * tokens_bytes < 0.01 * small[1], \
-        "To rank 1, rank 0 sends two all-reduces of 128 tokens for each of two layers, plus headers."  # @hide
+        "To rank 1, rank 0 sends two all-reduces of 256 tokens for each of two layers, plus headers."  # @hide
     assert 0 < small[2] - 2 * 4 * shard_bytes < 0.01 * small[2], \
         "To rank 2, it sends four shards of each of two layers, plus headers."  # @hide
     figure(plot_traffic({f"a batch of {batch}": table for batch, table in tables.items()}),
         caption=r"""
             Bytes from each rank (row) to each other rank (column) in one step. Ranks 0 and 1 are
-            one row of the mesh, and ranks 2 and 3 are the other.
+            one row of the mesh, and ranks 2 and 3 are the other. (On CPUs, PyTorch does a
+            reduce-scatter as a whole all-reduce. So ranks of a column send a third more than FSDP
+            needs.)
         """,
         alt=r"""
             Two tables of four by four cells. In both, ranks two apart exchange the same number of
@@ -153,18 +163,26 @@ def one_axis_carries_weights_the_other_tokens() -> None:
             large one.
         """)
     note(rf"""
-        With the small batch, rank 0 sends rank 1 the results for `128` tokens of `128 * 4` bytes in
-        four all-reduces, two for each layer: `4 * 128 * 128 * 4` = {2 * 2 * tokens_bytes:,} bytes,
-        plus headers. (To rank 2 it sends more than FSDP needs: on CPUs, PyTorch does a
-        reduce-scatter as a whole all-reduce.) So if tokens cause more traffic than weights, each
-        row of the mesh belongs inside a node, where links are fast.
+        The number for rank 1 can be calculated: with the small batch, `256` tokens of `128`
+        elements of `4` bytes, in four all-reduces, one forward and one backward for each of two
+        layers. On two ranks, an all-reduce sends its tensor once: `4 * 256 * 128 * 4` =
+        {2 * 2 * tokens_bytes:,} bytes, plus headers, which do not grow with the batch.
+
+        So if results for tokens cause more traffic than weights, each row of the mesh belongs
+        inside a node, a machine whose GPUs have fast links.
     """)
+    def across(nodes: list[int]) -> int:  # MB between ranks of different nodes  # @hide
+        pairs = [(a, b) for a in range(4) for b in range(4) if nodes[a] != nodes[b]]
+        in_rows = sum(a // 2 == b // 2 for a, b in pairs)
+        in_columns = sum(a % 2 == b % 2 for a, b in pairs)
+        return 1000 * in_rows + 50 * in_columns
+
     question(r"""
         The two ranks of a row are on one node with a fast link, and the rows are on different nodes
         with a slow link between them. In a step, tensor parallelism causes `1000` MB of traffic and
         FSDP `50` MB. Somebody swaps the axes, so that ranks of a row are on different nodes. By
         what factor does the traffic over the slow link change?
-    """, answer=1000 / 50, check=(1000 + 50 - 50) / 50, unit="times",
+    """, answer=1000 / 50, check=across([0, 1, 0, 1]) / across([0, 0, 1, 1]), unit="times",
         hint="Which traffic crosses the slow link before, and which afterwards?",
         why=r"""
             Before the swap, weights cross the slow link, `50` MB. Afterwards results for tokens
@@ -382,56 +400,85 @@ def enough_tokens_hide_the_weights() -> None:
 
 
 def weights_can_be_gathered_once() -> None:
-    """At the GPU's peak, the microbatches of a published run are too small to hide FSDP's traffic."""
+    """If FSDP gathers weights once in a step, a GPU waits for them in one microbatch and not in all."""
     note(rf"""
-        [FSDP's traffic is hidden](#enough_tokens_hide_the_weights) if enough tokens use a weight
-        each time it has arrived. Did a published run have enough?
+        In [FSDP](#fsdp_does_the_same) a GPU gathers weights from other GPUs while it computes. If
+        they arrive too late, it waits. That happens if the *microbatches*, the parts in which a
+        step's batch is processed, are too small. What can be done?
 
-        Take the first layout in the report on Llama 3 [@llama3]. Its H100s form $64$ groups. All
-        GPUs of a group work on the same tokens, and FSDP shards the weights among the groups. In a
-        step, a group gets $32$ sequences of $8192$ tokens, and each sequence is one microbatch.
+        Keep the gathered weights until the end of the step. Then the GPU waits for them only in the
+        first microbatch, because after that it has them.
 
-        Over the network of this run, {NETWORK / 1e9:.0f}e9 bytes arrive in a second (`NETWORK`). An
-        H100 computes at most {PEAK / 1e12:.1f}e12 FLOPs a second (`PEAK`), so it can do
-        `PEAK / NETWORK` FLOPs while one byte arrives. A weight in `bfloat16` has $2$ bytes and
-        costs $2$ FLOPs per token. So each byte gives the GPU one FLOP per token, and the GPU needs
-        one token for each of these FLOPs, or else it waits:
+        By hand, take a GPU that computes $10$ FLOPs while one byte arrives. A weight has $2$ bytes
+        and costs $2$ FLOPs per token. So while a weight arrives, the GPU could use it for $10$
+        tokens. A step has five microbatches of $4$ tokens. Take the arithmetic of one token as the
+        unit of time:
+
+        - *Arithmetic alone* takes $5 \cdot 4 = 20$.
+        - *Gathered for each microbatch*: each microbatch takes $10$, as long as its weights need to
+          arrive, although its arithmetic takes only $4$. That is $5 \cdot 10 = 50$.
+        - *Gathered once*: the first microbatch takes $10$, and each of the others $4$. That is
+          $10 + 4 \cdot 4 = 26$.
+
+        How much would it matter in a real run? Calculate the forward pass for the first layout in
+        the report on Llama 3 [@llama3]. FSDP shards the weights among `64` groups of H100s, so
+        nearly all weights have to arrive. In a step, a group gets `32` sequences of `8192` tokens,
+        and each sequence is one microbatch. Assume peak rates: by the data sheet, an H100 computes
+        {PEAK / 1e12:.1f}e12 FLOPs a second (`PEAK`), and in this run's network
+        {NETWORK / 1e9:.0f}e9 bytes a second arrive at a GPU (`NETWORK`). In units of the arithmetic
+        of one token again:
     """)
     run = LLAMA_3[0]  # @hide
     assert (run.gpus, run.data, run.group_sequences, run.sequence_tokens) == (8192, 64, 32, 8192), \
         "The layout has 8192 GPUs, 64 groups, and 32 sequences of 8192 tokens for each group."  # @hide
-    needed = PEAK / NETWORK  # @inspect needed as tokens
-    assert 8192 < needed, \
+    arrival = PEAK / NETWORK  # @inspect arrival as tokens
+    assert 8192 < arrival, \
         "One microbatch has too few tokens to hide the traffic of a GPU at its peak."
-    step = 32 * 8192  # the tokens of a group  # @inspect step as tokens
-    assert step > needed, \
-        "All microbatches of a step have more than enough tokens in total."
-    assert step == run.tokens / run.data, \
+    arithmetic = 32 * 8192  # @inspect arithmetic as tokens
+    # The time of the forward pass:
+    gathered_each = 32 * arrival  # @inspect gathered_each as tokens
+    gathered_once = arrival + 31 * 8192  # @inspect gathered_once as tokens
+    assert round(gathered_each / arithmetic, 1) == 2.4, \
+        "Gathered for each microbatch, the forward pass takes 2.4 times as long as its arithmetic."
+    assert round(gathered_once / arithmetic, 2) == 1.04, \
+        "Gathered once, it takes 4 % longer than its arithmetic."
+    assert arithmetic == run.tokens / run.data, \
         "A group has these tokens in a step."  # @hide
-    figure(plot_arrivals({"a microbatch": 8192, "a group's step": step}, needed),
-        caption=r"""
-            The number of tokens that use a weight each time it has arrived, if it is gathered for
-            each microbatch, and if it is gathered once in a step.
-        """,
-        alt="Two bars on a logarithmic scale. That of a microbatch ends before the dashed line, that of a group's step far beyond it.")
-    note(r"""
-        So if FSDP gathered the weights for each microbatch, GPUs at their peak would wait for the
-        network. The report says only that the run did not free gathered weights after the forward
-        pass [@llama3]. If they stay until the end of the step, the traffic can be hidden, because
-        each weight arrives once, and the tokens of all microbatches use it. The price is memory: a
-        GPU keeps all the weights that it computes with, and not only a shard of them.
+
+    def taken(microbatches: list[int], arriving: float, keep: bool) -> float:  # in tokens, one by one  # @hide
+        total, here = 0.0, False
+        for tokens in microbatches:
+            total += tokens if here else max(tokens, arriving)
+            here = keep
+        return total
+
+    by_hand = [taken(5 * [4], 10, keep) for keep in (False, True)]  # @hide
+    assert by_hand == [50, 26], "By hand, it is 50 and 26."  # @hide
+    assert [taken(32 * [8192], arrival, keep) for keep in (False, True)] == [gathered_each, gathered_once], \
+        "Added up one microbatch at a time, the published run takes the same."  # @hide
+    note(rf"""
+        So at peak rates, gathering once takes away nearly all of the waiting. (A GPU at less than
+        {8192 / arrival:.0%} of its peak would not wait in either case.) The report says that the
+        run did not free gathered weights after the forward pass [@llama3]; whether they stay until
+        the end of the step it does not say. The price is memory: a GPU keeps all the weights that
+        it computes with, and not only a shard of them.
     """)
+    def waiting(microbatch: int, once: bool, groups: int) -> float:  # s, for one weight  # @hide
+        arriving = 2 * (groups - 1) / groups / NETWORK
+        return (1 if once else arithmetic // microbatch) * max(0.0, arriving - 2 * microbatch / PEAK)
+
+    changed = [waiting(8192, True, 64), waiting(4 * 8192, False, 64), waiting(8192, False, 128)]  # @hide
     question(r"""
         A run waits for the network, because FSDP gathers weights for each of many small
         microbatches. Which of these can help? Give `1` or `0` for each: keep gathered weights until
         the end of the step; larger microbatches; more groups, each with the same microbatches as
         before.
-    """, answer=[1, 1, 0], check=[int(32 * 8192 > 19790), int(4 * 8192 > 19790), int(8192 > 19790)],
-        hint="Which of them change how many tokens use a weight each time it has arrived?",
+    """, answer=[1, 1, 0], check=[int(seconds < waiting(8192, False, 64)) for seconds in changed],
+        hint="How often do weights arrive, and how long can the GPU compute meanwhile?",
         why=r"""
-            The first two let more tokens use a weight that has arrived. With more groups, a
-            microbatch has the same number of tokens as before, and a GPU has to gather nearly all
-            of its weights either way.
+            Kept weights arrive once in a step. In a larger microbatch, the GPU has more to compute
+            while weights arrive. With more groups, a microbatch has the same number of tokens as
+            before, and a GPU has to gather nearly all of its weights either way.
         """)
 
 

@@ -1,7 +1,6 @@
 """A batch that never ends: slots that are refilled, requests in flight, and load."""
 import heapq
 import math
-import random
 from collections import deque
 
 import torch
@@ -81,11 +80,13 @@ def a_fixed_batch_waits_for_its_longest() -> None:
         hint="For how many steps does the batch run?",
         wrong={"The slots of the short answers stay empty until the end.": 1},
         why="The batch runs for `10` steps, so it has room for `40` tokens. It generates `16`.")
+    running = torch.arange(20)[:, None] < torch.tensor([1, 9])  # by step and slot  # @hide
     question(r"""
         Two slots decode answers of `1` and `9` tokens, in `10` ms per step. Both answers are sent
         when the batch ends. By what factor is the wait of the user who gets the short answer longer
         than necessary?
-    """, answer=9 * 10 / (1 * 10), check=max(1, 9) / 1, unit="times",
+    """, answer=9 * 10 / (1 * 10),
+        check=(running.any(dim=1).sum() / running[:, 0].sum()).item(), unit="times",
         hint="When is the short answer sent, and when was it finished?",
         why="The short answer is finished after one step and is sent after `9`. The user who gets the long answer loses nothing.")
 
@@ -255,12 +256,14 @@ def a_slot_is_refilled_at_once() -> None:
 
 @aside
 def requests_in_flight_are_rate_times_time() -> None:
-    """On average, the number of requests in flight is the arrival rate times the time that each one stays."""
+    """On average, the requests in flight are the arrival rate times the time that each one stays."""
     note(r"""
-        Requests arrive at a service at a certain rate. How large does the batch get?
+        Requests arrive at a service at a certain rate. How many does it work on at once, on
+        average, and so how large is its batch?
 
-        First count by hand. In $4$ seconds three requests come and go. A square is a second that a
-        request spends in the service:
+        It is the arrival rate times the time that each request stays in the service, because both
+        count the same seconds. By hand: in $4$ seconds three requests come and go. A square is a
+        second that a request spends in the service:
 
         | second | $1$ | $2$ | $3$ | $4$ | sum |
         |---|---|---|---|---|---|
@@ -269,41 +272,49 @@ def requests_in_flight_are_rate_times_time() -> None:
         | C | | | | ■ | $1$ |
         | in flight | $1$ | $2$ | $1$ | $2$ | $6$ |
 
-        - Add up the squares column by column: on average $1.5$ requests are in flight, for $4$
-          seconds, and $1.5 \cdot 4 = 6$.
-        - Add up the squares row by row: $3$ requests spend $2$ seconds each, on average, and
-          $3 \cdot 2 = 6$.
+        - Column by column: on average $6 / 4 = 1.5$ requests are in flight, for $4$ seconds, so
+          there are $1.5 \cdot 4 = 6$ squares.
+        - Row by row: $3$ requests spend $6 / 3 = 2$ seconds each, on average, so there are
+          $3 \cdot 2 = 6$ squares.
 
-        The two sums are equal, because they count the same squares. Dividing both by the $4$
-        seconds gives $1.5 = 3/4 \cdot 2$. This is *Little's law*, for averages:
+        So $1.5 \cdot 4 = 3 \cdot 2$. Dividing by the $4$ seconds gives $1.5 = 3/4 \cdot 2$. This is
+        *Little's law*, for averages:
 
         [@eq:little]: $$
         \text{requests in flight} = \text{requests per second} \cdot \text{seconds that each one stays}.
         $$
 
-        Let another GPU do the prefill. If no request waits for a slot, the requests in flight are
-        the sequences in the batch. Let $10$ requests arrive per second, each for an answer of $600$
-        tokens. If a step takes $10$ ms, a request stays for $600$ steps or $6$ s, and the batch has
-        $10 \cdot 6 = 60$ sequences.
+        Now take Llama-3-8B on an H100. Let $10$ requests arrive per second, each for an answer of
+        $600$ tokens. Assume that another GPU does the prefill, and that no request waits for a
+        slot. Then a request stays for $600$ decode steps, and the requests in flight are the
+        sequences of the batch.
 
-        But every step [reads the KV cache of each sequence](#a_step_is_a_sum), so its time depends
-        on the batch. Let `rate` be the tokens per second, $10 \cdot 600$. Then
-        $\text{batch} = \text{rate} \cdot (\text{reading} + \text{batch} \cdot \text{one cache})$,
-        so
-        $\text{batch} \cdot (1 - \text{rate} \cdot \text{one cache}) = \text{rate} \cdot \text{reading}$.
-        If $\text{rate} \cdot \text{one cache}$ reaches $1$, no batch is large enough. Take
-        Llama-3-8B on an H100, with prompts of $1748$ tokens, so that a cache has
-        $1748 + 600 / 2 = 2048$ tokens on average:
+        But [a step takes longer for a larger batch](#a_step_is_a_sum): it reads the weights ($2$
+        bytes each) once, and the KV cache of each sequence. For prompts of $1748$ tokens, a cache
+        has $1748 + 600 / 2 = 2048$ tokens on average. The code tries three batches; `KV_BYTES` are
+        the bytes of a token in the cache. For which batch does Little's law give the batch itself?
     """)
     squares = torch.tensor([[1, 1, 0, 0], [0, 1, 1, 1], [0, 0, 0, 1]]).double()  # @hide
     assert squares.sum(dim=0).mean() == 3 / 4 * squares.sum(dim=1).mean() == 1.5, \
         "By hand, 1.5 in flight are 3/4 per second times 2 seconds."  # @hide
-    reading = 2 * WEIGHTS / BANDWIDTH  # 2 bytes each  # @inspect reading as s
+    reading = 2 * WEIGHTS / BANDWIDTH  # the weights  # @inspect reading as s
     one_cache = 2048 * KV_BYTES / BANDWIDTH  # @inspect one_cache as s
-    rate = 10 * 600  # tokens per second
-    batch = rate * reading / (1 - rate * one_cache)  # @inspect round(batch, 1) as sequences
+
+    def in_flight(batch: int) -> float:
+        step = reading + batch * one_cache  # seconds
+        return 10 * (600 * step)  # rate times stay
+
+    tried = [round(in_flight(b), 1) for b in (40, 52, 60)]  # @inspect tried as sequences
+    assert in_flight(40) > 40, \
+        "With a batch of 40, more than 40 requests are in flight, so the batch grows."
+    assert in_flight(60) < 60, \
+        "With a batch of 60, fewer than 60 are in flight, so the batch shrinks."
+    assert round(in_flight(52)) == 52, \
+        "With a batch of 52, 52 are in flight: this is the mean batch."
+    rate = 10 * 600  # tokens per second  # @hide
+    batch = rate * reading / (1 - rate * one_cache)  # @hide
     assert 51 < batch < 53, \
-        "Without prefill, 52 sequences are in the batch on average."
+        "Solved for the batch, the equation gives the same."  # @hide
     grown = 0.0  # @hide
     for _ in range(60):  # @hide
         grown = rate * (reading + grown * one_cache)
@@ -330,11 +341,14 @@ def requests_in_flight_are_rate_times_time() -> None:
     stays += sum(clock - start for start in begun)  # of those still there at the end  # @hide
     assert math.isclose(sizes, stays), \
         "The seconds that each simulated request stays add up to the mean batch times the time."  # @hide
+    def at_tick_500(stays: int) -> int:  # in flight, if one request arrives in each tick  # @hide
+        return sum(arrives <= 500 < arrives + stays for arrives in range(1000))
+
     question(r"""
         A service moves to a GPU on which every request is finished in half the time. The requests
         arrive at the same rate as before. By what factor does the average number of requests in
         flight change?
-    """, answer=0.5, check=(10 * 3) / (10 * 6), unit="times",
+    """, answer=0.5, check=at_tick_500(30) / at_tick_500(60), unit="times",
         hint="Which of the two factors of the law changes?",
         wrong={"Each request is in flight for half the time.": 1, "A faster service has fewer requests in flight, not more.": 2},
         why="The arrival rate is the same, and each request stays for half the time. So a faster GPU also decodes smaller batches.")
@@ -398,14 +412,10 @@ def waiting_grows_with_the_load() -> None:
 
     def emptied(load: float) -> float:  # @hide
         # Drawn with ten seeds, it was off by at most 3 %.
-        waiting, time = 40_000, 0.0
-        while waiting:
-            prefill = random.expovariate(1)
-            arrives = random.expovariate(load)
-            waiting, time = waiting - 1, time + prefill
-            while arrives < prefill:
-                waiting, arrives = waiting + 1, arrives + random.expovariate(load)
-        return time / 40_000
+        prefills, gaps = torch.empty(2, 400_000).double().exponential_()
+        ends, arrivals = prefills.cumsum(0), (gaps / load).cumsum(0)
+        left = 40_000 + torch.searchsorted(arrivals, ends) - torch.arange(1, 400_001)
+        return float(ends[(left == 0).nonzero()[0]]) / 40_000
 
     assert all(math.isclose(emptied(load), 1 / (1 - load), rel_tol=0.05) for load in (0.5, 0.8)), \
         "A long queue, simulated until it is empty, gets shorter by one in that many prefill times, to within 5 %."  # @hide

@@ -34,38 +34,39 @@ def a_generated_token_costs_more() -> None:
         for an *input token*, which is part of the prompt. Both run through the same weights. Why do
         the prices differ?
 
-        By hand: a GPU costs $3.60$ dollars per hour, which is $0.001$ dollars per second.
+        Because all input tokens of a prompt share one pass, but each output token needs a *decode
+        step* of its own. Such a step reads the weights, shared with the other sequences of the
+        batch, and the sequence's own KV cache, shared with nobody.
 
-        - In prefill, all tokens of a prompt share one pass. While the weights are read, its
-          arithmetic takes $0.02$ ms per token. So $10^6$ tokens take $20$ s and cost $0.02$
-          dollars.
-        - A decode step reads the weights in $10$ ms and each cache in $0.1$ ms. For $100$ sequences
-          it takes $10 + 100 \cdot 0.1 = 20$ ms, or $0.2$ ms per token: $0.1$ ms for its own cache
-          and $10 / 100 = 0.1$ ms for its share of the weights. So $10^6$ tokens cost $0.2$ dollars,
-          $10$ times as much.
+        By hand, let a GPU cost $3.60$ dollars per hour, which is $0.001$ dollars per second.
 
-        An output token costs more if one of two costs is large:
+        - *Input*: a pass over a prompt (*prefill*) is limited by its arithmetic, $0.02$ ms per
+          token. So $10^6$ tokens take $20$ s and cost $0.02$ dollars.
+        - *Output*: a step reads the weights in $10$ ms and each cache in $0.1$ ms. With $100$
+          sequences, a token takes $10 / 100 = 0.1$ ms for its share of the weights and $0.1$ ms for
+          its own cache. So $10^6$ tokens take $200$ s and cost $0.2$ dollars, $10$ times as much.
 
-        - Each decode step reads the whole KV cache of a sequence, and gives only one token for it.
-        - Each step also reads all weights once, and this cost is divided among the sequences of the
-          batch. A larger batch makes the share smaller, but a
-          [latency target](#a_latency_target_sets_the_batch) limits the batch.
+        A larger batch makes the share of the weights smaller, but not the time for the cache. A
+        longer context makes the time for the cache longer.
 
-        Now Llama-3-8B on an H100. Assume that the GPU costs `2` dollars, or `200` cents, per hour,
-        and that prefill reaches half of the peak FLOP/s. Let decode reach the full bandwidth,
-        although a real step takes longer. Reading the weights takes {1e3 * weights:.2f} ms and
-        reading `2048` tokens of a cache {1e3 * cache:.4f} ms. So within a target of $20$ ms, `193`
-        sequences of `2048` tokens share a step, which takes `step_seconds(193, 2048)`
-        $= {1e3 * weights:.2f} + 193 \cdot {1e3 * cache:.4f} = {1e3 * (weights + 193 * cache):.1f}$
-        ms; or `48` sequences of `8192` tokens. `prefill_flops(2048)` is the number of FLOPs of a
-        prompt, here {prefill_flops(2048) / 1e12:.1f}e12. How many seconds do $10^6$ tokens of each
-        kind take?
+        Now Llama-3-8B on an H100. Assume that the GPU costs $2$ dollars, or $200$ cents, per hour,
+        that prefill reaches half of the peak FLOP/s, and that decode reaches the full bandwidth. A
+        prompt of `2048` tokens needs `prefill_flops(2048)` = {prefill_flops(2048) / 1e12:.1f}e12
+        FLOPs: $2$ for each token and weight of the blocks, and attention. In decode, reading the
+        weights takes {1e3 * weights:.2f} ms (`weights`), and a cache of `2048` tokens
+        {1e3 * cache:.4f} ms (`cache`).
+
+        Let [users wait no longer than](#a_latency_target_sets_the_batch) $20$ ms for each token.
+        Then `193` sequences of `2048` tokens share a step:
+        ${1e3 * weights:.2f} + 193 \cdot {1e3 * cache:.4f} = {1e3 * (weights + 193 * cache):.1f}$
+        ms. With `8192` tokens, a cache takes {8192 // 2048} times as long to read, and only `48`
+        sequences share a step. How many seconds do $10^6$ tokens of each kind take?
     """)
     prefill = prefill_flops(2048) / (0.5 * PEAK)  # s, for 2048 tokens
     input_seconds = 1e6 / 2048 * prefill  # @inspect input_seconds as s
     # Number of steps times seconds per step:
-    short_seconds = 1e6 / 193 * step_seconds(193, 2048)  # @inspect short_seconds as s
-    long_seconds = 1e6 / 48 * step_seconds(48, 8192)  # @inspect long_seconds as s
+    short_seconds = 1e6 / 193 * (weights + 193 * cache)  # @inspect short_seconds as s
+    long_seconds = 1e6 / 48 * (weights + 48 * 4 * cache)  # @inspect long_seconds as s
     input_price = 200 / 3600 * input_seconds  # @inspect round(input_price, 2) as cents
     short_price = 200 / 3600 * short_seconds  # @inspect round(short_price, 2) as cents
     long_price = 200 / 3600 * long_seconds  # @inspect round(long_price, 2) as cents
@@ -76,6 +77,8 @@ def a_generated_token_costs_more() -> None:
     cents_per_second = 200 / HOUR  # @hide
     assert math.isclose(weights + 193 * cache, step_seconds(193, 2048)), \
         "The step for 193 sequences is the sum of reading the weights and 193 caches."  # @hide
+    assert math.isclose(weights + 48 * 4 * cache, step_seconds(48, 8192)), \
+        "The step for 48 longer sequences is the sum of reading the weights and 48 caches of four times the size."  # @hide
     within = [max(b for b in range(1, 999) if step_seconds(b, c) <= 0.020) for c in (2048, 8192)]  # @hide
     assert within == [193, 48], \
         "These are the largest batches within 20 ms."  # @hide
@@ -92,11 +95,12 @@ def a_generated_token_costs_more() -> None:
     assert (round(own_cache), round(short_seconds)) == (80, 103), \
         "After 2048 tokens, 80 of the 103 µs of an output token go to its own cache."  # @hide
     note(rf"""
-        After `2048` tokens, an output token takes {short_seconds:.0f} µs: {own_cache:.0f} µs for
-        its own cache and {short_seconds - own_cache:.0f} µs for its share of the weights. After
-        `8192`, the cache takes {8192 / 2048:.0f} times as long, and only `48` sequences share the
-        weights, so a token costs {long_price / short_price:.0f} times as much. If a single user
-        with `2048` tokens had the GPU alone, $10^6$ tokens would cost {alone:.0f} cents.
+        Per token, these are {input_seconds:.0f} µs for input and {short_seconds:.0f} µs for output
+        after `2048` tokens: {own_cache:.0f} µs for its own cache and
+        {short_seconds - own_cache:.0f} µs for its share of the weights. After `8192` tokens, an
+        output token costs {long_price / short_price:.0f} times as much as that. A small batch is
+        dear as well: if a single user with `2048` tokens had the GPU alone, $10^6$ tokens would
+        cost {alone:.0f} cents.
     """)
 
     def price(batch: int, context: int) -> dict[str, float]:  # @hide
@@ -122,13 +126,19 @@ def a_generated_token_costs_more() -> None:
     misbelief("A token costs the same, whether it is part of the prompt or generated.", rf"""
         Both run through the same weights. But under these assumptions an output token after `2048`
         others costs {short_price / input_price:.1f} times as much as an input token of a prompt of
-        `2048`, and after `8192` others {long_price / input_price:.0f} times as much.
+        `2048`. (If prefill reached the full peak, it would be {2 * short_price / input_price:.1f}
+        times.)
     """)
+    def gpu_ms(target: int) -> float:  # per token, in the largest batch within the target  # @hide
+        batch = max(b for b in range(1, 999) if 4 + b / 10 <= target)
+        return (4 + batch / 10) / batch
+
     question(r"""
         A provider lowers its latency target from `20` ms to `10` ms per token. Reading the weights
         takes `4` ms and a cache takes `0.1` ms. Divide the new cost of an output token by the old
         one. What is the ratio?
-    """, answer=(10 / ((10 - 4) / 0.1)) / (20 / ((20 - 4) / 0.1)), check=(16 / 20) / (6 / 10), unit="times",
+    """, answer=(10 / ((10 - 4) / 0.1)) / (20 / ((20 - 4) / 0.1)),
+        check=gpu_ms(10) / gpu_ms(20), unit="times",
         hint="How many sequences share a step in each case?",
         wrong={"A step takes half the time; look at how many sequences share it.": 2.0, "Half the step does not mean the same price: look at the batch.": 1.0},
         why="A step of `10` ms leaves `6` ms for `60` caches, and a step of `20` ms left `16` ms for `160`. So a token costs `10/60 = 1/6` ms of the GPU instead of `20/160 = 1/8` ms.")
@@ -196,10 +206,14 @@ def a_batch_reads_most_experts() -> None:
         of `64` reads {formula[2]:.0%} of them, almost as many bytes as if every token used all the
         experts.
     """)
+    two_of_8 = list(itertools.combinations(range(8), 2))  # @hide
+    by_one = torch.tensor([[expert in picked for expert in range(8)] for picked in two_of_8])  # @hide
+    by_two = (by_one[:, None] | by_one).flatten(0, 1)  # for all picks of two tokens, what they read  # @hide
+    by_four = by_two[:, None] | by_two  # @hide
     question(r"""
         A layer has `8` experts, and each token picks `2` of them, all with equal probability. What
         share of the experts does a batch of `4` tokens read on average, in percent?
-    """, answer=1 - (1 - 2 / 8) ** 4, check=1 - 3**4 / 4**4, unit="%",
+    """, answer=1 - (1 - 2 / 8) ** 4, check=by_four.double().mean().item(), unit="%",
         hint="With what probability does one token not pick a given expert?",
         wrong={"Some tokens pick the same experts.": 1},
         why="One token does not pick a given expert with probability `3/4`. None of the four does with `(3/4)^4 = 81/256`. In all other cases the expert is read.")

@@ -1,10 +1,11 @@
 """The cache as memory: pages, shared prefixes, fewer bytes, and a state instead."""
 import math
+from dataclasses import replace
 
 import torch
 from counters import flops
 from lecture_03.block import Cache, Transformer
-from lecture_03.published import SMALL
+from lecture_03.published import LLAMA_3_8B, SMALL
 from torch import Tensor
 
 from litbook import aside, explore, figure, misbelief, note, question
@@ -136,7 +137,8 @@ def pages_waste_half_a_page() -> None:
         With pages of `1` token nothing would be unused, but the page table gets longer. A sequence
         has `600` tokens. Divide the number of entries of its page table with pages of `1` token by
         the number with pages of `16`. What is the ratio?
-    """, answer=600 / 38, check=-(-600 // 1) / -(-600 // 16), unit="times", within=0.02,
+    """, answer=600 / 38,
+        check=len(torch.empty(600).split(1)) / len(torch.empty(600).split(16)), unit="times", within=0.02,
         hint="The table has one entry per page.",
         why="The table has an entry per page. `600 / 16` is `37.5`, so `38` pages are needed instead of `600`. And with pages of `1` token, attention has to look up an address for every token.")
 
@@ -411,9 +413,11 @@ def a_state_can_replace_the_cache() -> None:
         a single one. So some recent models combine both kinds of layers. In MiniMax-01, one layer
         in eight uses softmax attention [@minimax-01].
     """)
+    chat = Cache(replace(LLAMA_3_8B, context=64), 1, like=torch.empty(0).bfloat16())  # @hide
     question(r"""
         A service decodes chats of `64` tokens with the dimensions above. By what factor does a step
         with a state read more bytes per layer than a step with a KV cache?
-    """, answer=8 * 128 * 128 * 4 / (64 * 2 * 8 * 128 * 2), check=128 / 64, unit="times",
+    """, answer=8 * 128 * 128 * 4 / (64 * 2 * 8 * 128 * 2),
+        check=torch.zeros(8, 128, 128).nbytes / chat.memory.nbytes, unit="times",
         hint="At how many tokens do both have the same size?",
         why="Both have the same size at `128` tokens. For shorter sequences the fixed state is the larger of the two.")

@@ -1,8 +1,8 @@
 """Changes of claims and of code: what a claim does not notice, it does not say.
 
-Two rules of `litbook check`, each tried in a process of its own: `mutant` changes every claim a little where
-it stands (`claims` says how, `trials` runs it), `unnoticed` the code above it (`changes`, `noticed`).
-`findings` says what came of either.
+Three rules of `litbook check`, each tried in a process of its own: `mutant` changes every claim a little
+where it stands (`claims` says how, `trials` runs it), `unnoticed` the code above it (`changes`, `noticed`),
+and `order-dependent` runs every section alone (`order`). `findings` says what came of each.
 """
 
 from __future__ import annotations
@@ -40,6 +40,37 @@ Example:
 Way out: claim what the statement is for, take it out, or excuse it: # @allow unnoticed: 8 -> 9: why.
 """
 
+_ORDER_DEPENDENT = """
+A section that shows something else when it runs alone: another value, or a claim that does not hold.
+
+Why: it reads what a section before it has changed, and its text does not say so. Who runs it alone, or takes
+the other section out, gets another result than the page.
+
+Example:
+    import functools
+
+    @functools.cache
+    def settings():
+        return {"width": 1}
+
+    def main():
+        \"\"\"Two sections.\"\"\"
+        change()
+        read()
+
+    def change():
+        \"\"\"Change.\"\"\"
+        settings()["width"] = 8
+
+    def read():
+        \"\"\"Read.\"\"\"
+        width = settings()["width"]  # @inspect width
+        assert width == 8, "eight"
+
+Way out: make what both need in a helper that each calls, or put it back at the end of the section that
+changes it.
+"""
+
 
 def _try_all(function: str, subject: Subject) -> Iterator[Finding]:
     """The findings of trials in a process of their own; what they count goes into the subject's notes."""
@@ -54,4 +85,5 @@ def _try_all(function: str, subject: Subject) -> Iterator[Finding]:
 register(
     Rule("mutant", partial(_try_all, "of_claims"), reads="trials", doc=_MUTANT),
     Rule("unnoticed", partial(_try_all, "of_code"), "off", reads="trials", doc=_UNNOTICED),
+    Rule("order-dependent", partial(_try_all, "of_order"), reads="trials", doc=_ORDER_DEPENDENT),
 )

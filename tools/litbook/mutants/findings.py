@@ -14,13 +14,15 @@ from typing import Any
 from litbook.finding import Finding, Place
 from litbook.lecture import parse
 from litbook.lecture.model import Lecture
-from litbook.mutants import changes, noticed, trials
+from litbook.mutants import changes, noticed, order, trials
 from litbook.record.device_kinds import needs
 from litbook.rules import run
 from litbook.rules.subject import TrialOptions
 from litbook.run.mailbox import Mailbox
 from litbook.values import formatting
 
+_APART = "make what both need in a helper that each calls, or put it back where it is changed"
+_TOLD = 3  # differences of a section
 SECONDS = 280.0  # for a lecture's code: within five minutes, with what it takes to start and end
 
 
@@ -159,3 +161,16 @@ def of_code(owner: Mailbox, path: str, wanted: dict[str, Any]) -> dict[str, Any]
     if len(shares) > 1:
         notes.append("Noticed by a claim, by section:\n" + "\n".join(shares))
     return _answer("unnoticed", [*found, *unreadable], [*notes, text])
+
+
+def of_order(owner: Mailbox, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
+    """The sections that show something else when they run alone, each with what differs there."""
+    asked = TrialOptions(**wanted)
+    lecture = parse.read_usable(Path(path), asked.sections)
+    found = list[Finding]()
+    for name, differing in order.find_dependent(Path(path), asked.sections, owner).items():
+        spec = lecture.functions[lecture.section(name)]
+        place = lecture.files[spec.file].place(spec.first)
+        what = f"{name} shows something else when it runs alone: a section before it changes what it reads"
+        found.append(Finding("order-dependent", what, place, _APART, details=tuple(differing[:_TOLD])))
+    return _answer("order-dependent", found, [])

@@ -212,14 +212,14 @@ def on_ranks(
         chosen = list(range(len(every))) if sample is None else sample.get(key, [])
         tried = SectionTrials(key, len(chosen))
         done.append(tried)
-        steady = _differences(again, was)
+        steady = differences(again, was)
         if any(text.startswith(RAISED) for text in steady) or any(was.errors()):
             tried.again = not chosen
             continue
         for at in random.Random(f"{seed} {key}").sample(chosen, len(chosen)):
             if _now() > share:
                 break
-            differing = _differences(launcher.launch_record([key], {"change": at}, patience), was) - steady
+            differing = differences(launcher.launch_record([key], {"change": at}, patience), was) - steady
             tried.take(every[at], differing, partial(launcher.same, key, at, patience))
     return base64.b64encode(pickle.dumps((done, encoding.dumps(whole)))).decode()
 
@@ -291,13 +291,28 @@ def on_rank(
     return encoding.dumps(record)
 
 
-def _differences(now: model.Record, was: model.Record) -> set[str]:
+def differences(now: model.Record, was: model.Record) -> set[str]:
     """What differs between a section and itself: values, what is raised, and claims that no longer hold."""
     differing = {f"{d.place.line} {d.what}" for d in compare.compare(now, was).differences}
     before, after = ({f"{RAISED}{e.line} {e.message}" for _, e in r.errors()} for r in (was, now))
     claims = ([claim for _, claim in r.claims() if claim.verdict == "holds"] for r in (was, now))
     held, holds = ({f"{CLAIM}{claim.line} {claim.text}" for claim in several} for several in claims)
     return differing | (before ^ after) | (held - holds)
+
+
+def record_of_section(recorder: Recorder, function: int, place: model.Environment) -> model.Record:
+    """The record of one section alone, as it is now."""
+    making = recorder.making(function)
+    entry = making.section("")
+    return model.Record(
+        schema=model.SCHEMA,
+        lecture=recorder.lecture.name,
+        title=recorder.lecture.title,
+        environment=place,
+        sources=recorder.lecture.sources(),
+        definitions=tuple(recorder.numbering.definition(number, making.reached) for number in making.called),
+        sections=(entry,),
+    )
 
 
 class _ChangeRecorder(Recorder):
@@ -355,7 +370,7 @@ class _ChangeRecorder(Recorder):
             if change is not None:
                 change.make(self.lecture)
             self._run(function)
-            yield sorted(_differences(self.section_record(function), was))
+            yield sorted(differences(self.section_record(function), was))
 
         return work
 
@@ -386,14 +401,4 @@ class _ChangeRecorder(Recorder):
 
     def section_record(self, function: int) -> model.Record:
         """The record of a section alone, as it is now."""
-        making = self.making(function)
-        entry = making.section("")
-        return model.Record(
-            schema=model.SCHEMA,
-            lecture=self.lecture.name,
-            title=self.lecture.title,
-            environment=self.plan.place,
-            sources=self.lecture.sources(),
-            definitions=tuple(self.numbering.definition(number, making.reached) for number in making.called),
-            sections=(entry,),
-        )
+        return record_of_section(self, function, self.plan.place)

@@ -205,8 +205,8 @@ class Recorder(Judge):
     def ask(self, function: int, module: dict[str, object], *, judged: bool) -> None:
         """Put those questions of a section that does not run whose answers need nothing of it.
 
-        `module` is the namespace of its file. A question that raises is not put. `judged`: what the word itself
-        refuses, such as two ways that differ, is an error of the section, since nothing else will say it.
+        `module` is the namespace of its file. A question that raises is not put. `judged`: what the word
+        itself refuses, such as two ways that differ, is an error of the section: nothing else will say it.
         """
         file = self.lecture.files[self.lecture.functions[function].file].filename
         with self.section_log(function):
@@ -217,7 +217,8 @@ class Recorder(Judge):
                 except AuthorError as error:
                     if judged:
                         self.keep(
-                            function, self.error(function, "author", call.lineno, tracebacks.text_of(error), ())
+                            function,
+                            self.error(function, "author", call.lineno, tracebacks.text_of(error), ()),
                         )
                 except Exception:
                     continue
