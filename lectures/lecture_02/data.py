@@ -539,12 +539,12 @@ def a_pinned_copy_does_not_wait() -> None:
         *pageable*: it may be moved at any time. So the driver first copies the batch into a pinned
         buffer of its own, and the program waits for that.
 
-        By hand: a copy takes `4` ms, and then the program prepares the next batch, which takes `3`
+        By hand: a copy takes $4$ ms, and then the program prepares the next batch, which takes $3$
         ms. If it waits, both take `4 + 3 = 7` ms. If it does not, it prepares the batch during the
-        copy, and both are done after `4` ms.
+        copy, and both are done after $4$ ms.
 
         The link between an H100 and the CPU carries `64e9` bytes per second in each direction
-        [@nvidia-h100]. So a copy of `2**26` elements of `4` bytes takes at least
+        [@nvidia-h100]. So a copy of `2**26` elements of $4$ bytes takes at least
         `2**28 / 64e9 = 0.0042` s, far longer than a call that only puts it into a queue. Right
         after the call, expect that the copy is not finished. To see that, an *event* is put into
         the queue behind the copy: `query()` says whether the GPU has reached it.

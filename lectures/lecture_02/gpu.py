@@ -242,12 +242,12 @@ def the_driver_knows_how_much_memory_there_is() -> None:
         GPU is sold, for two reasons: memory is built in other units than it is sold in, and CUDA
         itself and other programs use some of it.
 
-        By hand, for an H100 that is sold with `80` GB:
+        By hand, for an H100:
 
         | | bytes |
         |---|---|
         | datasheet: `80` GB [@nvidia-h100] | `80 * 1000**3 = 80e9` |
-        | as memory is built: `80` GiB | `80 * 1024**3 = 85.9e9` |
+        | as memory is built: GiB, not GB | `80 * 1024**3 = 85.9e9` |
         | total of the driver: `81559` MiB [@seen-modal] | `81559 * 1024**2 = 85.5e9` |
         | free | less than the total |
 

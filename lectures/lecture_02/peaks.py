@@ -331,7 +331,7 @@ def the_peak_of_this_cpu_is_measured() -> None:
     """)
     core = measure_core()
     highest = core.peak if core else None  # @measure highest as FLOP/s
-    per_tick = core.per_tick if core else None  # @hide
+    per_tick = core.per_tick if core else None  # @measure per_tick as FLOP  # @hide
     most = core.most_per_tick if core else 1  # @hide
     assert per_tick is None or 1 / 8 < per_tick / most < 1.05, \
         "In a tick, the core does between an eighth of what two units can do and 1.05 times that."  # @hide

@@ -788,9 +788,9 @@ def eager_compiled_and_in_a_graph() -> None:
     note(r"""
         When does a CUDA graph make a model faster? PyTorch usually runs a block in *eager* mode:
         the program *launches* the operations one after another, that is, hands them to the GPU, and
-        the GPU works meanwhile. So eager, a block takes the longer of two times, of all launches or
-        of the GPU's work. A *CUDA graph* hands all launches to the GPU in one call, so only the
-        GPU's work is left. It helps where launching takes longer.
+        the GPU works meanwhile. So eager, a block takes as long as all launches or as the GPU's
+        work, whichever is longer. A *CUDA graph* hands all launches to the GPU in one call, so only
+        the GPU's work is left. It helps where launching takes longer.
 
         By hand, take $4$ operations and $5$ µs for a launch. If each runs for $2$ µs, launching
         takes $4 \cdot 5 = 20$ µs and the GPU's work $4 \cdot 2 = 8$ µs. So eager takes $20$ µs, and

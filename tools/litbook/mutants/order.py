@@ -69,10 +69,24 @@ def find_dependent(
     for number, records in seen.alone.items():
         if len(records) == 2 and number in seen.in_order and (not wanted or number in wanted):
             once, again = records
-            differing = noticed.differences(seen.in_order[number], once) - noticed.differences(again, once)
+            first = lecture.functions[number].first
+            differing = _differences(seen.in_order[number], once, first) - _differences(again, once, first)
             if differing:
                 found[lecture.section_name(number)] = sorted(differing)
     return found
+
+
+def _differences(now: model.Record, was: model.Record, first: int) -> set[str]:
+    """What differs of a section, whose first line is `first`: what a recording tells, and what is said."""
+    said, before = (
+        {
+            f"{first + piece.line} {piece.text.strip()}"
+            for section in record.sections
+            for piece in section.pieces
+        }
+        for record in (now, was)
+    )
+    return noticed.differences(now, was) | (said - before)
 
 
 class _OrderRecorder(Recorder):
