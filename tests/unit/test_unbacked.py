@@ -208,7 +208,11 @@ def test_a_number_in_a_heading_stands_in_the_sections_code() -> None:
     [
         ("for two weeks", "two weeks"),
         ("a four-byte float", "four-byte"),
-        ("Twenty-five per cent, or twenty-five percent", "twenty-five percent"),
+        ("Twenty-five per cent", "Twenty-five per cent"),
+        ("twenty-five percent", "twenty-five percent"),
+        ("two orders of magnitude", "two orders of magnitude"),
+        ("five ms", "five ms"),
+        ("three hundred TFLOP/s", "three hundred TFLOP/s"),
         ("fifteen trillion tokens", "fifteen trillion tokens"),
         ("seventy\\n  billion parameters", "seventy billion parameters"),
         ("three times as much", "three times"),
@@ -637,6 +641,11 @@ def test_a_label_inside_a_figure_is_a_remark(tmp_path: Path) -> None:
         ("Is it twice as fast?", "x = 1", []),
         ("It takes twenty-four gigabytes, or a dozen.", "x = 1", ["twenty-four gigabytes", "a dozen"]),
         ("the second half, twice, half the width, double", "x = 1", []),
+        ("It takes half the memory, and double the time.", "x = 1", ["half the memory", "double the time"]),
+        ("It takes half the memory.", "x = 10\ny = x / 2", []),
+        ("It is twice faster; the speed-up is tenfold.", "x = 1", ["twice faster", "tenfold"]),
+        ("Halving the bytes triples the speed.", "x = 1", ["Halving the bytes", "triples the speed"]),
+        ("a twofold model, manifold, the fold", "x = 2 * len('ab')", []),
     ],
 )
 def test_what_compares_counts_where_no_code_computes_it(text: str, code: str, numbers: list[str]) -> None:

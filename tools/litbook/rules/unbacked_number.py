@@ -81,7 +81,8 @@ _SCALE = {"hundred": 100, "thousand": 1e3, "million": 1e6, "billion": 1e9, "tril
 _UNITS = """bit byte [kKMGTP]i?B FLOP FLOPs? FLOP/s second minute hour day week month year decade century
     centuries percent watt joule hertz [kMGT]?Hz dollar cent euro degree metre mile token parameter time
     (?:kilo|mega|giga|tera|peta|exa|kibi|mebi|gibi|tebi)(?:byte|bit|flop|watt|hertz)
-    (?:milli|micro|nano)(?:second|metre|meter) meter fold"""
+    (?:milli|micro|nano)(?:second|metre|meter) meter fold [mµn]s [kMG]W [kMG]?Wh [kMGTPE]FLOP/s
+    per\\s+cent percentage\\s+point orders?\\s+of\\s+magnitude"""
 _VALUE = "|".join([*_SMALL.split(), *_SCALE])
 _WORDS = re.compile(
     rf"\b(?P<words>(?:{_VALUE})(?:(?:-|\s+and\s+|\s+)(?:{_VALUE})){{0,11}})"  # no number has more words
@@ -109,15 +110,16 @@ _SCALED = re.compile(
 )
 # What compares, with the numbers of which code holds one where it is computed.
 _PARTS = {"half": (2, 0.5), "twice": (2,), "thrice": (3,), "third": (3,), "quarter": (4, 0.25),
-          "fifth": (5, 0.2), "tenth": (10, 0.1), "halves": (2, 0.5), "doubles": (2,), "triples": (3,),
-          "quadruples": (4,)}  # fmt: skip
+          "fifth": (5, 0.2), "tenth": (10, 0.1), "halv": (2, 0.5), "double": (2,), "doubl": (2,),
+          "triple": (3,), "tripl": (3,), "quadruple": (4,), "quadrupl": (4,)}  # fmt: skip
 _COMPARED = (
     """time bytes memory cost price energy power FLOPs? parameters tokens traffic speed bandwidth rate"""
 )
 _COMPARING = re.compile(
-    rf"""\b(?:(?P<as>twice|thrice|half)\s+as\s+[a-z]+
-    |(?P<times>twice|thrice|halves|doubles|triples|quadruples)\s+the\s+(?:{"|".join(_COMPARED.split())})
-    |factor\s+of\s+(?P<factor>two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen)
+    rf"""\b(?:(?P<as>twice|thrice|half)\s+(?:as\s+[a-z]+|(?:fast|slow|larg|small|long|short|cheap)e?r)
+    |(?P<times>twice|thrice|half|double|triple|quadruple)\s+the\s+(?:{"|".join(_COMPARED.split())})
+    |(?P<makes>halv|doubl|tripl|quadrupl)(?:es|ing)\s+the\s+(?:{"|".join(_COMPARED.split())})
+    |(?:factor\s+of\s+|(?=[a-z]+fold))(?P<factor>two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen|hundred)(?:fold)?
     |(?P<of>half|third|quarter|fifth|tenth)s?\s+of\s+the\s+(?:{"|".join(_COMPARED.split())}))\b""",
     re.VERBOSE | re.IGNORECASE,
 )
