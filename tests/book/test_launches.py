@@ -85,6 +85,26 @@ def test_a_section_on_ranks_says_what_each_of_them_had(tmp_path: Path) -> None:
     assert [claim.verdict for claim in second.claims] == ["holds", "fails"]
 
 
+def test_a_text_and_an_answer_that_are_others_on_another_rank_are_found(tmp_path: Path) -> None:
+    body = """
+    rank = dist.get_rank()  # @inspect rank
+    total = torch.ones(1)
+    dist.all_reduce(total)
+    note(f"Together they hold {total.item():.0f}.")
+    note(f"Every rank holds {rank}.")
+    print("rank", rank)
+    question("How many hold it?", answer=total.item(), check=1 + 1)
+    question("What does a rank hold?", answer=rank, check=int(str(rank)))
+    """
+    done = ran(tmp_path, on_ranks(body), "-q")
+    found = [line.partition(": ")[2] for line in done.stdout.splitlines() if "rank 0 says" in line]
+    assert found == [
+        "rank 0 says 'Every rank holds 0.', and rank 1 'Every rank holds 1.'",
+        "rank 0 says 'What does a rank hold? 0', and rank 1 'What does a rank hold? 1'",
+    ]
+    assert done.returncode == 1 and 'note(f"Every rank holds {rank}.")' in done.stdout
+
+
 def test_simulated_ranks_are_one_process_and_say_so(tmp_path: Path) -> None:
     body = "world = dist.get_world_size()  # @inspect world\nassert world == 1024, 'as many'"
     done = ran(tmp_path, on_ranks(body, "simulated ranks=1024"))

@@ -214,6 +214,7 @@ register(
     Rule("recorded-failure", lambda subject: recorded.failed(subject.runs)),
     Rule("large-picture", lambda subject: run.large_pictures(subject.record), "warn"),
     Rule("unconverted-unit", lambda subject: run.unconverted_units(subject.record)),
+    Rule("rank-dependent", lambda subject: run.rank_dependent(subject.record)),
     Rule("shown-nowhere", lambda subject: run.shown_nowhere(subject.record), "warn"),
     Rule("uncalled", _find_uncalled, "warn"),
     Rule(UNREAD, _find_unread, "warn", reads="text"),

@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from litbook.finding import Finding, Place
+from litbook.lecture.author_words import SEEN
 from litbook.page.view import error_origin, view_of_run
 from litbook.record.limits import LARGE_IMAGE
 from litbook.record.model import Claim, Record, Scalar, Section, Tensor
+from litbook.record.ranks import ranks_of
 from litbook.rules.shown_nowhere import find_lost_output
 from litbook.values import formatting
 
+_WAY_OUT_RANKS = "say what holds on all ranks, or collect the values of all ranks first and show them"
 _PREFIXED = re.compile(r"(k|K|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|m|µ|u|n)(B|FLOPs?|FLOP/s|FLOPS|B/s|s|Hz|W|bit|bits)")
 
 
@@ -49,6 +52,32 @@ def failures(record: Record) -> list[Finding]:
             finding = Finding("raised", message, Place(file, line, 0), details=tuple(details))
             found.append((*error_origin(record, section, kept), finding))
     return [finding for *_, finding in sorted(found, key=lambda one: one[:2])]
+
+
+def rank_dependent(record: Record) -> Iterator[Finding]:
+    """What a section on ranks says, or asks, otherwise on another rank: its reader sees that of rank 0."""
+    for section in record.sections:
+        first, *others = [_said_by_line(own) for own in ranks_of(section)]
+        for rank, other in enumerate(others, 1):
+            differing = [line for line, said in first.items() if other.get(line, said) != said]
+            for line in differing:
+                what = f"rank 0 says {first[line][0]!r:.60}, and rank {rank} {other[line][0]!r:.60}"
+                source, number = record.sources[section.file], section.first + line
+                text = [*source.text.split("\n"), *[""] * number][number - 1]
+                place = Place(source.path, number, len(text) - len(text.lstrip()) + 1, text)
+                yield Finding("rank-dependent", what, place, _WAY_OUT_RANKS)
+            if differing:
+                break
+
+
+def _said_by_line(section: Section) -> dict[int, list[str]]:
+    """Line -> the texts that readers see, in their order; of a question the answer behind its text."""
+    said = dict[int, list[str]]()
+    for piece in section.pieces:
+        if piece.kind in SEEN:
+            answer = None if piece.answer is None else formatting.line(section.snapshots[piece.answer])
+            said.setdefault(piece.line, []).append(piece.text if answer is None else f"{piece.text} {answer}")
+    return said
 
 
 def _sides(claim: Claim, section: Section) -> Iterator[str]:
