@@ -47,9 +47,10 @@ def a_long_run_saves_by_the_clock() -> None:
         | `40` minutes | `2 / 40 = 0.05` | `20 / 100 = 0.2` | `0.05 + 0.2 = 0.25` |
 
         The best of the three is the one where saves cost the same as lost work. That is so in
-        general: with a save of $s$ minutes every $t$ minutes, and a failure every $m$ minutes, the
-        two shares are $s/t$ and $t/(2m)$. Their product does not depend on $t$, and two numbers
-        with a fixed product have the smallest sum when they are equal [@young1974]:
+        general, if failures are much rarer than saves: with a save of $s$ minutes every $t$
+        minutes, and a failure every $m$ minutes, the two shares are $s/t$ and $t/(2m)$. Their
+        product does not depend on $t$, and two numbers with a fixed product have the smallest sum
+        when they are equal [@young1974]:
 
         $$
         \frac{s}{t} = \frac{t}{2m} \quad\Rightarrow\quad t = \sqrt{2\,s\,m}

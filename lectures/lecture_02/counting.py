@@ -183,9 +183,9 @@ def a_matmul_costs_two_m_k_n() -> None:
         module="pictures/box.js", still=plot_box((m, k, n), {k: times}),
         do="Set the sides to `2`, `3` and `4`. Then make all of them twice as long. How many times as large are the volume and the faces?",
         see=r"""
-            The volume grows eightfold and the faces fourfold, so each element is used in twice as
-            many multiplications. With `n` at one, each element of the left matrix is used in only
-            one.
+            With sides twice as long, the volume is `2**3 = 8` times as large and the faces are
+            `2**2 = 4` times as large, so each element is used in twice as many multiplications.
+            With `n` at one, each element of the left matrix is used in only one.
         """, caption=r"""
             A matmul as a box of cubes. Each cube is one multiplication. Its position shows the row
             of the left matrix, the column of the right one, and the index on the inner axis. The

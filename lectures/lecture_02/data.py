@@ -116,7 +116,7 @@ def each_library_keeps_a_generator_of_its_own() -> None:
 
 @aside
 def a_shared_generator_couples_what_shares_it() -> None:
-    """Dropout changes the order of the data if it draws from the generator of the shuffle."""
+    """Dropout changes the order of the data if it draws from the generator of the shuffle, as on the CPU."""
     note(r"""
         You turn on dropout to see whether it helps, with the same seed as before. Now the data come
         in a different order as well. Why? Because on the CPU, dropout and the *shuffle*, which
@@ -141,10 +141,10 @@ def a_shared_generator_couples_what_shares_it() -> None:
     reshuffled = order(True, generator=None)  # @inspect reshuffled
     assert reshuffled != without, "With dropout, the order is different."
     note(r"""
-        Two runs with and without dropout now differ in two ways at once, so one cannot say which of
-        them helped. The fix is a generator for the shuffle alone. Nothing else draws from it, so
-        the order stays the same. Its seed is another one, here `1`, because generators with the
-        same seed can draw the same numbers:
+        Two runs with and without dropout now differ in two ways at once, so you cannot tell which
+        of the two helped. The fix is a generator for the shuffle alone. Nothing else draws from it,
+        so the order stays the same. Give it a different seed from the global generator's, here `1`,
+        because with the same seed, dropout and shuffle can draw the same random numbers:
     """)
     without = order(False, torch.Generator().manual_seed(1))
     kept = order(True, torch.Generator().manual_seed(1))  # @inspect kept
@@ -402,7 +402,7 @@ def tokens_are_few_bytes_for_much_arithmetic() -> None:
     half = 0.5 * dense_peak("H100 SXM", "bfloat16")  # @hide
     note(rf"""
         How fast must a program read its training data, so that the GPU never waits for it? First by
-        hand, for a model of `1` billion parameters:
+        hand, for a model of `1` billion parameters, all of which process every token:
 
         - a token costs `6` FLOPs per parameter, `2` in the forward pass and `4` in the backward
           pass: about `6e9` FLOPs;
@@ -413,7 +413,8 @@ def tokens_are_few_bytes_for_much_arithmetic() -> None:
 
         A solid-state disk reads gigabytes per second. Kilobytes are enough for the GPU, because
         each token passes through *all* weights, forward and backward: its few bytes need billions
-        of FLOPs. The larger the model, the more FLOPs per token, and the fewer bytes per second:
+        of FLOPs. The larger the model, the more FLOPs per token, and the fewer bytes per second for
+        each of the GPUs that train it:
     """)
     rate = 0.5 * dense_peak("H100 SXM", "bfloat16")  # FLOP/s
 
@@ -428,24 +429,24 @@ def tokens_are_few_bytes_for_much_arithmetic() -> None:
     figure(curves(sizes, {"one H100 at half of its peak": [4 * tokens_per_second(n) for n in sizes]},
                   "parameters", "bytes of tokens per second", log=True), caption=r"""
                       Bytes of tokens that one H100 at half of its peak trains on in a second,
-                      against the size of the model. A token has the bytes of an int32.
+                      against the size of the model. A token is stored as an int32.
                   """, alt="On logarithmic axes a straight line falls from megabytes per second for small models to about a kilobyte for the largest.")
     note(r"""
-        So loading data seldom limits the training of a large language model. It can limit training
-        on pictures, which have many bytes and need few FLOPs for each.
+        So the bytes of the data seldom limit the training of a large language model. They can limit
+        training on images, which have many more bytes per FLOP.
     """)
     picture = 100e3 * rate / 48e9  # @hide
     question(r"""
-        On the same GPU, a model for pictures is trained. A picture of `100` kB costs the same
-        number of FLOPs in a training step as one token in the model of `8` billion parameters. How
-        many times as many bytes per second do the pictures need?
+        On the same GPU, a model for images is trained. An image of `100` kB costs the same number
+        of FLOPs in a training step as one token in the model of `8` billion parameters. How many
+        times as many bytes per second do the images need?
     """, answer=picture / needed[8],
         check=100e3 / 4, unit="times",
         wrong={"A token has 4 bytes.": 100_000},
-        hint="The same number of pictures and tokens per second are trained on. How many bytes does each have?",
+        hint="The same number of images and tokens per second are trained on. How many bytes does each have?",
         why=r"""
-            The GPU trains on the same number of pictures per second as of tokens, because each
-            costs the same FLOPs. A picture has `100e3 / 4` times the bytes of a token.
+            The GPU trains on the same number of images per second as of tokens, because each costs
+            the same FLOPs. An image has `100e3 / 4` times the bytes of a token.
         """, within=0.01)
 
 
@@ -513,7 +514,7 @@ def in_turn(batches: list[Tensor], w: Tensor) -> list[Tensor]:  # @stepover
 def two_streams(  # @stepover  # @show
     batches: list[Tensor], w: Tensor, side: torch.cuda.Stream
 ) -> list[Tensor]:
-    """The same, with the copies in a separate stream, `side`."""
+    """Copies each batch to the GPU in the stream `side` and multiplies it by `w` in the main stream."""
     main_stream = torch.cuda.current_stream()
     side.wait_stream(main_stream)  # begin after all earlier work
     sums = []
@@ -521,7 +522,7 @@ def two_streams(  # @stepover  # @show
         with torch.cuda.stream(side):
             x = batch.to("cuda", non_blocking=True)
         main_stream.wait_stream(side)  # the matmul needs its copy
-        # Keep the memory of x until main_stream has used it:
+        # Do not reuse the memory of x before its matmul is done:
         x.record_stream(main_stream)
         sums.append((x @ w).sum())
     return sums
@@ -536,8 +537,9 @@ def a_pinned_copy_does_not_wait() -> None:
         the batch is in *pinned* memory and `non_blocking=True` is set. Pinned memory is never moved
         by the operating system. So the GPU can fetch the batch from its address by itself, and the
         program only puts the copy into the GPU's queue and continues. Ordinary memory is
-        *pageable*: it may be moved at any time. So the driver first copies the batch into a pinned
-        buffer of its own, and the program waits for that.
+        *pageable*: it may be moved at any time. So the driver, the GPU's part of the operating
+        system, first copies the batch into a pinned buffer of its own, and the program waits for
+        that.
 
         By hand: a copy takes $4$ ms, and then the program prepares the next batch, which takes $3$
         ms. If it waits, both take `4 + 3 = 7` ms. If it does not, it prepares the batch during the
@@ -546,8 +548,10 @@ def a_pinned_copy_does_not_wait() -> None:
         The link between an H100 and the CPU carries `64e9` bytes per second in each direction
         [@nvidia-h100]. So a copy of `2**26` elements of $4$ bytes takes at least
         `2**28 / 64e9 = 0.0042` s, far longer than a call that only puts it into a queue. Right
-        after the call, expect that the copy is not finished. To see that, an *event* is put into
-        the queue behind the copy: `query()` says whether the GPU has reached it.
+        after the call, expect that the copy is not finished. To see that, put an *event* into the
+        queue behind the copy. It is a marker: the GPU works through its queue in order, and
+        `query()` says whether it has got past the marker. `pin_memory()` copies `pageable`, a batch
+        in ordinary memory, into pinned memory:
     """)
     count = scaled(2**26, lambda n: 16 * n)  # @hide
     pageable = torch.randn(count)  # @hide
@@ -589,32 +593,37 @@ def a_pinned_copy_does_not_wait() -> None:
 def a_second_stream_overlaps_copies() -> None:
     """Copies to the GPU can overlap with matmuls if they are in a second stream."""
     note(r"""
-        Can a GPU multiply one batch while it copies the next? Yes, if copies and matmuls are in two
-        different *streams*. A stream is a queue of work on the GPU. Work in one stream is done in
-        order, so there a copy and a matmul take turns. Work in two streams may overlap, because a
-        copy uses the link to the CPU's memory, and a matmul the arithmetic units.
+        Can a GPU multiply one batch while it copies the next from the CPU's memory? Yes, if copies
+        and matmuls are in two different *streams*. A stream is a queue of work for the GPU. Work in
+        one stream is done in order, so there a copy and a matmul take turns. Work in two streams
+        may overlap, because a copy uses the link to the CPU, and a matmul the arithmetic units.
 
-        By hand, take `3` batches. Each takes `1` ms to copy and `2` ms to multiply.
+        By hand, take `3` batches, A, B and C. Each takes `1` ms to copy and `2` ms to multiply.
 
-        - In one stream they take `3 * (1 + 2) = 9` ms.
-        - With two streams the first matmul waits `1` ms for its copy. Each later copy is finished
-          during the matmul before it, because `1` ms is less than `2` ms. So the matmuls follow
-          each other without a pause: `1 + 3 * 2 = 7` ms.
+        | in millisecond | $1$ | $2$ | $3$ | $4$ | $5$ | $6$ | $7$ |
+        |---|---|---|---|---|---|---|---|
+        | stream of copies | A | B | C | | | | |
+        | stream of matmuls | | A | A | B | B | C | C |
 
-        A matmul must not begin before the copy of its own batch is done.
-        `main_stream.wait_stream(side)` takes care of that: later work in `main_stream` waits for
-        the work that `side` has been given so far. `two_streams` puts the copies into `side`.
-        `in_turn` does the same work in one stream. The batches are in
-        [pinned memory](#a_pinned_copy_does_not_wait), or the program would wait for each copy.
+        Only the first matmul has to wait for its copy, so two streams take `1 + 3 * 2 = 7` ms. In
+        one stream copies and matmuls take turns: `3 * (1 + 2) = 9` ms.
+
+        `two_streams` does this. For each batch it first puts the copy into the stream `side`. Then
+        `main_stream.wait_stream(side)` makes the matmul wait for all copies that are in `side` by
+        now, the last of which is its own. The next copy is put into `side` later, and nothing makes
+        it wait for this matmul: so these two overlap. `in_turn` does the same work in one stream.
+        The batches are in [pinned memory](#a_pinned_copy_does_not_wait), or the program would wait
+        for each copy.
 
         Take `8` batches of `1024` rows of `16384` elements of `4` bytes, and multiply each by a
-        matrix of `16384 × 4096` (or less on a small GPU). The link of an H100 carries `64e9` bytes
-        per second, and its peak in `float32` is `67e12` FLOP/s [@nvidia-h100]. So a copy takes
-        `1024 * 16384 * 4 / 64e9 = 0.00105` s, and a matmul
+        matrix of `16384 × 4096` (fewer elements on a small GPU). By the data sheet, the link of an
+        H100 carries `64e9` bytes per second, and its peak in `float32` is `67e12` FLOP/s
+        [@nvidia-h100]. So a copy takes at least `1024 * 16384 * 4 / 64e9 = 0.00105` s, and a matmul
         `2 * 1024 * 16384 * 4096 / 67e12 = 0.00205` s. Expect at least
 
         - `8 * (1.05 + 2.05) = 24.8` ms in one stream;
-        - `1.05 + 8 * 2.05 = 17.45` ms with two, because a copy takes less time than a matmul.
+        - `1.05 + 8 * 2.05 = 17.45` ms with two, because each copy but the first is done during a
+          matmul.
     """)
     inner = scaled(16384, lambda n: 40 * 4096 * n + 160 * 1024 * 4 * n)  # @hide
     batches = [torch.randn(1024, inner).pin_memory() for _ in range(8)]  # @hide
@@ -629,7 +638,7 @@ def a_second_stream_overlaps_copies() -> None:
         "With two streams, all batches finish sooner."
     misbelief("Pinned memory makes fetching and computing run in parallel.", r"""
         It only allows that. In one stream a copy and a matmul still take turns. A second stream
-        makes them overlap.
+        lets them overlap.
     """)
     question(r"""
         Each of `8` pinned batches takes `3` ms to copy and `5` ms to multiply. After how many ms

@@ -244,8 +244,8 @@ def the_printed_peak_is_twice_too_large() -> None:
 def training_holds_four_values_per_parameter() -> None:
     """Training with AdamW in float32 holds four values for every parameter."""
     note(r"""
-        How large a model can one GPU train? Much smaller than one that it could store, because
-        training holds four values for every parameter:
+        How large a model can one GPU train? A much smaller one than it could store, because
+        training keeps four values in memory for every parameter:
 
         - the parameter itself;
         - its gradient;
@@ -254,8 +254,8 @@ def training_holds_four_values_per_parameter() -> None:
         The moments belong to the *optimizer*, which turns a gradient into a change of the
         parameter. AdamW, the usual optimizer, needs both [@kingma2015].
 
-        In `float32` each value has `4` bytes, so one parameter needs `4 + 4 + 4 + 4 = 16` bytes in
-        training. For $P$ parameters that is
+        In `float32` each value needs `4` bytes, so one parameter needs `4 + 4 + 4 + 4 = 16` bytes
+        in training. For $P$ parameters that is
 
         [@eq:state]: $$
         (4 + 4 + 4 + 4)\,P = 16P
@@ -276,11 +276,11 @@ def training_holds_four_values_per_parameter() -> None:
     assert sorted(state) == ["exp_avg", "exp_avg_sq", "step"], "AdamW keeps two moments and a counter."  # @hide
     assert state["step"].nbytes == 4, \
         "A counter of 4 bytes is also kept for each tensor."  # @hide
-    note("An H100 is sold with `80` GB of memory [@nvidia-h100]. Divide that by `16` bytes per parameter:")
+    note("An H100 has `80` GB of memory [@nvidia-h100]. Divide that by `16` bytes per parameter:")
     limit = 80 * 10**9 / 16  # @inspect limit as parameters
     assert CARDS["H100 SXM"].memory / per_parameter == limit, "So many parameters of 16 bytes fit into an H100."  # @hide
     assert limit == 5 * 10**9, \
-        "At most 5 billion parameters fit into the memory of one H100."
+        "At 16 bytes per parameter, at most 5 billion parameters fit into one H100."
     note(r"""
         In practice fewer fit, because the results that the forward pass keeps for the backward pass
         [need memory as well](#activations_grow_with_the_batch).
@@ -293,7 +293,7 @@ def training_holds_four_values_per_parameter() -> None:
     """, alt="Two stacked bars. In training, the parameter is a quarter, its gradient another, and the moments are half.")
     question(r"""
         Another optimizer keeps one moment instead of two, also in `float32`. How many parameters
-        can it train at most on a GPU that is sold with `24` GB?
+        can it train at most on a GPU with `24` GB of memory?
     """, answer=24 * GB // (p.nbytes * 3 // p.numel()),
         wrong={
             "That is with two moments, as AdamW has them.": 24 * GB // 16,
@@ -313,13 +313,13 @@ def training_holds_four_values_per_parameter() -> None:
 
 @aside
 def adamw_follows_the_dtype_it_is_given() -> None:
-    """A bfloat16 model gets bfloat16 moments, and no master copy."""
+    """PyTorch's AdamW keeps `bfloat16` moments for a `bfloat16` model, and no master copy."""
     note(r"""
         In `float32`, training with AdamW holds
         [`16` bytes per parameter](#training_holds_four_values_per_parameter), `4` for each of four
         values: the parameter, its gradient and two *moments*, running averages of the gradient and
-        of its square. How many bytes does a model in `bfloat16` need, whose parameters have `2`
-        bytes?
+        of its square. How many bytes per parameter does it hold if the model is in `bfloat16`, a
+        format of `2` bytes?
 
         Half as many, because PyTorch's AdamW makes its moments in the format of the parameter:
         `2 + 2 + 2 + 2 = 8`. It does not keep a *master copy*, a second copy of each parameter in
@@ -362,13 +362,13 @@ def adamw_follows_the_dtype_it_is_given() -> None:
 
 @aside
 def a_master_copy_saves_no_memory() -> None:
-    """A `float32` master copy uses all bytes that `bfloat16` weights and gradients save."""
+    """A `float32` master copy uses up all the bytes that `bfloat16` weights and gradients save."""
     note(r"""
         In `bfloat16` a weight needs `2` bytes instead of `4`. Does training then keep fewer bytes
-        per weight? Not in the usual recipe, *mixed precision*. There the optimizer keeps each
-        weight a second time, in `float32`. Updates are added to this *master copy*, because a
-        `bfloat16` has few digits: a number much smaller than the weight
-        [gets lost](#small_updates_are_lost) when it is added [@micikevicius2018].
+        per weight? Not in a usual recipe of *mixed precision*, in which the optimizer keeps each
+        weight a second time, in `float32`. Updates are added to this *master copy*, because
+        `bfloat16` has little precision: a number much smaller than the weight
+        [is rounded away](#small_updates_are_lost) when it is added [@micikevicius2018].
 
         Count the bytes for one weight, without activations:
 
@@ -377,7 +377,7 @@ def a_master_copy_saves_no_memory() -> None:
         - Mixed precision: `2` for the weight and `2` for the gradient, which saves `4`. The master
           copy needs `4` more, and the moments `4 + 4` as before, together `16` again.
 
-        The same sum for six recipes:
+        The same calculation for six recipes:
     """)
     recipes = {  # bytes of: weight, gradient, master copy, two moments
         "float32 throughout": (4, 4, 0, 4 + 4),
@@ -399,10 +399,11 @@ def a_master_copy_saves_no_memory() -> None:
     moments = sum(m.nbytes for m in averages) // n  # @hide
     assert recipes["mixed precision"] == (half, half, full, moments), "The tensors of mixed precision have these bytes."  # @hide
     note(r"""
-        With gradients in `float32`, mixed precision needs `18` bytes. It is used for
+        So mixed precision saves no bytes per weight, and with gradients in `float32` it needs `18`.
+        It is used for
         [faster matmuls and smaller activations](#a_step_is_timed_in_both_precisions). Moments in
         `bfloat16` save `4` bytes. Leaving out the master copy also saves `4`, but then small
-        updates get lost.
+        updates are rounded away.
     """)
     question(r"""
         A recipe keeps weight and gradient in `bfloat16`, a master copy in `float32`, and each of
@@ -422,15 +423,15 @@ def a_master_copy_saves_no_memory() -> None:
 
 
 def pooled_memory_needs_sharded_state() -> None:
-    """Eight GPUs hold the state of a model eight times as large only if each keeps an eighth of it."""
+    """In training, eight GPUs hold a model eight times as large only if each keeps its own eighth."""
     note(r"""
         Can a model be larger with more GPUs? Only if each GPU keeps a different part of it, because
         full copies fill all memories with the same values.
 
         Training with AdamW in `float32` holds
-        [`16` bytes](#training_holds_four_values_per_parameter) per parameter: `4` each for the
-        parameter, its gradient and two *moments*, running averages of the gradient and of its
-        square. Take $2$ tiny GPUs with $16$ bytes of memory each.
+        [`16` bytes](#training_holds_four_values_per_parameter) per parameter, the state of the
+        model: `4` each for the parameter, its gradient and two *moments*, running averages of the
+        gradient and of its square. Take $2$ tiny GPUs with $16$ bytes of memory each.
 
         - *A full copy on each:* the $16$ bytes hold one parameter with its gradient and moments.
           Both GPUs hold the same one, so they hold a model of $1$ parameter.
@@ -512,16 +513,17 @@ def activations_grow_with_the_batch() -> None:
     """The memory of activations grows with the batch."""
     note(r"""
         A *batch* is a set of token sequences that pass through a model together. Which memory does
-        a larger batch need more of? Not that of parameters, gradients and moments: a model has the
-        same number of them for any batch.
+        a larger batch need more of? Not that of parameters, gradients and AdamW's
+        [moments](#training_holds_four_values_per_parameter): a model has the same number of them
+        for any batch.
 
         It is the *activations*, the results of the forward pass that the backward pass needs. They
         grow with the batch, because each token has its own results. *Autograd*, the part of PyTorch
         that computes gradients, saves them.
 
         Take two layers whose outputs have `2` elements for each token, and a loss that squares the
-        second output. Autograd saves the weights and the input, which are in memory anyway, and two
-        results. Only the results are counted here. For one token they are
+        second output. Autograd saves two results. (It also saves the weights and the input, which
+        are in memory anyway and are not counted here.) For one token the two results are
 
         - the first layer's output, because the gradient of the second layer's weights depends on
           it: `2` elements of `4` bytes, so `8` bytes;

@@ -164,10 +164,10 @@ def float16_spends_little_on_range() -> None:
     """The values of `float16` end at 65504: five bits for the exponent, ten for the fraction."""
     note(r"""
         `float16` needs `2` bytes instead of the `4` of `float32`. What does it give up? Above all
-        range, because only `5` of its bits are for the [exponent](#a_float_is_three_fields). They
-        have $2^5 = 32$ patterns. The lowest is for values near zero, and the highest for infinity
-        and *not a number*. The patterns $1$ to $30$, less the bias $15$, are the exponents of the
-        powers of two from $2^{-14}$ to $2^{15} = 32768$.
+        range, because it has `5` bits for the [exponent](#a_float_is_three_fields), and `float32`
+        has $8$. The `5` bits have $2^5 = 32$ patterns. The lowest is for values near zero, and the
+        highest for infinity and *not a number*. The patterns $1$ to $30$, minus the bias, $15$, are
+        the exponents of the powers of two from $2^{-14}$ to $2^{15} = 32768$.
 
         A number is such a power, multiplied by $1$ plus a fraction. The fraction has `10` bits, so
         $2^{10} = 1024$ equal steps lead from one power of two to the next. Above $32768$ a step is
@@ -262,9 +262,10 @@ def bfloat16_is_the_top_half_of_float32() -> None:
         `bfloat16` has `16` bits, like `float16`. Why does it keep a gradient of `1e-8`, which
         [`float16` turns into zero](#small_values_vanish_in_float16)? Because its *exponent*, the
         field that holds a power of two, has as many bits as in `float32`. The exponent decides how
-        small and how large a number can be. With `5` bits, the numbers of `float16` end at about
-        $6 \cdot 10^{-8}$; with `8` bits, `bfloat16` has powers of two down to about $10^{-38}$. The
-        price is a shorter *fraction*, so the numbers have fewer digits:
+        small and how large a number can be. With `5` bits, the smallest positive `float16` is about
+        $6 \cdot 10^{-8}$; with `8` bits, the smallest positive `bfloat16` is about
+        $9 \cdot 10^{-41}$. The price is a shorter *fraction*, so the numbers have fewer significant
+        digits:
 
         | bits of | sign | exponent | fraction |
         |---|---|---|---|
@@ -273,12 +274,13 @@ def bfloat16_is_the_top_half_of_float32() -> None:
         | `float16` | `1` | `5` | `10` |
 
         So sign, exponent and the first `7` bits of the fraction are the first `16` bits of a
-        `float32`. A number whose other bits are zero stays as it is. Others are rounded to the
-        nearest `bfloat16`, up or down.
+        `float32`. A number whose other bits are zero is represented exactly. Others are rounded to
+        the nearest `bfloat16`, up or down.
 
-        By hand: $5$ is $4 \cdot (1 + 1/4)$. Its fraction is `01` and then zeros, so $5$ stays as it
-        is. From $4$ to $8$, the `7` bits of fraction make $2^7 = 128$ equal steps, and each is
-        $4/128 = 1/32$, about $0.03$. So $5.01$ is rounded down to $5$, and $5.02$ up to $5 + 1/32$.
+        By hand: $5$ is $4 \cdot (1 + 1/4)$. Its fraction is `01` and then zeros, so $5$ is
+        represented exactly. From $4$ to $8$, the `7` bits of fraction make $2^7 = 128$ equal steps,
+        and each is $4/128 = 1/32$, about $0.03$. So $5.01$ is rounded down to $5$, and $5.02$ up to
+        $5 + 1/32$.
 
         `bits` returns the bits of a number, and `cast` rounds a number to a format:
     """)
@@ -327,10 +329,12 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     slip = round(math.log10(1.17549e38 / narrow.smallest_normal))  # @hide
     assert slip == 76, "Without its minus sign, the smallest normal bfloat16 is 76 powers of ten too large."  # @hide
     misbelief("bfloat16 has the same dynamic range as float32.", rf"""
-        Nearly. The powers of two are the same. But the largest number is {less:.1%} smaller,
-        because the fraction is shorter. Below the lowest power of two both formats have smaller
-        numbers, with fewer digits. Those of `float32` end at $2^{{-149}}$. Those of `bfloat16` end
-        at $2^{{-133}}$, which is $2^{{16}}$, or {times:.0f}, times as large.
+        Nearly. The exponents are the same, and the *normal* numbers, those with all bits of the
+        fraction, begin at $2^{{-126}}$ in both formats. But the largest `bfloat16` is {less:.1%}
+        smaller, because the fraction is shorter. Below $2^{{-126}}$ both have
+        [subnormal](#small_values_vanish_in_float16) numbers, with fewer digits. The smallest is
+        $2^{{-149}}$ in `float32` and $2^{{-133}}$ in `bfloat16`, which is $2^{{16}}$, or
+        {times:.0f}, times as large.
     """)
     question(r"""
         A `float32` has `32` bits, a `bfloat16` the first `16` of them. Suppose that the last `16`
@@ -539,28 +543,29 @@ def five_formats_on_one_line() -> None:
 
 @aside
 def one_byte_comes_in_two_formats() -> None:
-    """Of the floats of one byte, `E4M3` has more steps between powers of two, `E5M2` has more range."""
+    """Of the floats of one byte, `E4M3` has finer steps, and `E5M2` a wider range."""
     note(r"""
-        How can a floating-point number fit into one byte? One of its $8$ bits is the sign. The
-        other seven are shared by the *exponent*, which holds a power of two, and the *fraction*,
-        which divides the way to the next power into equal steps. GPUs support two ways to share
-        them, because one more bit of exponent extends the range, while one more bit of fraction
-        halves the steps.
+        Which values can a floating-point number have if it has only one byte? Finer steps mean less
+        range, because after the sign only $7$ bits are left. Each of them can belong to the
+        *exponent*, which holds a power of two, or to the *fraction*, which divides the way to the
+        next power into equal steps. So GPUs have two formats. The names count the bits: `E4M3` has
+        `4` bits of exponent and `3` of *mantissa*, another word for the fraction; `E5M2` has `5`
+        and `2`.
 
-        The names count the bits. `E4M3` has `4` bits of exponent and `3` of *mantissa*, another
-        word for the fraction. `E5M2` has `5` and `2`. By hand:
+        By hand:
 
         - *Steps.* From $1$ to $2$, `E4M3` has $2^3 = 8$ steps: $1, 1.125, 1.25$ and so on. `E5M2`
-          has $2^2 = 4$: $1, 1.25, 1.5, 1.75$.
-        - *Powers of two.* With `5` bits of exponent, `E5M2` has $30$ of them, from $2^{-14}$ to
-          $2^{15}$. With `4` bits, `E4M3` has $15$, from $2^{-6}$ to $2^8$.
-        - *Largest values.* Above the highest power of two, the values of `E5M2` end at
-          $1.75 \cdot 2^{15} = 57344$, and those of `E4M3` at $1.75 \cdot 2^8 = 448$. (The code for
-          $1.875 \cdot 2^8$ stands for *not a number*.)
-        - *Smallest values.* From the lowest power of two down to zero, there are $4$ equal steps in
-          `E5M2` and $8$ in `E4M3`. One step is $2^{-14} / 4 = 2^{-16}$ or $2^{-6} / 8 = 2^{-9}$.
+          has $2^2 = 4$: $1, 1.25, 1.5, 1.75$. A number between two of these values is stored as the
+          nearer one.
+        - *Range.* The `5` bits of exponent in `E5M2` have $2^5 = 32$ codes. The lowest is for zero
+          and values near it, the highest for infinity and *not a number*. The other $30$ are the
+          powers from $2^{-14}$ to $2^{15}$. The `4` bits in `E4M3` have $2^4 = 16$ codes. Only the
+          lowest is set aside. The other $15$ are the powers from $2^{-6}$ to $2^8$.
+        - *Largest value.* In `E5M2` it is three steps above $2^{15}$: $1.75 \cdot 2^{15} = 57344$.
+          In `E4M3` the seventh step above $2^8$ stands for *not a number*, so the sixth is the
+          largest value: $1.75 \cdot 2^8 = 448$.
 
-        `torch.finfo` lists the lowest and the highest value:
+        PyTorch has both formats, and `torch.finfo` lists the lowest and the highest value:
     """)
     fields = layout(E4M3), layout(E5M2)  # @hide
     assert fields == ((1, 4, 3), (1, 5, 2)), "E4M3 has 4 bits of exponent and 3 of fraction, E5M2 5 and 2."  # @hide
@@ -575,7 +580,7 @@ def one_byte_comes_in_two_formats() -> None:
     special = wide.isinf().sum().item(), wide.isnan().sum().item()  # @hide
     assert special == (2, 6), \
         "In E5M2 2 patterns are infinities, and 6 are NaN."  # @hide
-    e4m3 = torch.finfo(torch.float8_e4m3fn)  # fn: no infinity
+    e4m3 = torch.finfo(torch.float8_e4m3fn)
     e5m2 = torch.finfo(torch.float8_e5m2)
     assert (e4m3.min, e4m3.max) == (-448, 448), \
         "The numbers of E4M3 lie between -448 and 448."
@@ -585,10 +590,11 @@ def one_byte_comes_in_two_formats() -> None:
         "The largest value of E5M2 is 128 times that of E4M3."
     least = fine[fine > 0].min().item(), wide[wide > 0].min().item()  # @hide
     assert least == (2**-9, 2**-16), \
-        "The smallest positive values are 2**-9 in E4M3 and 2**-16 in E5M2."
+        "The smallest positive values are 2**-9 in E4M3 and 2**-16 in E5M2."  # @hide
     assert e5m2.eps / e4m3.eps == 2.0, "The gaps of E5M2 are twice as wide."  # @hide
     figure(byte_figure(fine[fine > 0].tolist(), wide[wide > 0].tolist()), caption=r"""
-        Every positive value of the two formats, a line for each.
+        Every positive value of the two formats, a line for each. The lowest lines, down to zero,
+        are the values with the lowest code of the exponent.
     """, alt=rf"""
         Two columns of horizontal ticks on a logarithmic axis. The column for E4M3 is dense and ends
         at {torch.finfo(E4M3).max:.0f}; the column for E5M2 has half as many ticks per doubling and
@@ -602,7 +608,8 @@ def one_byte_comes_in_two_formats() -> None:
         weights and activations [@micikevicius2022; @ofp8]. NVIDIA's Transformer Engine, a library
         of layers that multiply floats of one byte, began with this recipe [@transformer-engine]. In
         a newer one each block of a tensor has a scale, and so a range of its own, and `E4M3` is
-        enough for the gradients as well [@te-blockwise].
+        enough for the gradients as well [@te-blockwise]. (Values are divided by their scale before
+        they are stored.)
     """)
     question(r"""
         From `16` to `32`, `E4M3` has eight equal steps, and `E5M2` has four. Which two values do
@@ -627,16 +634,16 @@ def running_sum(
 
 
 def a_running_sum_stalls() -> None:
-    """In a low-precision format a long sum stops growing."""
+    """A long sum that is kept in a low-precision format stops growing."""
     note(r"""
         Training adds up long sums: losses, averages, the terms of matmuls. Can a low-precision
         format hold the total? Only up to a point. Then the total stops growing, because each new
         term is too small to reach the next number of the format.
 
-        Add `1` again and again in `bfloat16`, which has all integers up to `256`. The next number
-        after `256` is $258$. The sum `256 + 1` lies halfway between the two. Of two equally near
-        numbers, rounding takes the one whose last bit is zero, here `256`. So the total stays at
-        `256`.
+        Add `1` again and again in `bfloat16`, which can represent every integer up to `256`. The
+        next number after `256` is $258$. The sum `256 + 1` lies halfway between the two. Of two
+        equally near numbers, rounding takes the one whose last bit is zero (round half to even),
+        here `256`. So the total stays at `256`.
 
         `running_sum` adds `1` to a total `4000` times, and rounds it to a format after each
         addition:
@@ -648,11 +655,13 @@ def a_running_sum_stalls() -> None:
     assert in_float16 == 2**11, "In float16 the total stops at 2048."
     assert in_float32 == 4000, "In float32 the total is exact."
     note(r"""
-        `float16` stops later, because its fraction has $10$ bits, not $7$. It has all integers up
-        to $2^3 \cdot 256 = 2048$.
+        `float16` stops later, because its fraction has $10$ bits, and that of `bfloat16` has $7$.
+        It can represent every integer up to $2^3 \cdot 256 = 2048$.
 
-        The fix: keep the *total* in `float32`. The terms may stay in low precision. PyTorch's own
-        `sum` does this, and rounds only once, at the end:
+        The fix: keep the *total* in `float32`, where adding `1` stops only at $2^{24}$, because the
+        fraction has $23$ bits. The terms may stay in low precision. PyTorch's own `sum` does this,
+        and rounds only once, at the end. (Here that changes nothing, because `bfloat16` has the
+        number `4000`.)
     """)
 
     def totals(count: int, term: float) -> dict[str, float]:  # @hide
@@ -772,8 +781,8 @@ def rounding_at_random_saves_them() -> None:
     note(r"""
         A weight of `1` in `bfloat16` [loses every update](#small_updates_are_lost) of `-0.001`,
         because the next smaller number is `1/256` away, and $0.999$ is rounded back to $1$. Does
-        the weight have to be kept in `float32` then? No: round up or down *at random*, with
-        probabilities that make the average right [@gupta2015].
+        the weight have to be kept in `float32` then? Not because of this: round up or down *at
+        random* instead, with probabilities that make the average right [@gupta2015].
 
         By hand, round $4.3$ to an integer. Add a random digit, $0$ to $9$, to its last digit, and
         then drop the last digit. If the random digit is $7$, $8$ or $9$, the sum is at least $5.0$,
@@ -782,7 +791,8 @@ def rounding_at_random_saves_them() -> None:
 
         `round_randomly` does the same with bits. A `bfloat16` is the
         [first `16` bits](#bfloat16_is_the_top_half_of_float32) of a `float32`. So it adds a random
-        number of `16` bits to the last `16`, and then sets the last `16` to zero.
+        number of `16` bits to the last `16`. If the sum needs more than `16` bits, the carry raises
+        the first `16` by one, to the next `bfloat16`. Then the last `16` are set to zero.
 
         From $1$, $0.999$ is about a quarter of the way to the next smaller number, and is rounded
         to it with this probability. So at first one update in four moves a weight, by about $4$
@@ -843,8 +853,8 @@ def scaling_the_loss_saves_small_gradients() -> None:
     note(r"""
         In a training program, PyTorch's `GradScaler` multiplies and divides. Its factor is `65536`
         at first. In this small example, `w` is a weight in `float32`, and the model computes with
-        `half`, a copy of it in `float16`. Then `float()` leads back to `float32` for the loss. A
-        gradient has the format of its tensor. So the gradient of `half` is a `float16`, where
+        `half`, a copy of it in `float16`. Then `float()` converts back to `float32` for the loss. A
+        gradient has the format of its tensor. So the gradient of `half` is in `float16`, where
         `1e-8` would be rounded to zero:
     """)
     w = torch.tensor([1.0], requires_grad=True)  # @unnoticed: 1.0: the gradient is the same at any weight
@@ -865,9 +875,9 @@ def scaling_the_loss_saves_small_gradients() -> None:
     assert recovered == by_hand, "Scaling, casting to float16 and dividing by hand gives the same gradient."  # @hide
     note(r"""
         In a training loop two calls follow. `scaler.step(optimizer)` skips the step if a gradient
-        has become infinite, and `scaler.update()` then lowers the factor [@pytorch-amp]. `bfloat16`
-        [can hold `1e-8`](#bfloat16_is_the_top_half_of_float32), so there this gradient needs no
-        scaling.
+        is infinite or not a number, and `scaler.update()` then lowers the factor [@pytorch-amp].
+        `bfloat16` [can hold `1e-8`](#bfloat16_is_the_top_half_of_float32), so this gradient needs
+        no scaling in that format.
     """)
     question(r"""
         The largest `float16` is `65504`. About how large can a gradient be without overflowing when
@@ -883,19 +893,32 @@ def scaling_the_loss_saves_small_gradients() -> None:
 def autocast_chooses_for_each_operation() -> None:
     """Mixed precision chooses a format for each operation."""
     note(r"""
-        A number in `bfloat16` needs half the bytes of one in `float32`, and a GPU multiplies it
-        faster. Should a whole training step be computed in `bfloat16`? It can be, but rounding
-        hurts some operations much more than others:
+        Should a whole training step be computed in `bfloat16`, with `2` bytes per number instead of
+        the `4` of `float32`? Its matmuls, yes; its running sums, no. A running sum in `bfloat16` is
+        rounded after each addition, a matmul only when it reads its inputs and stores its output.
 
-        - A *matmul* loses little. Its inputs are rounded once, and the GPU adds up the products in
-          `float32`.
-        - A *sum* that is kept in `bfloat16` loses much: [long sums stall](#a_running_sum_stalls),
-          and [small updates of a weight are lost](#small_updates_are_lost).
+        By hand, add `256 + 1 + 1`. After `256`, the next number in `bfloat16` is `258`.
 
-        So *mixed precision* chooses the format for each operation. In PyTorch `torch.autocast` does
-        this. It rounds the inputs of matmuls to `bfloat16`, and computes the mean squared error,
-        which is a sum, in `float32`. Run one layer and this loss:
+        - *Running sum in `bfloat16`.* `256 + 1 = 257` lies halfway between two numbers of this
+          format, and [is rounded to `256`](#bfloat16_is_much_coarser). The second addition does the
+          same: the result is `256`.
+        - *Running sum in `float32`, only the result in `bfloat16`.* The sum is `258`, and `258` is
+          stored exactly.
+
+        A matmul on a GPU works in the second way: its inputs and its output are rounded to
+        `bfloat16`, once each, and the products in between are added up in `float32`. The other sums
+        of a training step would be kept in the first way: in `bfloat16`
+        [long sums stall](#a_running_sum_stalls), and
+        [small updates of a weight are lost](#small_updates_are_lost).
+
+        So *mixed precision* chooses a format for each operation. In PyTorch `torch.autocast` does
+        this. Run one layer, a matmul with `8 * 8` weights, and the mean squared error, which is a
+        sum:
     """)
+    in_bfloat16 = torch.tensor(256.0, dtype=torch.bfloat16) + 1 + 1  # @hide
+    rounded_once = (torch.tensor(256.0) + 1 + 1).bfloat16()  # @hide
+    assert (in_bfloat16.item(), rounded_once.item()) == (256, 258), \
+        "256 + 1 + 1 is 256 if each sum is rounded to bfloat16, and 258 if only the last is."  # @hide
     x, target = torch.randn(4, 8), torch.randn(4, 8)
     layer = nn.Linear(8, 8)
     with torch.autocast("cpu", dtype=torch.bfloat16):  # @unnoticed: dtype= dropped: the default on a CPU
@@ -904,14 +927,14 @@ def autocast_chooses_for_each_operation() -> None:
         q = x.view(1, 1, 4, 8)  # @hide
         attended = nn.functional.scaled_dot_product_attention(q, q, q)  # @hide
     assert output.dtype == torch.bfloat16, \
-        "The matmul of the layer is in bfloat16."
+        "The output of the layer is in bfloat16."
     assert attended.dtype == torch.bfloat16, "The products of attention are in bfloat16."  # @hide
     assert loss.dtype == torch.float32, "The loss is computed in float32."
     note(r"""
-        `autocast` leaves the weights in the format in which the layer was made, `float32`, and a
-        gradient has the format of its weight. Both should be in `float32`, because values are added
-        to both: small updates to a weight, and the results of several backward passes to a
-        gradient:
+        And the weights? For the matmul, `autocast` makes a copy of them in `bfloat16`. The weights
+        themselves stay in `float32`, as `nn.Linear` made them, and PyTorch gives their gradient the
+        same format. Both are running sums: an optimizer adds small updates to the weights, and
+        several backward passes may add to one gradient.
     """)
     loss.backward()
     assert layer.weight.grad is not None, "The backward pass leaves a gradient."  # @hide
@@ -924,8 +947,8 @@ def autocast_chooses_for_each_operation() -> None:
     assert torch.equal(gradient, digits), \
         "The gradient has only the digits of a bfloat16: its matmul was in bfloat16."  # @hide
     note(r"""
-        So the rule of thumb: run matmuls in `bfloat16`. Keep in `float32` whatever adds up many
-        values: losses, long sums, and the weights that the optimizer updates.
+        So the rule of thumb: run matmuls in `bfloat16`. Keep running sums in `float32`: losses,
+        gradients, and the weights that the optimizer updates.
     """)
     question(r"""
         Under autocast, a layer turns `4` rows of `8` elements into `4` rows of `8`. Its weights are

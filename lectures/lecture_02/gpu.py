@@ -160,43 +160,45 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
 def deleting_returns_blocks_to_a_cache() -> None:
     """After `del`, PyTorch should keep the memory of a tensor for the next tensor."""
     note(r"""
-        You delete a large tensor, and `nvidia-smi` shows that the memory is still in use. Why?
-        PyTorch keeps the memory in a *cache* for the next tensor, because asking the driver for
-        memory is slow. (CUDA itself uses some as well.)
+        You delete a large tensor, and `nvidia-smi`, NVIDIA's command that lists the GPU's memory in
+        use, shows the same number as before. Why? PyTorch keeps the memory in a *cache* for the
+        next tensor, because asking the driver, the GPU's part of the operating system, for memory
+        is slow.
 
-        So there are two numbers. *Allocated* memory, `torch.cuda.memory_allocated()`, is what
-        tensors use. *Reserved* memory, `torch.cuda.memory_reserved()`, is what PyTorch holds, the
-        cache included, and no other program can use it. Take a tensor of `2**26` elements in
-        `float32`, `4 * 2**26` bytes or `256` MiB. By how many MiB should the two numbers be higher
-        than at the start?
+        So there are two numbers. *Allocated* memory is what tensors use. *Reserved* memory is what
+        PyTorch holds, the cache included, and no other program can use it. By hand, take a tensor
+        of `2**26` elements in `float32`. It needs `4 * 2**26` bytes, or `256` MiB. Begin with an
+        empty cache. With PyTorch's default settings, by how many MiB should the two numbers then be
+        higher than at the start?
 
         | | allocated | reserved |
         |---|---|---|
-        | after it is created | `256` | `256` |
+        | after the tensor is created | `256` | `256` |
         | after `del` | `256 - 256 = 0` | `256` |
         | after `empty_cache`, which returns the cache to the driver | `0` | `256 - 256 = 0` |
 
-        `default_allocator` says whether PyTorch manages the memory in its usual way:
+        In the code `count` is the number of elements, `2**26` unless the GPU has too little memory.
     """)
     count = scaled(2**26, lambda n: 6 * n)  # until x and a tensor of half its size fit  # @measure count  # @hide
+    torch.cuda.empty_cache()  # begin with an empty cache
     allocated = torch.cuda.memory_allocated()
     reserved = torch.cuda.memory_reserved()
-    x = torch.empty(count, device="cuda")  # 2**26 elements or fewer
-    held = torch.cuda.memory_allocated() - allocated  # @measure held as B
-    if default_allocator():
-        assert held == 4 * count, "The tensor uses 4 bytes for each element."
+    x = torch.empty(count, device="cuda")
+    held = torch.cuda.memory_allocated() - allocated  # @hide
+    if default_allocator():  # @hide
+        assert held == 4 * count, "The tensor uses 4 bytes for each element."  # @hide
     del x
-    after = torch.cuda.memory_allocated()  # @hide
+    after = torch.cuda.memory_allocated()
     assert after == allocated, "After del, no tensor uses these bytes."
     kept = torch.cuda.memory_reserved() - reserved  # @measure kept as B
-    if default_allocator():
-        assert kept == 4 * count, "PyTorch still has all of these bytes."
+    assert kept >= 4 * count, "PyTorch still has all of these bytes."
     assert kept >= held >= 4 * count, "With any allocator, PyTorch has at least these bytes."  # @hide
+    if default_allocator():  # @hide
+        assert kept == 4 * count, "With its default allocator, it has no more than these bytes."  # @hide
     torch.cuda.empty_cache()
-    left = torch.cuda.memory_reserved()  # @hide
-    if default_allocator():
-        assert left == reserved, \
-            "PyTorch holds as much memory as at the start."
+    left = torch.cuda.memory_reserved() - reserved  # @measure left as B
+    if default_allocator():  # @hide
+        assert left == 0, "PyTorch holds as much memory as at the start."  # @hide
     x = torch.empty(count, device="cuda")  # @hide
     del x  # @hide
     half = torch.empty(count // 2, device="cuda")  # @hide
@@ -219,8 +221,8 @@ def deleting_returns_blocks_to_a_cache() -> None:
             "Each matrix of 4356 bytes takes 4608 bytes."  # @hide
     assert y.nbytes == z.nbytes == 33 * 33 * 4, "Each matrix needs 4356 bytes."  # @hide
     note(r"""
-        Emptying the cache makes room for other programs. Yours can normally use the cache anyway,
-        so in a training loop the call is seldom useful, and it costs time.
+        Emptying the cache makes room for other programs. Your own program gets memory from the
+        cache anyway, so in a training loop the call is seldom useful, and it costs time.
     """)
     question(r"""
         A tensor of `256` MiB is deleted. Without `empty_cache`, a tensor with half as many elements
@@ -239,8 +241,8 @@ def the_driver_knows_how_much_memory_there_is() -> None:
     note(r"""
         How much of a GPU's memory can a program get? Ask the driver: `torch.cuda.mem_get_info()`
         returns the bytes that are free, and the total. Expect neither to be the number by which the
-        GPU is sold, for two reasons: memory is built in other units than it is sold in, and CUDA
-        itself and other programs use some of it.
+        GPU is sold. The total differs from it, because memory is built in other units than it is
+        sold in. Less than the total is free, because CUDA itself and other programs use some of it.
 
         By hand, for an H100:
 
@@ -266,7 +268,7 @@ def the_driver_knows_how_much_memory_there_is() -> None:
         part = total / card.reported  # @measure part  # @hide
         assert 0.95 < part <= 1, \
             "The driver reports between 95 % and 100 % of the total that others saw."  # @hide
-    note("A program that depends on the number should ask for the free bytes with `mem_get_info`, because it can get only these.")
+    note("A program that depends on the number should ask for the free bytes with `mem_get_info` when it starts, because it can then get no more than these.")
     question(rf"""
         An L4 is sold with `24` GB [@nvidia-l4] and reports {(CARDS['L4'].reported or 0) // MiB:,}
         MiB [@seen-modal]. A GB is `1000**3` bytes, and a GiB `1024**3`. How many GiB is the first

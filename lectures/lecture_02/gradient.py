@@ -228,7 +228,8 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
         In fine-tuning, some layers are often *frozen*: their weights are not trained, because
         `requires_grad` is `False` for them. How much of the backward pass does that save? It
         depends on which layers are frozen, because *autograd*, which runs PyTorch's backward pass,
-        computes a gradient only if a trained weight needs it.
+        computes a gradient only if a tensor with `requires_grad=True` needs it, here a trained
+        weight.
 
         A layer multiplies its input by its weights, and has up to
         [two backward matmuls](#the_backward_pass_needs_two_matmuls) of the same cost:
@@ -244,12 +245,12 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
         | trained | gradient of the first weights | gradient of the second layer's input | gradient of the second weights | sum |
         |---|---|---|---|---|
         | both layers | `2 * 9 = 18` | `2 * 6 = 12` | `2 * 6 = 12` | `18 + 12 + 12 = 42` |
-        | the second only | | | `2 * 6 = 12` | `12` |
-        | the first only | `2 * 9 = 18` | `2 * 6 = 12` | | `18 + 12 = 30` |
+        | the second only | $0$ | $0$ | `2 * 6 = 12` | `12` |
+        | the first only | `2 * 9 = 18` | `2 * 6 = 12` | $0$ | `18 + 12 = 30` |
 
-        The first layer's input is data. No weight comes before it, so its gradient is in no row.
-        With only the second layer trained, the backward pass ends there. With only the first
-        trained, the frozen second layer has to pass the gradient on.
+        The first layer's input is data. No weight comes before it, so its gradient is never
+        computed and has no column. With only the second layer trained, the backward pass ends
+        there. With only the first trained, the frozen second layer has to pass the gradient on.
 
         Now `b` rows, and layers of `d * d` and `d * k` weights, with sizes from CS336 [@cs336].
         `two_layers` runs both passes on tensors that have a shape but no elements, and returns the
@@ -296,10 +297,10 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
         So freezing the first layer leaves {left[0]:.0%} of this backward pass, and freezing the
         second leaves {left[1]:.0%}.
 
-        If all layers of a stack are trained, only the gradient of the data is left out. Let the
-        stack have $P$ weights, of which $d^2$ are in the first layer. Three matmuls, one forward
-        and two backward, cost `3 * 2 = 6` FLOPs per weight and row, and one matmul of the first
-        layer is missing. So a training step on $B$ rows costs
+        In a stack of matmuls whose layers are all trained, only the gradient of the data is left
+        out. Let the stack have $P$ weights, of which $d^2$ are in the first layer. Three matmuls,
+        one forward and two backward, cost `3 * 2 = 6` FLOPs per weight and row, and one matmul of
+        the first layer is missing. So a training step on $B$ rows costs
 
         [@eq:step-flops]: $$
         6BP - 2Bd^2
@@ -325,8 +326,8 @@ def autograd_leaves_out_what_no_weight_needs() -> None:
     misbelief(r"The backward pass of the last layer, with $d \times k$ weights and a batch of $b$, costs $4bdk$.",
         r"""
             The gradient of its weights costs half of that, $2bdk$. The other half is the gradient
-            of its input, which is computed only if a layer before it is trained, or if the data ask
-            for a gradient.
+            of its input, which is computed only if a layer before it is trained, or if the data
+            have `requires_grad=True`.
         """)
     question(r"""
         `100` rows of data pass through a frozen layer of `10 × 10` weights and then a trained layer
@@ -412,45 +413,51 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
 
 @aside
 def in_a_transformer_backward_is_twice_forward() -> None:
-    """In a Transformer that stores all results, the matmuls of the backward pass cost twice those of the forward pass."""
+    """In a Transformer that computes nothing twice, the matmuls of the backward pass cost twice those of the forward pass."""
     note(r"""
-        Does a Transformer's backward pass cost twice its forward pass? Its matmuls do, if all
-        results of the forward pass are stored. A matmul has two factors, and the gradient of each
-        costs one more matmul of the same size. In a Transformer both gradients are needed, because
-        both factors depend on trained weights:
+        How many FLOPs does the backward pass of a Transformer cost, compared with its forward pass?
+        Its matmuls cost twice as many. A matmul multiplies two matrices, and the gradient of each
+        is one more matmul of the same cost. In a Transformer both gradients are needed, because
+        both matrices depend on trained weights:
 
-        - In a matmul with weights, one factor is the weights, and the other comes from the layer
-          before. Even the first layer's input is trained: it consists of rows of the *embedding
-          table*, which has one row for each token of the vocabulary.
-        - In *attention*, each token has a *query* and a *key*, two vectors that are computed from
-          it with trained weights. Queries are multiplied by keys.
+        - Most matmuls multiply the output of an earlier layer by weights. Even the first layer has
+          such an input: rows of the *embedding table*, trained vectors, one for each token of the
+          vocabulary.
+        - *Attention* has two matmuls without weights. It multiplies *queries* by *keys*, and the
+          *attention weights*, which are made from the results, by *values*. Queries, keys and
+          values are computed from the tokens with trained weights.
 
-        By hand, multiply `5` queries of `2` elements by `3` keys. That makes `5 * 3` dot products
-        of `2` multiplications and `2` additions:
+        By hand, multiply `5` queries of `2` elements by `3` keys. Each element of a result is a sum
+        of products, and each product costs `2` FLOPs, a multiplication and an addition to the sum:
 
-        - forward: `5 * 3 * (2 + 2) = 60` FLOPs;
-        - backward, for the queries: each of their `5 * 2` elements has a gradient that is a sum
-          over the `3` keys, with one multiplication and one addition for each:
-          `5 * 2 * (3 + 3) = 60` FLOPs;
-        - backward, for the keys: each of their `3 * 2` elements has a gradient that is a sum over
-          the `5` queries: `3 * 2 * (5 + 5) = 60` FLOPs.
+        | matmul | sums | products in each sum | FLOPs |
+        |---|---|---|---|
+        | forward | `5 * 3`: each query with each key | `2`, the elements | `5 * 3 * 2 * 2 = 60` |
+        | gradient of the queries | `5 * 2` elements | `3`, the keys | `5 * 2 * 3 * 2 = 60` |
+        | gradient of the keys | `3 * 2` elements | `5`, the queries | `3 * 2 * 5 * 2 = 60` |
 
-        So `60` FLOPs forward make `120` backward. For a whole model, take the smallest GPT-2: `12`
-        layers with `12` heads, a model dimension of `768`, a vocabulary of `50257` tokens, and
-        sequences of `1024` tokens [@gpt2]. `decoder_flops` builds a Transformer of that shape from
-        tensors without elements, runs both passes, and returns the FLOPs of their matmuls, as
-        PyTorch counts them:
+        That is `60` FLOPs forward and `120` backward. Now a whole model, with the sizes of the
+        smallest GPT-2 [@gpt2]. `decoder_flops` builds a Transformer from tensors that have a shape
+        but no data, runs both passes, and returns the FLOPs of their matmuls, as PyTorch counts
+        them:
     """)
-    vocab, d, heads, layers, context = 50257, 768, 12, 12, 1024
-    forward, backward = decoder_flops(vocab, d, heads, layers, context)  # @inspect forward as FLOP, backward as FLOP
+    gpt2 = {
+        "vocab": 50257, "d": 768, "heads": 12, "layers": 12, "context": 1024
+    }
+    forward, backward = decoder_flops(**gpt2)  # @inspect forward as FLOP, backward as FLOP
     assert backward == 2 * forward, \
         "The matmuls of the backward pass cost exactly twice those of the forward pass."
     with torch.device("meta"):  # @hide
         queries, keys = torch.empty(5, 2, requires_grad=True), torch.empty(2, 3, requires_grad=True)
+        frozen = torch.empty(2, 3)
     by_hand = flops(lambda: queries @ keys)  # @hide
     scores = queries @ keys  # @hide
     assert (by_hand, flops(scores.sum().backward)) == (60, 120), \
         "In the case by hand, PyTorch counts 60 FLOPs forward and 120 backward."  # @hide
+    one_sided = flops((queries @ frozen).sum().backward)  # @hide
+    assert one_sided == by_hand, \
+        "If only one of two matrices needs a gradient, backward costs the same as forward."  # @hide
+    d, heads, context = gpt2["d"], gpt2["heads"], gpt2["context"]  # @hide
     with torch.device("meta"):  # @hide
         q = torch.empty(1, heads, context, d // heads).bfloat16()
         q.requires_grad_()
@@ -459,29 +466,31 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     mixed = fused(q, q, q)[0]  # @hide
     back = flops(lambda: mixed.sum().backward())  # @hide
     assert back / once == 2.5, \
-        "In a fused kernel of attention, backward takes five matmuls for two."
+        "In a fused kernel of attention, backward takes five matmuls for two."  # @hide
     assert once == 4 * d * context**2, \
         "Forward, it costs the same number of FLOPs as unfused."  # @hide
-    four = decoder_flops(vocab, d, heads, layers, context, batch=4)  # @hide
+    four = decoder_flops(**gpt2, batch=4)  # @hide
     assert four == (4 * forward, 4 * backward), \
         "Four sequences take four times the FLOPs."  # @hide
     note(r"""
-        The condition matters for *fused* attention, which does not store the products of queries
-        and keys. Its backward pass computes them a second time, and has five matmuls for the two of
-        the forward pass: `5 / 2 = 2.5` times the FLOPs.
+        The title has a condition: nothing is computed twice. *Fused* attention does not store the
+        products of queries and keys. It computes them again in the backward pass, which then costs
+        more than twice its forward pass.
     """)
     question(r"""
-        The matmuls of a forward pass cost `100` GFLOP, of which `10` are in fused attention. How
-        many GFLOP do the matmuls of the backward pass cost?
-    """, answer=90 * backward / forward + 10 * back / once,
-        check=2 * (100 - 10) + (10 / 2) * 5, unit="GFLOP",
+        In a layer the matmuls with weights cost `40` GFLOP forward, and the two of attention `10`.
+        Now the weights of this layer are frozen, so they need no gradient; those of all other
+        layers are trained. How many GFLOP do the matmuls of this layer cost in the backward pass?
+    """, answer=40 * one_sided / by_hand + 10 * backward / forward,
+        check=40 * 1 + 10 * 2, unit="GFLOP",
         wrong={
-            "Fused attention does not store all results.": 200,
+            "The frozen weights need no gradient, which saves one matmul of two.": 100,
+            "Queries, keys and values come from earlier, trained layers, so both gradients are needed.": 50,
         },
-        hint="What does fused attention compute a second time?",
+        hint="For each matmul, which of its two matrices depends on trained weights?",
         why=r"""
-            The matmuls outside attention cost `2 * 90 = 180`. Fused attention has five matmuls for
-            two: `2.5 * 10 = 25`.
+            A matmul with frozen weights needs only the gradient of its input: `40`. In attention
+            both matrices depend on trained weights of earlier layers: `2 * 10 = 20`.
         """)
 
 
@@ -489,48 +498,49 @@ def in_a_transformer_backward_is_twice_forward() -> None:
 def attention_grows_with_the_context() -> None:
     """The rule of 6 FLOPs per weight and token leaves out attention, whose cost per token grows with the context."""
     note(r"""
-        A matmul with weights costs `6` FLOPs per weight and token: `2` in each of three matmuls,
-        one forward and two backward. By how much is this
-        [rule](#six_per_parameter_and_token_is_a_special_case) too low for a Transformer? It leaves
-        out *attention*, which has two more matmuls, without weights. Their cost per token grows
-        with the *context*, because each token is compared with every token of the context.
+        By how much is the [rule](#six_per_parameter_and_token_is_a_special_case) of `6` FLOPs per
+        weight and token too low for a Transformer? It leaves out *attention*, because attention has
+        two matmuls without weights. They compare each token with every token of the *context*, the
+        sequence that it is part of. So their cost per token grows with the context.
 
-        By hand, each token has a *query*, a *key* and a *value*, here of `2` elements, and the
-        context has `3` tokens. In one layer, one token needs
+        By hand, take one layer and a context of `3` tokens. Each token has a *query*, a *key* and a
+        *value*, vectors of `2` elements. A product costs `2` FLOPs, a multiplication and an
+        addition to a sum. One token needs
 
-        - the dot products of its query with all `3` keys: `3 * (2 + 2) = 12` FLOPs;
-        - the sum of the `3` values, each multiplied by its attention weight, a number:
-          `3 * (2 + 2) = 12` FLOPs.
+        - its query times each of `3` keys: `3 * 2 * 2 = 12` FLOPs;
+        - the `3` values, each times one number, added up: `3 * 2 * 2 = 12` FLOPs.
 
-        That is `12 + 12 = 24` forward, and the backward pass costs
-        [twice as much](#in_a_transformer_backward_is_twice_forward): `24 + 2 * 24 = 72` FLOPs. In
-        general, with $d$ elements (the model dimension) and a context of $T$ tokens, each of the
-        two matmuls costs $2dT$ forward and $4dT$ backward. Two of them in each of $L$ layers make
+        That is `12 + 12 = 24` FLOPs forward. The backward pass costs
+        [twice as many](#in_a_transformer_backward_is_twice_forward), so both passes cost
+        `24 + 2 * 24 = 72`. In general, with $L$ layers, $d$ elements (the model dimension) and a
+        context of $T$ tokens, the number of FLOPs per token is
 
         [@eq:attention]: $$
         12\,L\,d\,T
         $$
 
-        FLOPs for each token; by hand, `12 * 1 * 2 * 3 = 72`. (Tokens after the one in question are
-        counted too: without a special kernel they are computed, and then masked.)
+        The factor is $12 = 2 \cdot 2 \cdot 3$: two matmuls, $2$ FLOPs for each product, and $3$
+        because the backward pass costs as much as two forward passes. By hand,
+        `12 * 1 * 2 * 3 = 72`. (Tokens after the one in question count too: they are compared, and
+        then masked.)
 
-        Check the formula with the smallest GPT-2: `12` layers, a model dimension of `768`, a
-        vocabulary of `50257`, a context of `1024` tokens [@gpt2]. A layer has $4d^2$ weights in
-        attention (for queries, keys, values and the output), and $8d^2$ in two matrices that lead
-        from $d$ to $4d$ elements and back. A last matrix has $d$ weights for each token of the
-        vocabulary. `decoder_flops` lets PyTorch count the FLOPs of both passes of such a model.
-        Subtract `6` FLOPs per weight and token; what is left should be attention:
+        Check it with the smallest GPT-2 [@gpt2]: `12` layers, $d = 768$, a context of `1024` tokens
+        and a vocabulary of `50257`. Each layer has matrices with $12d^2$ weights in all, and a last
+        matrix has $d$ weights for each token of the vocabulary. `decoder_flops` returns the FLOPs
+        of both passes over one sequence, as PyTorch counts them. What remains above the rule should
+        be attention:
     """)
     vocab, d, heads, layers, context = 50257, 768, 12, 12, 1024
-    matrices = layers * 12 * d * d + d * vocab  # @inspect matrices
+    matrices = layers * 12 * d * d + d * vocab  # weights
     both_passes = sum(decoder_flops(vocab, d, heads, layers, context))
-    left_over = both_passes - 6 * matrices * context  # @inspect left_over as FLOP
-    attention = 12 * layers * d * context * context  # @inspect attention as FLOP
+    per_token = both_passes / context  # @inspect per_token as FLOP
+    left_over = per_token - 6 * matrices  # @inspect left_over as FLOP
+    attention = 12 * layers * d * context  # @inspect attention as FLOP
     assert left_over == attention, \
         "What is left over is attention, and nothing else."
     assert matrices == 123_532_032, "The matrices have 124 million weights."  # @hide
-    assert attention == 115_964_116_992, \
-        "In the whole context, attention takes 116 billion FLOPs."  # @hide
+    assert attention == 113_246_208, \
+        "For each token, attention takes 113 million FLOPs."  # @hide
     ratios = {  # @hide
         t: round(sum(decoder_flops(vocab, d, heads, layers, t)) / (6 * matrices * t), 3)
         for t in (128, 1024, 8192)
@@ -541,10 +551,10 @@ def attention_grows_with_the_context() -> None:
     assert sum(decoder_flops(5, 2, 1, 1, 3)) == small, \
         "In a tiny model, each of 3 tokens costs 72 FLOPs more than the rule says."  # @hide
     note(rf"""
-        So the rule is nearly right for a short context only. The matmuls of this model cost
-        {ratios[128]:.2f} times what the rule says at `128` tokens, and {ratios[1024]:.2f} times at
-        `1024`. The same weights with a context of `8192` tokens would cost {ratios[8192]:.2f} times
-        as much as the rule says.
+        So the matmuls of this model cost {ratios[1024]:.2f} times what the rule says. With the same
+        weights it would be {ratios[128]:.2f} times for a context of `128` tokens, and
+        {ratios[8192]:.2f} times for `8192`. In a model with a larger $d$ the same context matters
+        less, because the weights of a layer grow with $d^2$, and its attention only with $d$.
     """)
     longer = sum(decoder_flops(vocab, d, heads, layers, 2 * context))  # @hide
     left = longer - 6 * matrices * 2 * context  # @hide
@@ -552,7 +562,7 @@ def attention_grows_with_the_context() -> None:
         The context becomes twice as long, and the model is trained on one sequence of that length.
         By what factor do the FLOPs of the matmuls with weights grow, and by what factor those of
         attention? Give two numbers.
-    """, answer=[6 * matrices * 2 * context / (6 * matrices * context), left / attention],
+    """, answer=[6 * matrices * 2 * context / (6 * matrices * context), left / (attention * context)],
         check=[2, 2**2],
         hint="How many tokens are there, and with how many is each of them compared?",
         why=r"""

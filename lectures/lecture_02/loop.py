@@ -30,12 +30,12 @@ def training() -> None:
 def the_task_has_a_known_answer() -> None:
     """With a task whose answer is known, the loss of a model that predicts zero can be computed."""
     note(r"""
-        How can one tell that a training loop works? Give it a task whose answer is known, and
-        compute what the first loss has to be.
+        How can one tell that the data and the loss function of a training loop are right? Give it a
+        task whose answer is known, and compute what the first loss has to be.
 
-        The inputs $x_0, x_1, x_2, \ldots$ are random, with mean `0` and variance `1`. The *target*
-        is $0 \cdot x_0 + 1 \cdot x_1 + 2 \cdot x_2 + \ldots$, so the correct weights are `0`, `1`,
-        `2` and so on. The loss is the *mean squared error*: the mean of
+        The inputs $x_0, x_1, x_2, \ldots$ are random and independent, with mean `0` and variance
+        `1`. The *target* is $0 \cdot x_0 + 1 \cdot x_1 + 2 \cdot x_2 + \ldots$, so the correct
+        weights are `0`, `1`, `2` and so on. The loss is the *mean squared error*: the mean of
         $(\mathrm{prediction} - \mathrm{target})^2$.
 
         Take a model that always predicts zero. Its error is the whole target, so its loss is the
@@ -188,32 +188,36 @@ def the_loop_finds_it() -> None:
 def a_rate_is_too_small_right_or_too_large() -> None:
     """In a linear model, a learning rate can be too small, right or too large."""
     note(r"""
-        How can one see that a learning rate is too small or too large? By the loss on a batch that
-        stays the same. If the rate is too small, this loss falls slowly. If it is too large, the
-        loss grows, because each step goes past the minimum and ends farther from it than it began.
+        How can one see that a learning rate is too small or too large? By the loss on a fixed
+        batch, one that stays the same. If the rate is too small, this loss falls slowly. If it is
+        too large, the loss grows, or goes up and down without coming near its minimum, because
+        steps overshoot the minimum and end farther from it than they began.
 
-        By hand, take one weight $w$ that starts at `1`, and the loss $w^2$, which is lowest at
-        zero. The gradient is $2w$, so a step at the learning rate $r$ turns $w$ into
+        By hand, take one weight $w$ that starts at `1`, and the loss $w^2$, which has its minimum
+        at zero. The gradient is $2w$, so a step at the learning rate $r$ turns $w$ into
         $w - r \cdot 2w = (1 - 2r)\,w$:
 
         | rate | factor of each step | weight after two steps | |
         |---|---|---|---|
-        | `0.1` | `1 - 2 * 0.1 = 0.8` | `1 * 0.8 * 0.8 = 0.64` | comes nearer to zero, slowly |
+        | `0.1` | `1 - 2 * 0.1 = 0.8` | `1 * 0.8 * 0.8 = 0.64` | approaches zero slowly |
         | `0.5` | `1 - 2 * 0.5 = 0` | `1 * 0 * 0 = 0` | is at zero after the first step |
-        | `1.1` | `1 - 2 * 1.1 = -1.2` | `1 * -1.2 * -1.2 = 1.44` | goes past zero, and ends farther away |
+        | `1.1` | `1 - 2 * 1.1 = -1.2` | `1 * -1.2 * -1.2 = 1.44` | overshoots zero, and ends farther away |
 
         At `1.1` the run *diverges*: farther from zero the gradient is larger, so each step is
         larger than the one before.
 
-        A model with more weights has another limit, which is found by trying. Take a linear model
-        with `16` weights, and inputs and targets as in [the training loop](#the_loop_finds_it).
-        `train` runs that loop for `200` steps, each of which subtracts learning rate × gradient,
-        and returns the loss on a fixed batch after each step. Start and data are the same in every
-        run. Here are the last losses for five rates:
+        Now a linear model with `16` weights, whose limit is found by trying. `train` runs
+        [the training loop](#the_loop_finds_it) for `200` steps, each on a new random batch of $4$
+        examples, and returns the loss on a fixed batch after each step. Start and data are the same
+        in every run. For five rates, `tenth` has the losses after ten steps, and `ends` the last
+        losses:
     """)
     rates = (0.01, 0.05, 0.1, 0.2, 0.5)
     runs = {lr: train(lr=lr, steps=200).losses for lr in rates}
+    tenth = {lr: losses[9] for lr, losses in runs.items()}  # @measure tenth
     ends = {lr: losses[-1] for lr, losses in runs.items()}  # @measure ends
+    assert tenth[0.2] < tenth[0.01], \
+        "After ten steps, the loss at 0.2 is lower than at 0.01."
     assert round(ends[0.01], 1) == 0.4, \
         "At 0.01 the last loss is 0.4."
     assert max(ends[0.05], ends[0.1]) < 1e-6, \
@@ -222,8 +226,6 @@ def a_rate_is_too_small_right_or_too_large() -> None:
         "At 0.2 the last loss is higher than at 0.01."
     assert math.isfinite(ends[0.5]) is False, \
         "At 0.5 the last loss is not a finite number."
-    tenth = {lr: losses[9] for lr, losses in runs.items()}  # @hide
-    assert tenth[0.2] < tenth[0.01], "After ten steps, the loss at 0.2 is lower than at 0.01."  # @hide
     figure(plot_losses(runs), caption=r"""
         Loss on the fixed batch after each step, for five learning rates. The axis of losses is
         logarithmic.
@@ -234,8 +236,9 @@ def a_rate_is_too_small_right_or_too_large() -> None:
     """)
     note(r"""
         For `200` steps of this model, `0.01` is too small: the loss is still falling. `0.5` is too
-        large: the run diverges. `0.2` is too large as well: the loss goes up and down and does not
-        come near zero.
+        large: the run diverges. `0.2` is too large as well: the loss goes up and down, because each
+        step uses another batch. On some batches a step at this rate shrinks the error, on others it
+        overshoots and enlarges it.
     """)
     misbelief("Ten steps at another learning rate are a bit of tuning.", rf"""
         Ten steps can mislead. After ten, the loss at `0.2` is {tenth[0.2]:.0f} and that at `0.01`
@@ -259,20 +262,20 @@ def a_rate_is_too_small_right_or_too_large() -> None:
 
 @aside
 def an_unused_argument_changes_nothing() -> None:
-    """Change an argument: if all losses stay the same, the training loop does not use it."""
+    """Change the learning rate: if all losses stay the same, the training loop does not use it."""
     note(r"""
         Does a training loop use the learning rate that it is given? Nothing in its losses says so.
         Run it twice with different values, from the same start and on the same data. If the loop
-        uses the argument, the losses differ. If they are the same, bit for bit, it does not, and
-        every comparison of learning rates that was made with it compared nothing.
+        uses the rate, the losses differ. If they are the same, bit for bit, it does not, and every
+        comparison of learning rates that was made with it compared nothing.
 
         By hand: the weight is `1`, the loss its square, so the gradient is `2`. One step at a rate
         of `0.1` gives `1 - 0.1 * 2 = 0.8`, and at `0.2` it gives `1 - 0.2 * 2 = 0.6`. If both calls
         return `0.8`, the second rate was not used.
 
-        `deaf` has the mistake. It takes a number of layers and a learning rate, and ignores both:
-        it calls `train`, which trains a stack of layers, with fixed values. Its losses after each
-        of three steps:
+        `deaf` contains this mistake. It takes a number of layers and a learning rate, and ignores
+        both: it calls `train`, which trains a stack of layers, with fixed values. Its losses after
+        each of three steps:
     """)
 
     def deaf(num_layers: int, lr: float) -> list[float]:
@@ -290,16 +293,16 @@ def an_unused_argument_changes_nothing() -> None:
     assert round(smaller.losses[-1], 3) == 0.0, \
         "At a rate of 0.001, the deep model learns: its loss falls to zero."  # @zero: the loss comes to its least  # @hide
     misbelief("A `train` that is given `num_layers` and `lr` trains with them.", r"""
-        Not in the course CS336, in its edition of 2025: its `train` uses fixed values inside
-        [@cs336]. Two runs of it, the second meant as tuning, are the same experiment.
+        Not in the course CS336, in its edition of 2025: its `train` ignores both and uses fixed
+        values [@cs336]. So a second run, meant to tune the learning rate, repeats the first.
     """)
     rates_seen = [0.1, 0.1, 0.1]  # @hide
     weights = [1 - 2 * rate for rate in rates_seen]  # @hide
     question(r"""
-        Somebody calls a training loop at the rates `0.1`, `0.2` and `0.4`, for one step from a
-        weight of `1` with the loss $w^2$. The loop ignores its argument and always uses `0.1`. How
-        many different weights do the three calls return, and how many would they return if the loop
-        used its argument? Give two numbers.
+        Somebody calls a training loop with the learning rates `0.1`, `0.2` and `0.4`, for one step
+        from a weight of `1` with the loss $w^2$. The loop ignores its argument and always uses
+        `0.1`. How many different weights do the three calls return, and how many would they return
+        if the loop used its argument? Give two numbers.
     """, answer=[len(set(weights)), len({1 - 2 * rate for rate in (0.1, 0.2, 0.4)})],
         check=[len({0.8}), len({0.8, 0.6, 0.2})],
         hint="What is the weight after one step at each rate that is really used?",

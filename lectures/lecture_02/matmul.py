@@ -52,13 +52,13 @@ def a_matmul_sums_over_the_shared_axis() -> None:
         entry of the result. There is such an entry for each row of the left matrix and each column
         of the right one.
 
-        The axis along which the row and the column lie must have the same length in both matrices,
-        because each element of the row is multiplied by one of the column. The sum removes this
-        axis, so the result does not have it: it is *contracted*.
+        The row and the column must have the same length, because each element of the row is
+        multiplied by one of the column. They lie along an axis that both matrices share. The sum
+        removes this axis, so the result does not have it: it is *contracted*.
 
-        In a layer of a model, a row of the left matrix is a token, and a column of the right one is
-        an output. Here `16` tokens of `32` elements, the axis `hidden`, are multiplied by a matrix
-        for `2` outputs. All elements are one:
+        In a layer of a model, a row of the left matrix is a token, and a column of the right one
+        holds the weights of an output. Here `16` tokens of `32` elements, the axis `hidden`, are
+        multiplied by a matrix for `2` outputs. All elements are one:
     """)
     x: Float[Tensor, "token hidden"] = torch.ones(16, 32)
     w: Float[Tensor, "hidden out"] = torch.ones(32, 2)
@@ -279,7 +279,7 @@ def an_annotation_names_axes_and_a_checker_holds_it() -> None:
         "With the checker, a w whose d is 7 raises an error as well: the d of x is 3."  # @hide
     assert torch.equal(checked(x[0], w), x[0] @ w), "A call that fits the annotations runs as before."  # @hide
     misbelief("Such annotations are documentation only; nothing is ever enforced.",
-              "Without a checker that is so. With one, the number of axes and their sizes are enforced.")
+              "Without a checker that is so. With one, the dtype, the number of axes, and equal sizes for equal names are enforced.")
     even = torch.ones(3, 3)  # @hide
     question(r"""
         How many of `torch.ones(1, 1)`, `torch.ones(3, 3).double()`, `torch.ones(9)`,
@@ -469,9 +469,9 @@ def the_order_in_the_parentheses_matters() -> None:
         the arrow, and the new axes right of it [@rogozhnikov2022]. `(heads hidden)` is one old axis
         that is read as two.
 
-        The order of the two names matters. The last name runs fastest, like the last digit of a
-        counter: along the row it increases at every element, and the first name increases only when
-        the last starts again at `0`. By hand, with `4` elements and `2` heads:
+        The order of the two names matters. Along the row, the index of the last name changes at
+        every element, like the last digit of a counter. The index of the first name changes only
+        when the last one wraps round to `0`. By hand, with `4` elements and `2` heads:
 
         | element | `0` | `1` | `2` | `3` |
         |---|---|---|---|---|
@@ -482,22 +482,22 @@ def the_order_in_the_parentheses_matters() -> None:
     """)
     row = torch.arange(8.0)
     split = "(heads hidden) -> heads hidden"
-    deal = "(hidden heads) -> heads hidden"
+    interleave = "(hidden heads) -> heads hidden"
     halves = rearrange(row, split, heads=2)  # @inspect halves
-    turns = rearrange(row, deal, heads=2)  # @inspect turns
+    interleaved = rearrange(row, interleave, heads=2)  # @inspect interleaved
     assert tuple(halves.shape) == (2, 4), \
         "The first pattern makes two heads of four elements."  # @hide
-    assert turns.shape == halves.shape, \
+    assert interleaved.shape == halves.shape, \
         "Both patterns make a tensor of the same shape."
     assert halves.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]], \
         "With (heads hidden), the first head has the values 0 to 3."
-    assert turns.tolist() == [[0, 2, 4, 6], [1, 3, 5, 7]], \
+    assert interleaved.tolist() == [[0, 2, 4, 6], [1, 3, 5, 7]], \
         "With (hidden heads), the first head has every other value."
     assert same_storage(row, halves), "Splitting copies no number."  # @hide
     w = whole_numbers(4, 4)  # @hide
     joined = (halves @ w).flatten()  # @hide
     assert torch.equal(joined, row @ block_diag(w, w)), "One matrix with w twice on its diagonal does to the row what w does to both heads."  # @hide
-    note("So the shape does not show which of the two was meant; only the values do.")
+    note("So the shape does not show which of the two was meant; the values do.")
     uneven = message_of(lambda: rearrange(torch.ones(9), split, heads=2))  # @hide
     assert "can't divide axis of length 9" in uneven, \
         "The first error says that 9 cannot be divided."  # @hide

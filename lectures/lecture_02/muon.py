@@ -15,63 +15,60 @@ def newton_schulz(g: Tensor, rounds: int = 5) -> Tensor:  # @show
     x: Tensor = g / g.norm()
     for _ in range(rounds):
         gram = x @ x.T
-        x = a * x + (b * gram + c * gram @ gram) @ x
+        x = a * x + (b * gram + c * (gram @ gram)) @ x
     return x
 
 
 @aside
 def muon_makes_singular_values_equal() -> None:
-    """Five rounds of matmuls make the singular values of Muon's moment similar, unless some are very small."""
+    """Five rounds of matmuls make the singular values of Muon's update similar, unless some are very small."""
     a, b, c = FACTORS  # @hide
-    path = [0.2]  # @hide
-    for _ in range(5):  # @hide
-        path.append(a * path[-1] + b * path[-1]**3 + c * path[-1]**5)
-    note(rf"""
-        Why does the optimizer *Muon* do matmuls in its update? To move a weight matrix about
-        equally far in all directions. Muon keeps a running average of the gradients, the *moment*,
-        as a matrix [@muon]. A matrix stretches some directions more than others, and its *singular
-        values* say by how much. Matmuls can make them similar, because a polynomial of a matrix can
-        act on each singular value alone.
+    note(r"""
+        Why does the optimizer *Muon* do matmuls in its update? To make the update about equally
+        large in every direction. The update is made from the *moment*, a running average of the
+        gradients, which is a matrix [@muon]. A matrix stretches some directions more than others,
+        and its *singular values* say by how much. Matmuls can make them similar.
 
-        In a diagonal matrix with positive elements this can be seen: its singular values are the
-        elements. If $X$ is diagonal with `0.8` and `0.2`, then $XX^TX$ is diagonal with
-        `0.8**3 = 0.512` and `0.2**3 = 0.008`. Any matrix is a diagonal one between two rotations
-        (or reflections), $X = USV^T$. Inside $XX^TX$ the rotations cancel, and $US^3V^T$ is left.
-        In the same way $(XX^T)^2X$ makes $s^5$ of each singular value $s$. So the update
+        See it in a diagonal matrix with positive elements: its singular values are the elements. If
+        $X$ has `0.8` and `0.2` on its diagonal, then $XX^TX$ has `0.8**3 = 0.512` and
+        `0.2**3 = 0.008`. So this product turns each singular value $s$ into $s^3$. In the same way,
+        $(XX^T)^2X$ turns $s$ into $s^5$. Both hold for every matrix. It is a diagonal one between
+        two rotations or reflections, $X = USV^T$, and where the factors of $XX^TX$ meet, these
+        cancel: $V^TV$ and $U^TU$ are the identity, and $US^3V^T$ is left. So the step
 
         $$X \leftarrow aX + b\,XX^TX + c\,(XX^T)^2X$$
 
         turns each $s$ into $as + bs^3 + cs^5$. Muon's author chose $a = 3.4445$, $b = -4.775$ and
-        $c = 2.0315$ [@muon]. By hand, one round turns
+        $c = 2.0315$ [@muon]. By hand, one step turns
 
         - `0.8` into `3.4445 * 0.8 - 4.775 * 0.8**3 + 2.0315 * 0.8**5 = 0.98`;
         - `0.2` into `3.4445 * 0.2 - 4.775 * 0.2**3 + 2.0315 * 0.2**5 = 0.65`.
 
         The larger was `0.8 / 0.2 = 4` times the smaller, and is now `0.98 / 0.65 = 1.5` times the
-        smaller. A small value grows about $a$ times in each round, until it is near $1$, and then
-        moves up and down around it. Five rounds turn `0.2` into {path[1]:.2f}, {path[2]:.2f},
-        {path[3]:.2f}, {path[4]:.2f} and {path[5]:.2f}.
+        smaller.
 
-        Muon does five rounds. Before them, it divides the matrix by its norm, the root of the sum
-        of all squares, so that no singular value exceeds $1$. `newton_schulz` does both. Take a
-        random matrix `g`, made so that its `32` singular values are known: each is `0.9` times the
-        one before, and the largest is `1 / 0.9**31 = 26` times the smallest.
+        Muon takes five such steps, its *rounds*. Before them it divides the matrix by its norm, the
+        root of the sum of the squares of its elements. That is also the root of the sum of the
+        squares of the singular values, so afterwards none is larger than $1$. `newton_schulz` does
+        all this. Try it with a matrix `g` whose `32` singular values are known, because it is made
+        from them: each is `0.9` times the one before.
     """)
-    u, v = (torch.linalg.qr(torch.randn(32, 32)).Q for _ in range(2))  # @hide
-    strengths = 0.9 ** torch.arange(32.0)  # the singular values
+    u, v = (torch.linalg.qr(torch.randn(32, 32)).Q for _ in range(2))  # two random rotations  # @hide
+    strengths = 0.9 ** torch.arange(32.0)  # 32 singular values
     g = u @ strengths.diag() @ v.T  # u and v: random rotations
+    before = (strengths[0] / strengths[-1]).item()  # @inspect before as times
+    assert round(before) == 26, \
+        "Before, the largest singular value is 26 times the smallest."
     level = torch.linalg.svdvals(newton_schulz(g))  # singular values
     after = (level.max() / level.min()).item()  # @inspect after as times
     assert round(after, 1) == 1.7, \
         "After five rounds, the largest is only 1.7 times the smallest."
-    before = (strengths[0] / strengths[-1]).item()  # @hide
-    assert round(before) == 26, "Before, the largest singular value is 26 times the smallest."  # @hide
     s = strengths / strengths.norm()  # @hide
     for _ in range(5):  # @hide
         s = a * s + b * s**3 + c * s**5
     predicted = s.sort(descending=True).values  # @hide
     assert torch.allclose(level, predicted, atol=1e-4), \
-        "The polynomial, applied to each singular value, predicts the result."
+        "The polynomial, applied to each singular value, predicts the result."  # @hide
     one = torch.eye(32)  # @hide
     pair = g / g.norm(), newton_schulz(g)  # @hide
     far, near = (error_of(x @ x.T, one) for x in pair)  # @hide
@@ -90,8 +87,9 @@ def muon_makes_singular_values_equal() -> None:
     copies = state_bytes(optimizer) / p.nbytes  # @hide
     assert copies == 1.0, "PyTorch's Muon keeps one value per parameter."  # @hide
     note(r"""
-        Five rounds multiply a singular value by at most $a^5$, less than `500`. So one that is
-        thousands of times smaller than the largest stays small.
+        One round multiplies a singular value by at most $a = 3.4445$, so five rounds multiply it by
+        at most $a^5$, less than `500`. So one of $0.0001$ is at most `0.0001 * 500 = 0.05` after
+        them: very small ones stay small.
     """)
     longer, usual = (newton_schulz(factor * g).norm().item() for factor in (10, 1))  # @hide
     question(r"""

@@ -169,10 +169,10 @@ def momentum_is_a_decayed_sum() -> None:
     """Momentum takes longer steps where gradients agree, because it accumulates them."""
     note(r"""
         *Momentum* is the simplest optimizer with a memory: it keeps moving in the direction in
-        which it has been moving [@polyak1964]. For each parameter it remembers a number $s$, the
-        sum of the gradients so far, in which older ones fade. Each step multiplies $s$ by a factor
-        $\beta$, usually `0.9`, adds the new gradient $g$, and moves the parameter by $s$ times the
-        learning rate $\eta$:
+        which it has been moving [@polyak1964]. For each parameter it remembers a number $s$, a sum
+        of the gradients so far, in which older ones have less and less weight. Each step multiplies
+        $s$ by a factor $\beta$, usually `0.9`, adds the new gradient $g$, and moves the parameter
+        by $s$ times the learning rate $\eta$:
 
         $$s \leftarrow \beta\,s + g \qquad p \leftarrow p - \eta\,s$$
 
@@ -212,8 +212,8 @@ def momentum_is_a_decayed_sum() -> None:
         "With random gradients, our momentum and PyTorch's take the same 20 steps."  # @hide
     note(r"""
         If gradients change direction from step to step, they cancel in the sum, and the steps stay
-        short. So momentum is fast where gradients agree, and calm where they do not. The picture
-        shows both:
+        short. So with momentum, steps are long where gradients agree, and short where they do not.
+        The picture shows both:
     """)
     straight = down_a_bowl(0.04, 0.0)  # @hide
     assert torch.allclose(straight[-1], (1 - 0.04 * CURVES) ** 30), \
@@ -392,8 +392,9 @@ def adamw_decays_weights_outside_the_root() -> None:
         - *Adam* adds decay × weight to the gradient. Then it
           [divides the gradient by its usual size](#adam_corrects_for_its_start), and the decay with
           it.
-        - *AdamW* takes Adam's step without the decay, and then subtracts learning rate × decay ×
-          weight, which nothing divides [@loshchilov2019].
+        - *AdamW* takes Adam's step without the decay, and also subtracts learning rate × decay ×
+          weight, which nothing divides [@loshchilov2019]. (In PyTorch, this is the weight before
+          the step.)
 
         By hand, take one step with a learning rate of `0.1`, a decay of `0.01` and a weight of `1`.
         In the first step a gradient's usual size is the gradient's own size. So Adam divides the
@@ -410,7 +411,7 @@ def adamw_decays_weights_outside_the_root() -> None:
         `0.001` for the decay in both rows.
 
         `walk` starts two weights at `1` and takes one step, with a gradient of `0` for the first
-        and of `100` for the second. `lengths_of` says by how much each weight falls:
+        and of `100` for the second. `lengths_of` returns by how much each weight decreases:
     """)
     gradients = torch.tensor([[0.0, 100.0]], dtype=torch.float64)
     settings = {"lr": 0.1, "weight_decay": 0.01}
@@ -431,8 +432,8 @@ def adamw_decays_weights_outside_the_root() -> None:
     assert torch.allclose(ours, theirs), \
         "With random gradients, the rule above and PyTorch's AdamW take the same 20 steps."  # @hide
     note(r"""
-        So the same number means different things in Adam and in AdamW. Choose the weight decay
-        again when the optimizer changes.
+        So the same number means different things in Adam and in AdamW. Tune the weight decay again
+        when the optimizer changes.
     """)
     nothing = torch.zeros(1, 1)  # @hide
     question(r"""
@@ -485,11 +486,11 @@ def gradients_add_up_until_they_are_cleared() -> None:
         "The first gradient is x, and the second pass doubles it."
     note(r"""
         So without `zero_grad` each step uses the sum of all gradients so far. Old ones count as
-        much as the new one, although the weights have changed since. (Gradient accumulation does
-        that on purpose, within one step.) What does leaving it out do to training? `losses` trains
-        a weighted sum of `16` inputs on data that such a sum has made, with `200` steps of SGD at a
-        learning rate of `0.01`, and returns the loss of each step. Both runs have the same start
-        and data, and one leaves out `zero_grad`:
+        much as the new one, although the weights have changed since. (Gradient accumulation adds
+        gradients on purpose, but within one step, with the same weights.) What does leaving it out
+        do to training? `losses` fits a linear model with `16` weights to data from another linear
+        model, with `200` steps of SGD at a learning rate of `0.01`, and returns the loss of each
+        step. Both runs have the same start and data, and one leaves out `zero_grad`:
     """)
     cleared, piled = losses(clear=True), losses(clear=False)
     start, learned, worse = cleared[0], cleared[-1], piled[-1]  # @measure start, learned, worse

@@ -194,13 +194,13 @@ def dividing_by_the_root_keeps_the_scale() -> None:
 
 @aside
 def unscaled_outputs_overflow() -> None:
-    """Without scaling, the outputs of a stack of matrices grow by the same factor in every layer, until they overflow."""
+    """Without scaling, the outputs of a stack of equally large random matrices grow by about the same factor in every layer, until they overflow."""
     note(r"""
-        What happens in a deep stack of layers if the weights come straight from `torch.randn`? The
-        outputs grow by the same factor in every layer, because each layer multiplies what the layer
-        before has made. At some depth they are too large for their format, and become infinite.
-        (*Scaling* prevents it: weights are
-        [divided by the root of the number of inputs](#dividing_by_the_root_keeps_the_scale).)
+        What happens in a deep stack of equally large matrices if the weights come straight from
+        `torch.randn`? The outputs grow by about the same factor in every layer, because each matrix
+        multiplies the size of its inputs by the square root of their number. At some depth they are
+        too large for their format, and become infinite. (*Scaling* prevents it: weights are
+        [divided by the square root of the number of inputs](#dividing_by_the_root_keeps_the_scale).)
 
         By hand: the weights, and the first inputs, are independent random numbers with mean `0` and
         variance `1`. With `64` inputs, an output is a sum of `64` products of an input and a
@@ -209,8 +209,9 @@ def unscaled_outputs_overflow() -> None:
         next layer gets inputs of size `8`, and its outputs have size `8 * 8 = 64`.
 
         So $L$ layers make $8^L = 2^{3L}$. The largest value of `float32` is just below $2^{128}$,
-        and is reached after $128/3$ layers, nearly `43`. `layers_until_infinity` multiplies random
-        inputs by such matrices until an element is infinite. In `25` runs:
+        and outputs of typical size reach it after $128/3$ layers, nearly `43`.
+        `layers_until_infinity` multiplies random inputs by such matrices until an element is
+        infinite. In `25` runs:
     """)
 
     def layers_until_infinity() -> int:
@@ -243,12 +244,12 @@ def unscaled_outputs_overflow() -> None:
 
 @aside
 def unscaled_gradients_explode() -> None:
-    """In a stack of matrices with a squared loss, weights that are too large make gradients grow more than outputs."""
+    """If the loss of a stack of matrices is its squared output, weights that are too large make gradients grow more than outputs."""
     note(r"""
         If all weights of a deep stack are $c$ times too large, how much larger are its gradients?
-        With a squared loss, even more than its outputs. The output contains the weights of each
-        layer once. The loss is the square of the output, so it contains them twice. The gradient is
-        the derivative with respect to one of them, which takes one away.
+        If the loss is the square of the output, even more than its outputs. The output contains the
+        weights of each layer once, so the loss contains them twice. The gradient is the derivative
+        with respect to one of them, which takes one away.
 
         By hand, take two layers with one weight each, $a$ and $b$, and the input `1`. The output is
         $ab$, the loss $(ab)^2 = a^2b^2$, and the gradient of $a$ is $2ab^2$:
@@ -264,10 +265,11 @@ def unscaled_gradients_explode() -> None:
 
         Now matrices. A layer with `64` inputs keeps its outputs about as large as its inputs if
         weights of standard deviation `1` are *scaled*, that is,
-        [divided by the root](#dividing_by_the_root_keeps_the_scale) of `64`, which is `8`. Unscaled
-        weights are `8` times as large. In `10` layers, expect gradients that are $8^{19}$ times as
-        large, because `2 * 10 - 1 = 19`. `first_gradient` sends `5` random rows through the layers,
-        takes the mean squared output as the loss, and returns the norm of the gradient of the first
+        [divided by the square root](#dividing_by_the_root_keeps_the_scale) of `64`, which is `8`.
+        Unscaled weights are `8` times as large. In `10` layers, expect gradients that are $8^{19}$
+        times as large, because `2 * 10 - 1 = 19`. (Dividing by `8`, a power of two, rounds nothing,
+        so the factor is exact.) `first_gradient` sends `5` random rows through the layers, takes
+        the mean squared output as the loss, and returns the norm of the gradient of the first
         layer:
     """)
     x, stack = torch.randn(5, 64), torch.randn(10, 64, 64)  # @unnoticed: 5: any batch
@@ -284,8 +286,8 @@ def unscaled_gradients_explode() -> None:
         "Without scaling, the gradient is 8 ** 19 times as large."
     stack = stack[:3]  # @hide
     question(r"""
-        A stack has `3` layers of `64` inputs, and a squared loss. How many times as large is the
-        gradient of the first layer with unscaled weights as with scaled ones?
+        A stack has `3` layers of `64` inputs, and its loss is the mean squared output. How many
+        times as large is the gradient of the first layer with unscaled weights as with scaled ones?
     """, answer=8 ** (2 * 3 - 1),
         check=first_gradient(1.0) / first_gradient(1 / 8), unit="times",
         wrong={

@@ -155,7 +155,8 @@ def sparsity_means_two_of_every_four() -> None:
     """)
     misbelief("Sparse means that most entries are zero, and that the hardware skips zeros.", r"""
         The doubled rate of a datasheet needs two zeros in each group of four, and the matrix has to
-        be stored without them. An ordinary matmul on this processor does not skip zeros.
+        be stored without them. An ordinary matmul on this processor does not skip zeros: with a
+        matrix of zeros, it takes more than a third of the time that a random one takes.
     """)
     question(r"""
         Half of the weights `0, 0, 0, 0, 5, 6, 7, 8` are zero. How many more have to become zero, so
@@ -235,26 +236,31 @@ def mfu_counts_what_the_model_needs() -> None:
 def the_denominator_decides() -> None:
     """To see how well a matmul uses its units, divide its rate by the peak of those units."""
     note(r"""
-        A matmul runs at a certain rate, in FLOPs per second (FLOP/s). To judge it, divide it by a
-        peak, the highest rate that is possible. But a GPU has several peaks. Which one is right?
-        That of the units that did the matmul, because the units for different formats differ in
-        speed.
+        A matmul runs at a certain rate, in FLOPs (additions and multiplications) per second,
+        FLOP/s. To see how well it used the GPU, divide its rate by a *peak*, the highest rate that
+        is possible. But a GPU has units of several kinds, each with a peak of its own. Which one is
+        right? That of the units that did the matmul, because it could not have run faster than
+        these.
 
         By hand, take a chip with two kinds of units. Those for `float32` have a peak of $10$
         FLOP/s, and those for `bfloat16` have $100$. A matmul in `float32` runs at $8$ FLOP/s:
 
         - `8 / 10 = 0.8`: its units are well used.
-        - `8 / 100 = 0.08`. That does not say that its units are badly used. It says that the chip
-          has faster units, which are idle.
+        - `8 / 100 = 0.08` says nothing about them. Even at their full peak it would be only
+          `10 / 100 = 0.1`.
 
-        The course CS336 published a measurement: a matmul of `16384 * 32768` by `32768 * 8192`
-        elements in `float32` on an H100 took `0.163` s, which is `5.409e13` FLOP/s [@cs336]. An
-        H100 multiplies `float32` in its *ordinary units*, and `bfloat16` in the faster *tensor
-        cores*. For matmuls in `float32`, PyTorch uses the tensor cores only on request
-        [@pytorch-precision], so the ordinary units did this one. By the datasheet, their peak is
-        `67` TFLOP/s. That of the tensor cores in `bfloat16` is `989.5`: the datasheet prints twice
-        as much, for [matrices with a pattern of zeros](#sparsity_means_two_of_every_four)
-        [@nvidia-h100]. `dense_peak` looks both up:
+        The course CS336 measured a matmul in `float32` on an H100, of `16384 * 32768` by
+        `32768 * 8192` elements. That costs `2 * 16384 * 32768 * 8192 = 8.796e12` FLOPs, and it ran
+        at `5.409e13` FLOP/s [@cs336], so it took `8.796e12 / 5.409e13 = 0.163` s.
+
+        Which units did it? An H100 has *ordinary units* for `float32`, and faster *tensor cores*
+        for formats such as `bfloat16`. For a matmul in `float32`, PyTorch uses the tensor cores
+        only on request [@pytorch-precision]. So the ordinary units did this one.
+
+        By the datasheet, the peak of the ordinary units is `67` TFLOP/s (`10**12` FLOP/s)
+        [@nvidia-h100]. For the tensor cores in `bfloat16` it prints `1979` [@nvidia-h100], but only
+        for [matrices with a pattern of zeros](#sparsity_means_two_of_every_four). For all others
+        the peak is `1979 / 2 = 989.5`. `dense_peak` looks up both:
     """)
     rate = 5.409e13  # FLOP/s
     work = 2 * 16384 * 32768 * 8192  # @hide
@@ -268,14 +274,14 @@ def the_denominator_decides() -> None:
     typed = rate / 67.5e12  # @hide
     assert 0.800 < typed < 0.802, \
         "With the peak of 67.5e12 in the course's code, the share is nearly the same."  # @hide
-    quoted = dense_peak("H100 SXM", "bfloat16")
-    tensor_share = rate / quoted  # @inspect tensor_share as %
+    quoted = dense_peak("H100 SXM", "bfloat16")  # @hide
+    tensor_share = rate / dense_peak("H100 SXM", "bfloat16")  # @inspect tensor_share as %
     assert 0.054 < tensor_share < 0.055, \
         "The rate is about 5.5 % of the bfloat16 peak."
     note(rf"""
-        So the matmul reached {ordinary_share:.1%} of the peak of its units: it uses them well. Of
-        the most widely quoted peak, that of the tensor cores in `bfloat16`, it is only
-        {tensor_share:.1%}, which says that faster units are idle.
+        So the matmul uses its units well: it reached {ordinary_share:.1%} of their peak. The
+        {tensor_share:.1%} says nothing about that. Even at the full peak of the ordinary units, a
+        matmul reaches only `67 / 989.5 = 0.068` of the tensor cores' peak.
     """)
     misbelief(f"An H100 has a peak of {quoted / TERA} TFLOP/s for a `float32` matmul.", r"""
         That is the peak in `bfloat16`. In `float32` it is `67` TFLOP/s [@nvidia-h100].
@@ -324,10 +330,11 @@ def the_peak_of_this_cpu_is_measured() -> None:
           `384 / 3e-9 = 128e9` FLOP/s.
 
         The clock of a CPU does change: it rises when the chip is cool, and falls when the
-        multiply-add units work hard. During other work it can be too high, so the multiply-adds
-        themselves have to be timed. `measure_core` does that, with a loop of $12$ multiply-adds,
-        and takes the shortest of many times. `rate_of` returns the FLOP/s that PyTorch reaches on
-        the same core, in a matmul of two square matrices:
+        multiply-add units work hard. So a clock measured during lighter work can be higher than the
+        clock during multiply-adds, and the multiply-adds themselves have to be timed.
+        `measure_core` does that, with a loop of $12$ multiply-adds, and takes the shortest of many
+        times, because a peak is the highest speed. `rate_of` returns the FLOP/s that PyTorch
+        reaches on the same core, in a matmul of two square matrices:
     """)
     core = measure_core()
     highest = core.peak if core else None  # @measure highest as FLOP/s
@@ -440,16 +447,17 @@ def mfu_rises_with_the_model_dimension() -> None:
         - With $d = 4$, it does `4 * 4 * 2 = 32` FLOPs for a token of $4$ elements: $8$ FLOPs per
           element.
 
-        So with twice the $d$, a step does twice as many FLOPs in its matmuls for each element that
-        it processes between them. A second cause is that
+        So with twice the $d$, the matmuls with weights do twice as many FLOPs for each element that
+        the step processes between them. A second cause is that
         [larger matmuls come closer to the peak](#larger_matmuls_come_closer_to_the_peak).
 
-        Measure the effect of both together, for the small *Transformer* that the next lecture
-        builds, with two layers. `step_model` describes it for a given $d$. `time_of_a_step` times a
-        training step on `256` tokens, in sequences of `64`, on one core, whose peak was
-        [measured above](#the_peak_of_this_cpu_is_measured). `forward_flops` counts the matmuls of
-        the forward pass. The backward pass costs twice that, which makes three forward passes in
-        all:
+        Measure the effect of both together (the measurement cannot tell them apart), for the small
+        *Transformer* that the next lecture builds, with two layers. `step_model` describes it for a
+        given $d$. `time_of_a_step` times a training step on `256` tokens, in sequences of `64`, on
+        one core, whose peak was [measured above](#the_peak_of_this_cpu_is_measured). The peak is
+        the same for all models, so more FLOPs per second mean a higher MFU. `forward_flops` counts
+        the matmuls of the forward pass. The backward pass costs twice that, which makes three
+        forward passes in all:
     """)
     core = measure_core()
     core_peak = core.peak if core else None
@@ -468,7 +476,7 @@ def mfu_rises_with_the_model_dimension() -> None:
     growth = work[256] / work[128], work[512] / work[256]  # @hide
     assert [round(g, 1) for g in growth] == [3.8, 3.9], \
         "With every doubling of the model dimension, a step costs nearly four times as many FLOPs."  # @hide
-    note("So before you blame a low MFU on the code, look at the size of the model.")
+    note("So a low MFU can come from the size of the model, not only from the code.")
     question(r"""
         Instead of the model dimension, you double the number of layers. By what factor does the
         ratio of the matmuls' FLOPs to the elements between the matmuls change?

@@ -130,8 +130,9 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
     """)
     note(r"""
         The wrong triangle raises no error, because the shapes are the same. But the model then sees
-        the tokens that it should learn to predict. A test shows it: change the last token, and the
-        outputs of the tokens before it must stay as they were.
+        the tokens that it should learn to predict. A test shows it. The output of a token adds up
+        what the tokens contribute, each times its weight. So change the last token: the outputs of
+        the tokens before it must stay as they were.
     """)
     x = torch.rand(4, 8)  # @hide
     changed = torch.cat([x[:3], torch.rand(1, 8)])  # the same tokens, with a different last one  # @hide

@@ -178,52 +178,59 @@ def most_bytes(call: Callable[[], object]) -> int:  # @stepover
 @aside
 @requires("cuda")
 def a_step_is_timed_in_both_precisions() -> None:
-    """With a large batch, a training step in mixed precision should need less time and memory."""
+    """In mixed precision, a training step with a large batch should need less time and memory."""
     width = scaled(4096, lambda w: 400 * w * w)  # @measure width  # @hide
     note(rf"""
-        Does a training step need less memory on a GPU in *mixed precision*, with matmuls in a
-        `16`-bit format and weights in `float32`? That depends on the batch. *Activations*, what the
-        forward pass keeps for the backward pass, need $2$ bytes per element instead of $4$. But the
-        matmuls need a `16`-bit copy of each weight.
+        What does *mixed precision* save in a training step on a GPU? It does the matmuls in a
+        `16`-bit format, and keeps the weights in `float32`. So it saves time, because matmuls in a
+        `16`-bit format are faster: an H100 does up to `989.5 / 67 = 14.8` times as many FLOPs in a
+        second in `bfloat16` as in `float32` [@nvidia-h100]. (The step as a whole gains less. Among
+        other things, the optimizer's update is still in `float32`.)
 
-        By hand, for one layer of $4 \times 4$ weights with an activation function, here GELU. Two
+        Whether it saves memory depends on the batch. *Activations*, what the forward pass keeps for
+        the backward pass, need $2$ bytes per element instead of $4$. But each matmul uses a
+        `16`-bit copy of its weights, and the copies of all layers stay in memory until the backward
+        pass has used them.
+
+        By hand, for one layer of `4 * 4` weights with an activation function, here GELU. Two
         tensors are kept for it: its output before GELU, and its output after GELU, which is the
         input of the next layer.
 
         | rows of the batch | activations: bytes less | copies of weights: bytes more | saved |
         |---|---|---|---|
-        | $1$ | `2 * 1 * 4 * 2 = 16` | `4 * 4 * 2 = 32` | `16 - 32 = -16` |
+        | $1$ | $2$ tensors × rows × $4$ elements × $2$ bytes: `2 * 1 * 4 * 2 = 16` | `4 * 4 * 2 = 32` | `16 - 32 = -16` |
         | $10$ | `2 * 10 * 4 * 2 = 160` | `4 * 4 * 2 = 32` | `160 - 32 = 128` |
 
-        Each product is tensors × rows × elements × bytes, or weights × bytes. Now `8` such layers
-        of a `width` of `4096`, and `2 * 4096 = 8192` rows:
+        Now `8` such layers of a `width` of `4096`, and `2 * 4096 = 8192` rows:
 
         - activations: `8 * 2 * 8192 * 4096 * 2 = 2**30` bytes less, a GiB;
-        - copies of weights: `8 * 4096 * 4096 * 2 = 2**28` bytes more, a quarter of a GiB.
+        - copies of weights: `8 * 4096 * 4096 * 2 = 2**28` bytes more, `2**28 / 2**30 = 0.25` GiB.
 
-        So expect about `1 - 0.25 = 0.75` GiB less. Expect less time as well: an H100 does up to
-        `989.5 / 67 = 14.8` times as many FLOP/s in `bfloat16` as in `float32` [@nvidia-h100]. The
-        whole step gains less, because the optimizer's update is still in `float32`.
+        So at the start of the backward pass, when all of these are in memory, expect about
+        `1 - 0.25 = 0.75` GiB less. Weights, gradients and AdamW's two averages need the same bytes
+        in both, because they stay in `float32`, $4$ bytes each.
 
-        `step(True)` takes a training step with AdamW under `autocast`, which is PyTorch's switch
-        for mixed precision, and `step(False)` without. `most_bytes` is the most memory in use
-        during a step:{shrunk(width, 4096)}
+        `step(True)` takes such a training step with AdamW in mixed precision, which PyTorch calls
+        `autocast`, and `step(False)` takes it without. `most_bytes` returns the most memory in use
+        during a call. `full` and `mixed` are the times of a step without autocast and with
+        it:{shrunk(width, 4096)}
     """)
     model = Stack(width, 8, between=nn.GELU()).cuda()  # @hide
     x, y = (t.cuda() for t in linear_batch(width, batch=2 * width))  # @hide
     optimizer = torch.optim.AdamW(model.parameters())  # @hide
     step = partial(train_step, model, optimizer, x, y)  # @hide
-    with float32_products():  # with all 32 bits, not in TF32
+    with float32_products():  # with all 32 bits, not in TF32  # @hide
         full = time_call(lambda: step(False), "cuda")  # @measure full
     cool_down()  # @hide
-    mixed = time_call(lambda: step(True), "cuda")  # @measure mixed
+    mixed = time_call(lambda: step(True), "cuda")  # @measure mixed  # @hide
+    bytes_full = most_bytes(lambda: step(False))  # @measure bytes_full as B
+    bytes_mixed = most_bytes(lambda: step(True))  # @measure bytes_mixed as B
+    assert bytes_mixed < bytes_full, "The step needs less memory with autocast."
     assert mixed.seconds < full.seconds, "The step is faster with autocast."
-    peaks = [most_bytes(partial(step, on)) for on in (False, True)]  # @measure peaks as B
-    assert peaks[1] < peaks[0], "The step needs less memory with autocast."
     note(r"""
-        The claims ask only for less, because how much is saved at the peak depends on where in the
-        step the peak is. Weights, gradients and AdamW's averages stay in `float32`, and need the
-        same bytes in both. Whether a model still trains as well has to be checked for each model.
+        The claims ask only for less. If the peak of the step is at another moment, less may be
+        saved than $0.75$ GiB. Whether a model still trains as well has to be checked for each
+        model.
     """)
     question(r"""
         A model has `8` hidden layers of `4096 * 4096` weights and a head of `4096`. How many bytes
@@ -345,23 +352,26 @@ def in_pairs(whole: Tensor) -> Tensor:
 
 @aside
 def quantized_weights_trade_error_for_bytes() -> None:
-    """Weights that are stored in fewer bits need fewer bytes, and make a matmul less exact."""
+    """Weights that are stored in fewer bits need fewer bytes, and make a matmul less accurate."""
     note(r"""
-        A trained model that is only used can be stored in fewer bytes. How much less exact are its
-        matmuls then? To *quantize* a matrix is to replace its weights by small integers, with a
-        *scale* that turns them back. Here there is a scale for each column; many tools have one for
-        each small block of weights.
+        A trained model that is only used can be stored in fewer bytes. How much less accurate are
+        its matmuls then? To *quantize* a matrix is to replace its weights by small integers, with a
+        *scale*: integer times scale is approximately the weight. Here there is a scale for each
+        column; many tools have one for each small block of weights.
 
         By hand, a column with the weights `0.7`, `-0.2` and `0.33`, in integers of `4` bits, from
         `-7` to `7`:
 
-        - the scale maps the largest weight to the largest integer: `0.7 / 7 = 0.1`;
+        - the scale maps the weight that is largest in absolute value to the largest integer:
+          `0.7 / 7 = 0.1`;
         - each weight is divided by the scale and rounded: `7`, `-2` and `3`;
-        - integer times scale is approximately the old weight: `0.7`, `-0.2` and `0.3`.
+        - integer times scale gives approximately the old weights: `0.7`, `-0.2` and `0.3`.
 
         In `8` bits the integers go up to `127`, so the scale is `0.7 / 127 = 0.0055`. The scale is
         the distance between the values that can be stored, and rounding is off by at most half of
-        it. So expect errors that are `127 / 7 = 18` times as large in `4` bits as in `8`.
+        it. So the bound on each weight's error is `127 / 7 = 18` times as large in `4` bits as in
+        `8`. A matmul adds up weights times elements, so expect its error to grow by the same
+        factor.
 
         `quantize` does the same with a random matrix. `error_of` divides the norm of the result's
         error by the norm of the exact result:
@@ -385,14 +395,14 @@ def quantized_weights_trade_error_for_bytes() -> None:
     assert w.nbytes / fine.nbytes == 4.0, \
         "With 8 bits, the integers need a quarter of the bytes of float32."  # @hide
     misbelief("Quantizing a trained model improves its performance.", rf"""
-        It makes the model smaller, but less exact: the outputs of this random matrix are off by
+        It makes the model smaller, but less accurate: the outputs of this random matrix are off by
         {fine_error:.1%} at `8` bits and by {coarse_error:.0%} at `4`. How much that harms a model
-        has to be measured on its task.
+        has to be measured on its task. (Speed is not measured here.)
     """)
     note(r"""
-        An integer of `8` bits needs one byte, a quarter of the bytes of `float32`. An element of a
-        tensor cannot have less than a byte, so `in_pairs` puts two integers of `4` bits into each
-        byte, one into its first half and one into its last:
+        An integer of `8` bits needs one byte, a quarter of the bytes of `float32`. No element of a
+        PyTorch tensor has less than a byte, so `in_pairs` puts two integers of `4` bits into each
+        byte, one into its lower `4` bits and one into its upper `4`:
     """)
     dtypes = {each for each in vars(torch).values() if isinstance(each, torch.dtype)}  # @hide
     assert min(each.itemsize for each in dtypes) == 1, \

@@ -192,8 +192,9 @@ def five_formats_are_measured_here() -> None:
         the *speed-up* is the ratio of the peaks times the ratio of the shares,
         `10 * 0.6 / 0.8 = 7.5`.
 
-        So if both shares are between $0.5$ and $1$, the speed-up on an H100 is between
-        `14.8 * 0.5 = 7.4` and `14.8 / 0.5 = 29.6`.
+        Suppose that both shares are between $0.5$ and $1$. The speed-up on an H100 is lowest,
+        `14.8 * 0.5 = 7.4`, if `bfloat16` reaches $0.5$ of its peak and `float32` all of its own. It
+        is highest, `14.8 / 0.5 = 29.6`, the other way round.
 
         The matmul must be large, because a GPU has many arithmetic units, and small matmuls leave
         most of them idle. Take [one](#the_denominator_decides) of `16384 * 32768` by `32768 * 8192`
@@ -211,9 +212,9 @@ def five_formats_are_measured_here() -> None:
         H100 SXM [@measured-h100], and `496 / 756.5 = 0.66` of the lower peak of an H100 PCIe
         [@measured-h100-pcie].
 
-        `formats` are those of the table that this GPU multiplies. `time_product` makes two random
-        matrices of this `shape` in a format, waits a second, so that the GPU is not hot from the
-        format before, and returns the median time of their matmul after a warm-up:
+        `formats` lists the formats of the table that this GPU can multiply. `time_product` makes
+        two random matrices of this `shape` in a format, waits a second, so that the GPU is not hot
+        from the format before, and returns the median time of their matmul after a warm-up:
     """)
     shape = product_shape()  # @measure shape  # @hide
     work = 2 * shape[0] * shape[1] * shape[2]  # @measure work as FLOP  # @hide
@@ -270,12 +271,9 @@ def five_formats_are_measured_here() -> None:
         why="The peak is `16` times as high, but the share is half as large. So the matmul is `16 / 2 = 8` times as fast, and takes `80 / 8 = 10` ms.")
 
 
-def first_runs(rows: int, inner: int, cols: int, left: str) -> list[float]:  # @stepover
-    """The seconds of each of the first five matmuls in bfloat16, after five in float32.
-
-    `left` says how the left matrix is made: "ones" or "randn".
-    """
-    x = getattr(torch, left)(rows, inner, device="cuda")
+def first_runs(rows: int, inner: int, cols: int) -> list[float]:  # @stepover
+    """The seconds of each of the first five matmuls in bfloat16, after five in float32."""
+    x = torch.randn(rows, inner, device="cuda")
     w = torch.randn(inner, cols, device="cuda")
     times: list[float] = []
     for dtype in (torch.float32, torch.bfloat16):
@@ -290,14 +288,14 @@ def first_runs(rows: int, inner: int, cols: int, left: str) -> list[float]:  # @
     return times
 
 
-def in_a_new_program(shape: tuple[int, int, int], left: str) -> list[float]:  # @stepover
+def in_a_new_program(shape: tuple[int, int, int]) -> list[float]:  # @stepover
     """The seconds of the first five matmuls in a new program, where nothing has run yet.
 
     The list is empty on a GPU that accepts only one program at a time.
     """
     torch.cuda.empty_cache()
     text = f"import json, time, torch\n\n{inspect.getsource(first_runs)}\n"
-    call = f"print(json.dumps(first_runs(*{shape!r}, {left!r})))"
+    call = f"print(json.dumps(first_runs(*{shape!r})))"
     done = subprocess.run(
         [sys.executable, "-c", text + call],
         capture_output=True, text=True, timeout=240, check=False,
@@ -326,72 +324,67 @@ def launch_and_finish(call: Callable[[], object]) -> tuple[float, float]:  # @st
 def three_bad_measurements_are_repeated_here() -> None:
     """A cold start makes a matmul look too slow, and a missing wait makes it look too fast."""
     note(r"""
-        You time a matmul, and the *MFU*, the share of the GPU's peak that it reaches, is
-        surprisingly low, or even above $1$. Is it the GPU, or the measurement? Check for three
-        mistakes first.
+        You time a matmul on a GPU, and the *MFU*, the share of the GPU's peak that it reaches, is
+        surprisingly low, or even above $1$. Is it the GPU, or the measurement? Check for two
+        mistakes first:
 
-        By hand, for a matmul of random elements that takes $10$ ms, with assumed times:
+        - a *cold start*: the first call of a program was timed as well. It is slower, because it
+          includes [set-up](#the_first_calls_are_not_the_ones_to_time).
+        - *no wait*: the timer was stopped when the call returned. That is too early, because the
+          call only hands the matmul to the GPU (a *launch*), and then the GPU works on it.
 
-        | mistake | time shown, ms | because |
+        By hand, with assumed times: a matmul takes $10$ ms, the set-up in the first call another
+        $90$ ms, and a launch $0.01$ ms.
+
+        | how it is timed | time shown, ms | the MFU is multiplied by |
         |---|---|---|
-        | *cold start*: the mean of the first five calls of a program | `(100 + 4 * 10) / 5 = 28` | the first call includes [set-up](#the_first_calls_are_not_the_ones_to_time), here $90$ ms |
-        | *no wait*: the timer is stopped when the call returns | $0.01$ | the call only hands the matmul to the GPU, which is a *launch*; the GPU works on |
-        | *zeros* instead of random elements | $9$ | fewer transistors switch, so the GPU needs less power, and can keep a higher clock |
+        | correctly: after a warm-up, until the GPU has finished | $10$ | `10 / 10 = 1` |
+        | cold start: the mean of the first five calls | `(100 + 4 * 10) / 5 = 28` | `10 / 28 = 0.36` |
+        | no wait: until the call returns | $0.01$ | `10 / 0.01 = 1000` |
 
-        So a cold start makes the MFU too low. The other two make it too high: without a wait by a
-        factor of `10 / 0.01 = 1000`.
+        Now make both mistakes with a large matmul in `bfloat16`, of `16384 * 32768` by
+        `32768 * 8192` elements. At its peak of `989.5e12` FLOP/s an H100 needs
+        `2 * 16384 * 32768 * 8192 / 989.5e12 = 0.0089` s for it [@nvidia-h100]. A launch takes some
+        microseconds, so without a wait expect a rate far above the peak.
 
-        Now make each mistake with a large matmul in `bfloat16`, of `16384 * 32768` by
-        `32768 * 8192` elements. At its peak an H100 needs
-        `2 * 16384 * 32768 * 8192 / 989.5e12 = 0.0089` s for it [@nvidia-h100], and a launch takes
-        some microseconds. `good` is the time after a warm-up, with a wait, of random elements.
         `in_a_new_program` returns the times of the first five calls in `bfloat16` in a new Python
-        process. (Its list is empty where a GPU accepts only one program.) `launch_and_finish` reads
-        the timer twice: before and after `torch.cuda.synchronize()`, which waits for the GPU.
+        process. `launch_and_finish` makes a call, and reads the timer before and after
+        `torch.cuda.synchronize()`, which waits for the GPU. `matmul` is a function that does this
+        matmul, `work` is the number of its FLOPs, and `peak_rate` is the GPU's peak in FLOP/s:
     """)
     shape = product_shape()  # @measure shape  # @hide
-    good = time_product("bfloat16", shape)  # @measure good
+    good = time_product("bfloat16", shape)  # @measure good  # @hide
     ways = {}  # @hide
-    runs = in_a_new_program(shape, "randn")  # @measure runs as s
-    ones = in_a_new_program(shape, "ones")  # @measure ones as s  # @hide
-    if ones and runs:  # @hide
-        ways["first five calls, random elements"] = mean(runs)
-        ways["first five calls, one matrix of ones"] = mean(ones)
-    if ones and runs:
-        first = [s[0] / median(s) for s in (ones, runs)]  # @measure first as times
-        assert 1 < min(first), \
+    card = find(torch.cuda.get_device_name())  # @hide
+    peak_rate, boost = peak(card, "bfloat16"), card.boost if card else 1  # @hide
+    work = 2 * shape[0] * shape[1] * shape[2]  # @hide
+    cold = in_a_new_program(shape)  # @measure cold as s
+    if cold:  # it is empty where a GPU accepts only one program
+        first = cold[0] / median(cold)  # @measure first as times
+        assert first > 1, \
             "The first of the five calls is slower than their median."
-    call = product_call("bfloat16", shape)  # @hide
-    launched, finished = launch_and_finish(call)  # @measure launched, finished as s
+    if cold:  # @hide
+        ways["first five calls"] = mean(cold)
+    matmul = product_call("bfloat16", shape)  # @hide
+    launched, finished = launch_and_finish(matmul)  # @measure launched, finished as s
     assert launched < finished - launched, \
         "Most of the time passes between the launch and the end of the work."
-    blank_pair = [torch.zeros(n, dtype=torch.bfloat16, device="cuda")
-                  for n in (shape[:2], shape[1:])]  # @hide
-    of_zeros = partial(torch.matmul, *blank_pair)  # @hide
-    zeros = time_call(of_zeros, "cuda")  # @measure zeros
-    assert zeros.seconds < 1.05 * good.seconds, \
-        "Zeros take at most 5 % longer than random elements."
-    ways |= {
-        "no wait": launched, "zeros": zeros.seconds,
-        "warm-up, wait, random elements": good.seconds,
-    }  # @hide
-    card = find(torch.cuda.get_device_name())  # @hide
-    rate, boost = peak(card, "bfloat16"), card.boost if card else 1  # @hide
-    work = 2 * shape[0] * shape[1] * shape[2]  # @hide
-    shares = {way: utilization(work, t, rate) for way, t in ways.items()}  # @hide
+    ways |= {"no wait": launched, "warm-up and wait": good.seconds}  # @hide
+    shares = {way: utilization(work, t, peak_rate) for way, t in ways.items()}  # @hide
     lines = [
         f"| {way} | {t * 1000:.3f} | {as_percent(shares[way])} |"
         for way, t in ways.items()
     ]  # @hide
+    if peak_rate is not None:
+        assert work / launched > peak_rate, \
+            "Without waiting, the rate is higher than the peak: a sign of a bad measurement."
     note(f"{good.device}, `bfloat16`.{shrunk(shape[0], PRODUCT[0])}")
     note("| how | ms | MFU |\n|---|---|---|\n" + "\n".join(lines))
-    if rate is not None:
-        assert work / launched > rate, \
-            "Without waiting, the rate is higher than the peak: a sign of a bad measurement."
-        assert work / good.seconds <= rate * boost, \
-            "Measured correctly, the rate does not exceed the peak."
-    if rate is not None:  # @hide
-        assert 0.3 * rate < work / good.seconds, \
+    if peak_rate is not None:  # @hide
+        assert work / good.seconds <= peak_rate * boost, \
+            "Measured correctly, the rate does not exceed the peak."  # @hide
+    if peak_rate is not None:  # @hide
+        assert 0.3 * peak_rate < work / good.seconds, \
             "Measured correctly, the rate is more than 30 % of the peak."  # @hide
     misbelief("The MFU of `bfloat16` is low because its peak is optimistic.", r"""
         The course CS336 says so of an MFU of $0.27$, the mean of the first five calls on an H100
@@ -424,54 +417,58 @@ def random_pair(n: int) -> tuple[Tensor, Tensor]:  # @stepover
 @aside
 @requires("cuda")
 def larger_matmuls_come_closer_to_the_peak() -> None:
-    """A small matmul cannot come close to the peak if its launch takes longer than the matmul."""
+    """Launched one by one, matmuls that take less time than a launch stay far below the peak."""
     note(r"""
         Why does a GPU come close to its peak only with large matmuls? One reason is the *launch*:
         to start a matmul, the program hands it to the GPU, and that takes some microseconds,
         whatever the size. If the matmul takes less than that, the GPU is idle until the next
         launch.
 
-        By hand, for a launch of $5$ µs, an assumed value, on an H100 with a peak of `989.5e12`
-        FLOP/s in `bfloat16` [@nvidia-h100]. A matmul of $n \times n$ matrices costs $2n^3$ FLOPs:
+        By hand, for an H100 with a peak of `989.5e12` FLOP/s in `bfloat16` [@nvidia-h100], and a
+        launch of $5$ µs, an assumed value. A matmul of two $n \times n$ matrices costs $2n^3$
+        FLOPs:
 
-        | width $n$ | matmul at the peak, s | launch divided by matmul |
-        |---|---|---|
-        | $256$ | `2 * 256**3 / 989.5e12 = 3.4e-8` | `5e-6 / 3.4e-8 = 147` |
-        | $8192$ | `2 * 8192**3 / 989.5e12 = 1.1e-3` | `5e-6 / 1.1e-3 = 0.0045` |
+        | width $n$ | the matmul at the peak takes, s | one matmul every | share of the peak |
+        |---|---|---|---|
+        | $256$ | `2 * 256**3 / 989.5e12 = 3.4e-8` | launch: $5$ µs | `3.4e-8 / 5e-6 = 0.0068` at most |
+        | $8192$ | `2 * 8192**3 / 989.5e12 = 1.1e-3` | matmul: $1100$ µs | `1.1e-3 / 1.1e-3 = 1` at most |
 
-        So the GPU can do a matmul of width $256$ only every $5$ µs. That is at most
-        `2 * 256**3 / 5e-6 = 6.7e12` FLOP/s, less than a hundredth of the peak. At a width of $8192$
-        launches hardly count.
+        So at a width of $256$ the launches limit the rate to less than a hundredth of the peak. At
+        $8192$ the next launch is over long before the matmul is.
 
-        To see the effect of the launches, square matmuls of growing width `n` are timed in two
-        ways. `time_call` launches each. `time_graph` records many as one *CUDA graph*, which is
-        launched once, and then runs without waiting for the program. (`pairs` are more matrices
-        than fit into the *cache*, the fast memory on the chip, so that each is read from memory.)
-        What a small matmul lacks in a graph has other causes: it has too little work for all units
-        of the chip, and waits for its matrices.
+        Launches can be avoided: a *CUDA graph* is a recorded list of operations that is launched
+        once. `time_call` launches each matmul, and `time_graph` records many in one graph; both
+        return the time of one matmul. For small `n`, expect a higher rate in the graph, and for
+        large `n` the same. Even in a graph a small matmul stays below the peak: it has too little
+        work for all units of the GPU, and waits until its matrices are read from memory.
+
+        The widths are powers of two, from $256$ on. `pairs` are random $n \times n$ matrices in
+        `bfloat16`, more of them than fit into the GPU's *cache*, its small fast memory:
     """)
     largest = scaled(16384, lambda n: 20 * n * n)  # @hide
     sizes = [2**k for k in range(8, 15) if 2**k <= largest]  # @hide
     launched, rates = [], []  # FLOP/s  # @hide
-    for n in sizes:
-        pairs = beyond_cache(partial(random_pair, n), "cuda")
+    for n in sizes:  # 256, 512, 1024, ...
+        pairs = beyond_cache(partial(random_pair, n), "cuda")  # @hide
         single = time_call(torch.matmul, "cuda", inputs=pairs)  # @measure single
         in_graph = time_graph(torch.matmul, pairs)  # @measure in_graph
         launched.append(2 * n**3 / single.seconds)  # @measure launched[-1] as FLOP/s
         rates.append(2 * n**3 / in_graph.seconds)  # @measure rates[-1] as FLOP/s
+    assert launched[0] < max(launched) / 2, \
+        "Launched one by one, the smallest matmul has less than half of the best rate."
     small = [r for n, r in zip(sizes, rates) if n <= 2048]  # @hide
     gains = [after / before for before, after in pairwise(small)]  # @measure gains as times  # @hide
     assert min(gains, default=1) > 0.9, \
         "In a graph, doubling the width up to 2048 lowers the rate by less than a tenth, if at all."  # @hide
     assert rates[0] < max(rates) / 2, \
-        "The smallest matmul has less than half of the best rate."
+        "The smallest matmul has less than half of the best rate."  # @hide
     lost = rates[0] / launched[0]  # @measure lost as times  # @hide
     assert lost > 0.9, \
         "In a graph, the smallest matmul has at least nine tenths of its rate with single launches."  # @hide
     card = find(torch.cuda.get_device_name())  # @hide
     rate = peak(card, str(narrow_format()))  # @hide
-    if card is not None and rate is not None:
-        assert max(rates) <= rate * card.boost, "No matmul exceeds the peak."
+    if card is not None and rate is not None:  # @hide
+        assert max(rates) <= rate * card.boost, "No matmul exceeds the peak."  # @hide
     figure(plot_sweep(sizes, rates, launched, rate), caption=r"""
         Rate of a square matmul against its size, in the low-precision format: in a graph, and
         launched one by one (thin line). The dashed line is the dense peak.
@@ -497,7 +494,7 @@ def larger_matmuls_come_closer_to_the_peak() -> None:
 def reachable(clock: float | None) -> float | None:
     """The FLOP/s in `bfloat16` of all multiprocessors at a clock; None where that is not known.
 
-    In a tick, a multiprocessor of an A100 does 2048 FLOPs [@nvidia-ampere], one of an H100 or H200 does 4096 [@nvidia-hopper].
+    In a cycle, a multiprocessor of an A100 does 2048 FLOPs [@nvidia-ampere], one of an H100 or H200 does 4096 [@nvidia-hopper].
     """
     each = {(8, 0): 2048, (9, 0): 4096}.get(torch.cuda.get_device_capability())
     if each is None or clock is None:
@@ -509,69 +506,75 @@ def reachable(clock: float | None) -> float | None:
 @aside
 @requires("cuda")
 def a_lower_clock_lowers_the_peak() -> None:
-    """At a lower clock than the one for which its peak is stated, a GPU cannot reach the peak."""
+    """At a lower clock than that of its stated peak, a GPU cannot reach the peak."""
     note(r"""
         Why does even a large matmul, on a warm GPU, stay below the peak? One reason is the *clock*,
-        the number of ticks in a second. In a tick each unit of the chip does a fixed number of
-        FLOPs, so with fewer ticks the whole chip can do proportionally less.
+        the number of cycles in a second. In a cycle each unit of the chip does at most a fixed
+        number of FLOPs, so with fewer cycles in a second the chip can do fewer FLOPs in a second.
 
-        By hand: a chip has $2$ units, and each does $3$ FLOPs in a tick. At $10$ ticks in a second
-        it does at most `2 * 3 * 10 = 60` FLOP/s. At $8$ ticks it does at most `2 * 3 * 8 = 48`,
-        which is `8 / 10 = 0.8` of that.
+        By hand: a chip has $2$ units, and each does $3$ FLOPs in a cycle. At $10$ cycles in a
+        second it does at most `2 * 3 * 10 = 60` FLOP/s. At $8$ it does at most `2 * 3 * 8 = 48`,
+        which is `48 / 60 = 0.8` of that.
 
-        An H100 has `132` units, called multiprocessors, and each does `4096` FLOPs in `bfloat16` in
-        a tick. The peak is stated for `1.83e9` ticks in a second: `132 * 4096 * 1.83e9 = 989e12`
-        FLOP/s [@nvidia-hopper]. At $1.6 \cdot 10^9$ ticks it can do `132 * 4096 * 1.6e9 = 865e12`,
-        which is `1.6 / 1.83 = 0.87` of the peak.
+        An H100 has `132` units, its *multiprocessors*, and each does `4096` FLOPs in `bfloat16` in
+        a cycle. Its peak is stated for `1.83e9` cycles in a second: `132 * 4096 * 1.83e9 = 989e12`
+        FLOP/s [@nvidia-hopper]. At $1.6 \cdot 10^9$ cycles it can do `132 * 4096 * 1.6e9 = 865e12`,
+        which is `865 / 989 = 0.87` of the peak.
 
-        The clock falls when the GPU draws as much power as it may, `700` W on an H100 SXM
-        [@nvidia-h100]. A large matmul of random elements may draw that much, because it keeps all
-        units busy. So from a small to a large width `n`, expect more power, and a lower clock on a
-        GPU that reaches its limit.
+        What lowers the clock? A GPU may draw only so much power, `700` W in an H100 SXM
+        [@nvidia-h100]. When it reaches this limit, it lowers its clock. A large matmul of random
+        elements may need that much, because it keeps all units busy. So from a small to a large
+        width `n`, expect more power, and a lower clock if the limit is reached.
 
-        `for_a_second` repeats a matmul for a second; its `reading` is the clock and the power that
-        the driver reports in that second. `reachable` multiplies units, FLOPs in a tick and clock,
-        as above. The last column of the table is the measured rate, divided by that. (The driver
-        tells the clock of one moment, so a share may be a little above $1$.)
+        Here the matmul of each width is repeated for a second. `reading` is the clock and the power
+        that the GPU's driver reports in that second, or nothing where it does not tell. `reachable`
+        multiplies multiprocessors, FLOPs per cycle and clock, as above. `share` is the measured
+        rate divided by that. (The driver reports the clock at one instant, so a share may be a
+        little above $1$.) `powers` and `known` are the powers and shares of all widths;
+        `driver_tells` says whether there is a reading for each:
     """)
     largest = scaled(16384, lambda n: 20 * n * n)  # @hide
     sizes = [2**k for k in range(10, 15) if 2**k <= largest]  # @hide
-    rates, readings, limits = [], [], []  # @hide
-    for n in sizes:
+    rates, readings, shares = [], [], []  # @hide
+    for n in sizes:  # 1024, 2048, 4096, ...
         call = partial(torch.matmul, *random_pair(n))
         timing, reading = for_a_second(call)  # @measure timing, reading
-        rates.append(2 * n**3 / timing.seconds)  # @measure rates[-1] as FLOP/s
+        rate = 2 * n**3 / timing.seconds  # @measure rate as FLOP/s
+        limit = reachable(reading.clock)  # @measure limit as FLOP/s
+        share = rate / limit if limit else None  # @measure share as %
+        rates.append(rate)  # @hide
         readings.append(reading)  # @hide
-        limits.append(reachable(reading.clock))  # @measure limits[-1] as FLOP/s
-    clocks = [p.clock for p in readings if p.clock]  # @measure clocks as Hz
-    powers = [p.power for p in readings if p.power]  # @measure powers as W
-    driver_tells = len(clocks) == len(powers) == len(sizes)
+        shares.append(share)  # @hide
+    clocks = [p.clock for p in readings if p.clock]  # @measure clocks as Hz  # @hide
+    powers = [p.power for p in readings if p.power]  # @measure powers as W  # @hide
+    driver_tells = len(clocks) == len(powers) == len(sizes)  # @hide
     if driver_tells:
         assert powers[0] < powers[-1], \
             "The largest matmul draws more power than the smallest."
+    if driver_tells:  # @hide
         assert clocks[-1] < 1.05 * clocks[0], \
             "The clock of the largest matmul is at most 5 % higher than that of the smallest."  # @hide
-    reached = [utilization(r, 1.0, most) for r, most in zip(rates, limits)]  # @hide
-    known = [share for share in reached if share is not None]  # @measure known as %
+    known = [share for share in shares if share is not None]  # @measure known as %  # @hide
     if known:
         assert max(known) < 1.1, \
             "No matmul reaches more than 110 % of what its clock allows."
+    if known:  # @hide
         assert max(known) > 0.6, \
-            "The best matmul does more than 60 % of what its clock allows."
+            "The best matmul does more than 60 % of what its clock allows."  # @hide
     lines = [
         f"| {n} | {r / TERA:.1f} | {reading} | {as_percent(part)} |"
-        for n, r, reading, part in zip(sizes, rates, readings, reached)
+        for n, r, reading, part in zip(sizes, rates, readings, shares)
     ]  # @hide
     note("| width | TFLOP/s over a second | clock, power | share of what the clock allows "
          "|\n|---|---|---|---|\n" + "\n".join(lines))
     question(r"""
-        A GPU has `132` multiprocessors, and each does `4096` FLOPs in a tick. Under load, its clock
-        falls to `1.5e9` ticks in a second, and a matmul does `730e12` FLOP/s. What share is that of
-        the rate that the GPU can reach at this clock?
+        A GPU has `132` multiprocessors, and each does `4096` FLOPs in a cycle. Under load, its
+        clock falls to `1.5e9` cycles in a second, and a matmul does `730e12` FLOP/s. What share is
+        that of the rate that the GPU can reach at this clock?
     """, answer=730e12 / (132 * 4096 * 1.5e9),
         check=0.73 / 0.811008, within=0.01,
         wrong={
-            "That is the share of the peak, at 1.83e9 ticks in a second.": 730e12 / (132 * 4096 * 1.83e9),
+            "That is the share of the peak, at 1.83e9 cycles in a second.": 730e12 / (132 * 4096 * 1.83e9),
         },
         hint="How many FLOP/s do all multiprocessors do at this clock?",
         why=r"""
@@ -596,37 +599,36 @@ def seconds_beyond_cache(  # @stepover
 @aside
 @requires("cuda")
 def the_roof_is_measured_here() -> None:
-    """A copy measures the bandwidth, which limits every operation with few FLOPs per byte."""
-    note(r"""
-        How fast can an operation be at most? Either the arithmetic or the memory limits it: its
-        rate is at most the smaller of the *peak*, and its FLOPs per byte times the *bandwidth*, the
-        bytes that the memory moves in a second. That limit is the
+    """The bandwidth, which a large copy measures, limits operations with few FLOPs per byte."""
+    count = scaled(2**28, lambda n: 14 * n)  # @hide
+    n = scaled(8192, lambda n: 40 * n * n + 80 * 4096 * n)  # @measure n  # @hide
+    note(rf"""
+        What is the maximum speed of an operation? Either the arithmetic or the memory limits it.
+        Its rate is at most the *peak*, and at most its FLOPs per byte times the *bandwidth*, the
+        bytes that the memory moves in a second. The smaller of the two is the
         [roofline](#the_roofline_shows_what_waits_for_memory).
 
         By hand: a GPU has a peak of $100$ FLOP/s and moves $10$ bytes in a second. An operation
         with $2$ FLOPs per byte does at most `2 * 10 = 20` FLOP/s, because it waits for memory. One
         with $50$ could do `50 * 10 = 500`, but the peak limits it to $100$.
 
-        An H100 has a bandwidth of `3.35e12` bytes in a second and a peak of `989.5e12` FLOP/s in
-        `bfloat16` [@nvidia-h100]. An element has $2$ bytes. For the matmuls, which multiply some
-        tokens by a large weight matrix, count only the bytes of the weights:
+        An H100 moves `3.35e12` bytes in a second and has a peak of `989.5e12` FLOP/s in `bfloat16`
+        [@nvidia-h100]. Let a matmul multiply $t$ tokens of $n$ elements by $n \times n$ weights,
+        $2$ bytes each. It does $2tn^2$ FLOPs, and moves $2(tn + n^2 + tn)$ bytes: tokens, weights
+        and results. So it does $tn / (n + 2t)$ FLOPs per byte, for $n = 8192$:
 
-        | operation | FLOPs per byte | at most, FLOP/s |
+        | tokens $t$ | FLOPs per byte | at most, FLOP/s |
         |---|---|---|
-        | `x + y`: reads two elements, writes one | `1 / (3 * 2) = 0.17` | `3.35e12 / 6 = 0.56e12` |
-        | matmul of $1$ token: $2$ FLOPs per weight | `2 / 2 = 1` | `1 * 3.35e12 = 3.35e12` |
-        | matmul of $64$ tokens | `64 * 2 / 2 = 64` | `64 * 3.35e12 = 214e12` |
-        | matmul of $4096$ tokens | `4096 * 2 / 2 = 4096` | the peak, since `4096 * 3.35e12` is more |
-    """)
-    count = scaled(2**28, lambda n: 14 * n)  # @hide
-    n = scaled(8192, lambda n: 40 * n * n + 80 * 4096 * n)  # @measure n  # @hide
-    note(rf"""
-        Now measure. A large copy of `x` to `y` shows the bandwidth, because it computes nothing: it
-        reads each byte once and writes it once. The weights are `n * n`, with `n = 8192`.
-        `seconds_beyond_cache` times an operation on random tensors of given shapes, with so many of
-        them in turn that they come from the GPU's memory, and not from the *cache*, the small fast
-        memory on the chip. `intensity` counts the FLOPs per byte of a matmul with the bytes of all
-        three matrices, and a `Point` of the picture has FLOPs per byte and FLOP/s:{shrunk(n, 8192)}
+        | $1$ | `1 * 8192 / (8192 + 2 * 1) = 1` | `1 * 3.35e12 = 3.35e12` |
+        | $64$ | `64 * 8192 / (8192 + 2 * 64) = 63` | `63 * 3.35e12 = 211e12` |
+        | $4096$ | `4096 * 8192 / (8192 + 2 * 4096) = 2048` | the peak, since `2048 * 3.35e12` is more |
+
+        So with one token expect less than a hundredth of the rate with $4096$. How near does a GPU
+        come to that? A large copy of `x` to `y` measures the bandwidth, because it computes
+        nothing: it reads each byte once and writes it once. `seconds_beyond_cache` times a matmul
+        while it cycles through so many random matrices that none is still in the *cache*, the small
+        fast memory on the chip. `card` is the datasheet of this GPU, if the book has
+        it:{shrunk(n, 8192)}
     """)
     dtype = narrow_format()  # @hide
     x = torch.randn(count, device="cuda").to(dtype)  # @hide
@@ -634,35 +636,36 @@ def the_roof_is_measured_here() -> None:
     copied = time_call(lambda: y.copy_(x), "cuda")  # @measure copied
     bandwidth = (x.nbytes + y.nbytes) / copied.seconds  # @measure bandwidth as B/s
     del x, y  # @hide
-    added = seconds_beyond_cache(torch.add, (n * n,), (n * n,))  # @measure added as s
-    points = {"x + y": Point(1 / 6, n * n / added)}
-    several = {"one token": 1, "64 tokens": 64, "4096 tokens": 4096}  # @hide
-    for name, tokens in several.items():
-        taken = seconds_beyond_cache(torch.matmul, (tokens, n), (n, n))
-        reached = 2 * tokens * n * n / taken  # @measure reached as FLOP/s
-        points[name] = Point(intensity(tokens, n, n), reached)
+    added = seconds_beyond_cache(torch.add, (n * n,), (n * n,))  # @measure added as s  # @hide
+    points = {"x + y": Point(1 / 6, n * n / added)}  # 1 FLOP for 3 elements of 2 bytes  # @hide
+    labels = {1: "one token", 64: "64 tokens", 4096: "4096 tokens"}  # @hide
+    for tokens in (1, 64, 4096):
+        seconds = seconds_beyond_cache(torch.matmul, (tokens, n), (n, n))
+        reached = 2 * tokens * n * n / seconds  # @measure reached as FLOP/s
+        points[labels[tokens]] = Point(intensity(tokens, n, n), reached)  # @hide
     card = find(torch.cuda.get_device_name())  # @hide
     if card is not None:
-        share = bandwidth / card.bandwidth  # @measure share
+        share = bandwidth / card.bandwidth  # @measure share as %
         assert share <= 1, "The copy is no faster than the datasheet says."
+    if card is not None:  # @hide
         assert share > 0.5, \
-            "The copy reaches more than half of the datasheet's bandwidth."
-    ratio = points["4096 tokens"].rate / points["one token"].rate  # @measure ratio as times
+            "The copy reaches more than half of the datasheet's bandwidth."  # @hide
+    ratio = points["4096 tokens"].rate / points["one token"].rate  # @measure ratio as times  # @hide
     assert ratio > 10, \
         "With 4096 tokens the rate is more than 10 times the rate with one token."
     rate = peak(card, str(dtype))  # @hide
-    if card is not None and rate is not None:
+    if card is not None and rate is not None:  # @hide
         slope, found = card.bandwidth, points.values()
         roofs = [min(rate * card.boost, p.intensity * slope) for p in found]
         over = [p.rate / roof for p, roof in zip(found, roofs)]  # @measure over
         assert max(over) <= 1, \
-            "The addition and the three matmuls stay below the datasheet's roofline."
+            "The addition and the three matmuls stay below the datasheet's roofline."  # @hide
     top = rate or max(point.rate for point in points.values())  # @hide
     slopes = {"dashed": bandwidth}  # @hide
     slopes |= {} if card is None else {"solid": card.bandwidth}  # @hide
     solid = "" if card is None else " The solid line is the datasheet's roof."  # @hide
     figure(plot_measured_roof(top, slopes, points),
-        caption=f"Measured rates. The dashed line is the bandwidth of the copy.{solid}", alt=r"""
+        caption=f"Measured rates of the matmuls and of an addition, `x + y`. The dashed line is the bandwidth of the copy.{solid}", alt=r"""
             TFLOP/s against FLOPs per byte, both logarithmic, with the roof of bandwidth and peak.
             An addition and the matmul of a single token lie low on the slope, the matmul of many
             tokens lies near the flat part.

@@ -249,7 +249,9 @@ def the_bill_in_bytes() -> None:
         What fills the memory in training, and with how many bytes? Values of four kinds. A step
         computes *activations* with the *parameters*, *gradients* from the activations, and new
         parameters from the gradients and the optimizer's *state*. Each kind is kept because
-        something computed later needs it.
+        something computed later needs it. (The sum of their bytes is not
+        [the peak](#the_batch_decides_where_memory_peaks), which has to fit into memory: these bytes
+        are not all there at the same time, and tensors that live only briefly are added.)
 
         By hand, for a `Stack`, a model whose layers are matmuls and nothing else, of two hidden
         layers of width `4` and a head, with a batch of `2` rows, the optimizer AdaGrad and
@@ -260,7 +262,7 @@ def the_bill_in_bytes() -> None:
         | parameters: two matrices of `4 * 4`, and the head's `4` weights | `4 * 4 + 4 * 4 + 4 = 36` | `36 * 4 = 144` |
         | gradients: one for each parameter | $36$ | $144$ |
         | optimizer state, what it remembers from step to step: in AdaGrad one value for each parameter | $36$ | $144$ |
-        | activations, which [autograd saves](#autograd_keeps_more_than_the_hidden_layers): for each of `2` rows, the inputs of three layers, `4` values each, the prediction and the target | `2 * (3 * 4 + 1 + 1) = 28` | `28 * 4 = 112` |
+        | activations, which [autograd saves](#autograd_keeps_more_than_the_hidden_layers): for each of `2` rows, the inputs of three layers, `4` values each, and, for the gradient of the loss, the prediction and the target | `2 * (3 * 4 + 1 + 1) = 28` | `28 * 4 = 112` |
 
         Together that is `144 + 144 + 144 + 112 = 544` bytes. `bill` takes such a training step, and
         adds up the bytes of each kind:
@@ -290,9 +292,7 @@ def the_bill_in_bytes() -> None:
     note(r"""
         With another optimizer only its state changes. The picture shows that for a model of width
         `64` with `64 * 64 * 2 + 64 = 8256` parameters: each additional value per parameter adds
-        `4 * 8256 / 1024 = 32.25` KiB. These bytes are not all in memory at the same time, and
-        tensors that live only briefly are added to them. What has to fit into memory is
-        [the peak](#the_batch_decides_where_memory_peaks).
+        `4 * 8256 / 1024 = 32.25` KiB.
     """)
     batch = 64  # @hide
     bills = {name: bill(name, 64, 2, batch) for name in OPTIMIZERS}  # @hide
@@ -356,30 +356,38 @@ def bill_on_card(  # @stepover
 @aside
 @requires("cuda")
 def the_bill_is_measured_on_the_gpu() -> None:
-    """On a GPU, large tensors of each kind should need the bytes that were counted for them."""
+    """On a GPU, the bytes in use should agree with the bytes counted, if the tensors are large."""
     width = scaled(2048, lambda w: 200 * w * w)  # @measure width  # @hide
     note(rf"""
         Does a GPU really use the bytes that were counted for
         [parameters, gradients, optimizer state and activations](#the_bill_in_bytes)? For large
-        tensors expect it to within a MiB, because each kind consists of tensors, and PyTorch only
-        rounds the bytes of each tensor up to whole
+        tensors, expect it to within a MiB for each kind. For small ones it uses more, because
+        PyTorch rounds the bytes of each tensor up to whole
         [blocks](#blocks_are_multiples_of_a_smallest_one) of $512$ bytes.
 
-        By hand: a matrix of `4 * 4` values of $4$ bytes has `4 * 4 * 4 = 64` bytes and gets $512$,
-        $8$ times what was counted. So take large ones: `4` hidden layers of a `width` of `2048`,
-        and a batch of `2048` rows. A weight matrix then has `4 * 2048 * 2048 / 2**20 = 16` MiB, and
-        so has the input of a layer. With the optimizer AdamW, expect
+        By hand, count for values of $4$ bytes:
+
+        - A matrix of `4 * 4` has `4 * 4 * 4 = 64` bytes and gets $512$, which is `512 / 64 = 8`
+          times as many.
+        - A matrix of `2048 * 2048` has `2048 * 2048 * 4 = 2**24` bytes, $16$ MiB. That is a whole
+          number of blocks, `2**24 / 512 = 32768`, so nothing is added.
+
+        So take `4` hidden layers of a `width` of `2048`, with one such matrix each, and a batch of
+        `2048` rows, so that the input of each layer has $16$ MiB as well. The last layer, the
+        *head*, turns `2048` values into one, so its weights have only `2048 * 4 = 8192` bytes. With
+        the optimizer AdamW, expect
 
         | kind | MiB |
         |---|---|
-        | parameters: $4$ matrices; the head has only one column | `4 * 16 = 64` |
+        | parameters: $4$ matrices | `4 * 16 = 64` |
         | gradients: one for each parameter | `4 * 16 = 64` |
         | optimizer state: two values for each parameter, made in the first call of `step` | `2 * 64 = 128` |
-        | activations: the inputs of $4$ hidden layers and of the head | `5 * 16 = 80` |
+        | activations: each of the $5$ layers keeps its input, for the gradient of its weights | `5 * 16 = 80` |
 
-        PyTorch counts the bytes in use on a GPU. The difference before and after a model is made is
-        what its parameters need. `bill_on_card` does the same for every kind, in a training step
-        with each optimizer:{shrunk(width, 2048)}
+        `memory_allocated` returns the bytes that tensors use on the GPU, so its growth is what the
+        parameters of a new model need. `bill_on_card` measures each kind in this way, during a
+        training step. `bill` counts the same bytes from the sizes of the
+        tensors:{shrunk(width, 2048)}
     """)
     before = torch.cuda.memory_allocated()
     model = Stack(width, 4).cuda()
@@ -387,17 +395,17 @@ def the_bill_is_measured_on_the_gpu() -> None:
     assert 0 <= grown - 4 * (4 * width**2 + width) < MiB, \
         "Four matrices and a head of float32 need the bytes counted for them, or less than a MiB more."
     del model  # @hide
-    size = width, 4, width  # @hide
+    size = width, 4, width  # width, hidden layers, rows of the batch
     bill_on_card("SGD", *size)  # @stepover  # @hide
-    # size: the width, 4 hidden layers, the rows of the batch
-    watched = {name: bill_on_card(name, *size) for name in OPTIMIZERS}  # @stepover
+    watched = {name: bill_on_card(name, *size) for name in OPTIMIZERS}  # @stepover  # @hide
     bills = {name: found for name, (found, _) in watched.items()}  # @measure bills  # @hide
     shares = [b["optimizer state"] / b["parameters"] for b in bills.values()]  # @hide
     copies = [round(share, 2) for share in shares]  # @measure copies  # @hide
     assert copies == [0, 1, 1, 1, 2, 2], \
-        "SGD has no state; momentum, AdaGrad and RMSProp have as many bytes of it as of parameters, Adam and AdamW twice as many."
-    predicted = bill("AdamW", *size)  # @measure predicted as B
-    over = [bills["AdamW"][k] - most for k, most in predicted.items()]  # @measure over as B  # @hide
+        "SGD has no state; momentum, AdaGrad and RMSProp have as many bytes of it as of parameters, Adam and AdamW twice as many."  # @hide
+    measured, _ = bill_on_card("AdamW", *size)  # @measure measured as B  # @stepover
+    counted = bill("AdamW", *size)  # @measure counted as B
+    over = [measured[kind] - counted[kind] for kind in counted]  # @measure over as B
     assert 0 <= min(over) <= max(over) < MiB, \
         "With AdamW, each kind needs the bytes counted for it, or less than a MiB more."
     found, peak = watched["SGD"]  # @hide
@@ -463,12 +471,13 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
         "With the share, 1/4, it is exactly the whole gradient."
     misbelief("Call `backward` on each micro-batch, do not clear, and step at the end.", r"""
         Without the share, the gradient of four equal parts is $4$ times too large, because each
-        loss is the mean over its own part. If the loss is a mean over tokens, the share is that of
-        the tokens.
+        loss is the mean over its own part. If the loss is a mean over tokens, weight each
+        micro-batch by its share of the tokens.
     """)
     note(r"""
-        What does that save? For each row autograd saves the inputs of three layers, of `16` values,
-        the prediction and the target, `3 * 16 + 1 + 1 = 50` values of $4$ bytes. That is
+        What does that save? The model has three layers, two hidden ones and the head, each with
+        `16` inputs. For each row autograd saves these inputs and, for the gradient of the loss, the
+        prediction and the target: `3 * 16 + 1 + 1 = 50` values of $4$ bytes. That is
         `32 * 50 * 4 = 6400` bytes for the whole batch, and `8 * 50 * 4 = 1600` for a micro-batch,
         and only one micro-batch at a time is in memory. `bill` measures these bytes in a training
         step:

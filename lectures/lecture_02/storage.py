@@ -266,8 +266,9 @@ def a_transpose_swaps_strides() -> None:
     assert matrix == [[0, 1, 2], [3, 4, 5]], \
         "The picture begins with a matrix of 2 rows and 3 columns."  # @hide
     note(r"""
-        So `y.view(6)`, which never copies, raises an error. `y.contiguous()` copies the elements
-        into the order in which they are read, and this copy costs time and memory.
+        These positions have no fixed step, so `y.view(6)`, which never copies, raises an error.
+        `y.contiguous()` copies the elements into memory row by row, and this copy costs time and
+        memory.
     """)
     explore(read, over=ranges, at=begin, module="pictures/strides.js",
         still=plot_strides(matrix, len(strip)),
@@ -322,8 +323,8 @@ def some_shapes_cannot_be_a_view() -> None:
         step of `3`, then a step of `-2`. One axis cannot have both, so `y.view(2, 3)` raises an
         error. Two methods help:
 
-        - `contiguous()` returns a tensor whose elements lie in memory in the order in which they
-          are read. It copies them, unless they lie so already. After that, `view` works.
+        - `contiguous()` returns a tensor whose elements lie in memory row by row. It copies them,
+          unless they lie so already. After that, `view` works.
         - `reshape()` decides by itself: it returns a view where one exists, and a copy where none
           does.
     """)
@@ -365,7 +366,7 @@ def some_shapes_cannot_be_a_view() -> None:
 
 @aside
 def axes_merge_where_the_steps_fit() -> None:
-    """A tensor with gaps can be viewed in another shape, where the merged axes have one step."""
+    """A tensor with gaps can be viewed in another shape, if one stride fits all steps of the merged axes."""
     note(r"""
         A slice can leave gaps between its rows. Such a tensor is not
         [contiguous](#some_shapes_cannot_be_a_view). Does `view` still work?
@@ -380,9 +381,9 @@ def axes_merge_where_the_steps_fit() -> None:
           steps of `1` and `3`. No stride fits, so this is no view.
 
         In general two neighbouring axes merge into one, if the stride of the left axis is the
-        stride of the right axis times its size. In `block`, the axes have the strides `12`, `4` and
-        `1` and the sizes `2`, `3` and `2`. The first two merge, because `12 = 4 * 3`. The last two
-        do not, because `4` is not `1 * 2`:
+        stride of the right axis times its size. In `block`, the slice in the code below, the axes
+        have the strides `12`, `4` and `1` and the sizes `2`, `3` and `2`. The first two merge,
+        because `12 = 4 * 3`. The last two do not, because `4` is not `1 * 2`:
     """)
     whole = torch.arange(24.0).view(2, 3, 4)
     block = whole[:, :, :2]  # @inspect block.stride()

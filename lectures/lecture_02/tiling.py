@@ -53,8 +53,9 @@ def a_matmul_in_tiles_loads_less() -> None:
 
         The cache may be too small for `t` whole rows and columns, so they are loaded in pieces:
         `in_tiles` loads a tile of `x` and a tile of `w`, multiplies them, and adds the product to a
-        tile of the result. It returns the result, and the number of elements that it has loaded.
-        For random `x` and `w` of `8 * 8` elements:
+        tile of the result, which stays in the cache meanwhile. It returns the result, and the
+        number of elements of `x` and `w` that it has loaded. For random `x` and `w` of `8 * 8`
+        elements:
     """)
     n = 8  # @hide
     x: Float[Tensor, "8 8"] = torch.randint(-9, 10, (n, n)).float()  # @hide
@@ -98,12 +99,13 @@ def a_matmul_in_tiles_loads_less() -> None:
 
 
 def tiles_must_be_large_enough() -> None:
-    """By a count of its loads, a `bfloat16` matmul on an H100 needs tiles about 590 elements wide."""
+    """By a count of the loads into the cache, a `bfloat16` matmul on an H100 needs square tiles at least about 590 elements wide."""
     note(r"""
         How large must the tiles of a matmul be, so that a GPU does not wait for its memory? A
         [tile](#a_matmul_in_tiles_loads_less) is a square of `t * t` elements, loaded from memory
-        into the cache. The GPU waits if loading two tiles takes longer than multiplying them.
-        Larger tiles help, because the arithmetic grows faster than the loads.
+        into the cache. While the GPU multiplies two tiles, it can load the next two. It waits if
+        loading takes longer than multiplying. Larger tiles help, because the arithmetic grows
+        faster than the loads.
 
         By hand, for elements in `bfloat16`, `2` bytes each:
 
@@ -131,9 +133,9 @@ def tiles_must_be_large_enough() -> None:
     assert three_tiles < 50 * 10**6, \
         "An H100's cache of 50 MB has room for them."
     note(r"""
-        The cache of an H100 has `50` MB, for the whole chip [@nvidia-hopper]. So by this count, the
-        loads from memory need not hold up a matmul of matrices that are larger than such tiles.
-        (The count leaves out that the result is written to memory once.)
+        The cache of an H100 has `50` MB, for the whole chip [@nvidia-hopper]. So such tiles fit
+        into it, and by this count, arithmetic and not memory can limit a matmul of matrices that
+        are larger than the tiles. (The count leaves out that the result is written to memory once.)
     """)
     question(r"""
         Suppose an element had `4` bytes instead of `2`, and this GPU did the same number of FLOPs

@@ -115,40 +115,43 @@ def temporaries(
 
 
 def the_batch_decides_where_memory_peaks() -> None:
-    """In a stack of matmuls with AdamW, memory peaks in the backward pass for a large batch, in the update for a small one."""
+    """With AdamW, a stack of four layers needs most memory in the backward pass for 512 rows, in the update for 16."""
     note(r"""
-        When in a training step is memory at its *peak*, where most of it is in use? Early in the
-        backward pass or in the update of the weights, and the batch decides which, because
-        activations and their gradients grow with the batch, and all other tensors do not.
+        When in a training step is memory at its *peak*, where most of it is in use? In this model
+        either early in the backward pass or in the update of the weights. The batch decides which,
+        because *activations*, here the inputs of the layers, grow with the batch, and so do their
+        gradients. The weights, the weights' gradients and AdamW's two moments do not.
 
-        By hand, take `4` hidden layers of `64 * 64` weights, and count in matrices of that size,
-        `64 * 64 * 4 = 16384` bytes in `float32`. (The head has only one column of weights, which is
-        left out here.) With a batch of `512` rows, the input of a layer has `512 * 64` values:
-        `512 / 64 = 8` matrices. Compare two moments:
+        By hand, take `4` hidden layers of `64 * 64` weights, and count in matrices of that size. (A
+        last layer, the head, has only one column of weights, which is left out here.) The input of
+        a layer has $64$ values for each row of the batch. With `512` rows it is
+        `512 * 64 / (64 * 64) = 8` matrices. Compare two moments:
 
-        - *early in the backward pass*, at the last hidden layer: the input of the head has been
-          used and freed, but those of the hidden layers are all in memory;
-        - *in the update*: the backward pass has freed each layer's input after using it. Only the
-          model's own input is left, because the program still holds the batch.
+        - *early in the backward pass*, at the last hidden layer: the inputs of all hidden layers
+          are still needed. The layer reads the gradient of its output, and makes that of its input
+          and that of its weights.
+        - *in the update*: the inputs have been used and freed, all but the first, which is the
+          batch itself. All weights have a gradient, and AdamW makes temporary tensors.
 
         | in matrices | early in the backward pass | in the update |
         |---|---|---|
-        | parameters, and AdamW's two moments for each | `4 + 2 * 4 = 12` | `4 + 2 * 4 = 12` |
-        | inputs of hidden layers | all `4`: `4 * 8 = 32` | the model's own: `1 * 8 = 8` |
-        | gradients of activations: of one layer's output and input | `2 * 8 = 16` | none |
-        | gradients of weights | of the last hidden layer: `1` | of all hidden layers: `4` |
-        | temporary tensors of AdamW's update, measured | none | `3` |
+        | weights, and AdamW's two moments for each | `4 + 2 * 4 = 12` | `4 + 2 * 4 = 12` |
+        | inputs of hidden layers | `4 * 8 = 32` | `1 * 8 = 8` |
+        | gradients of one layer's output and input | `2 * 8 = 16` | $0$ |
+        | gradients of weights | $1$ | $4$ |
+        | temporary tensors of AdamW (measured: for one matrix of weights at a time) | $0$ | $3$ |
         | together | `12 + 32 + 16 + 1 = 61` | `12 + 8 + 4 + 3 = 27` |
 
-        So the peak is in the backward pass. With `16` rows, an input is only `16 / 64 = 0.25`
-        matrices. Then the sums are `12 + 4 * 0.25 + 2 * 0.25 + 1 = 14.5` and
-        `12 + 0.25 + 4 + 3 = 19.25`, and the peak is in the update.
+        So the peak is in the backward pass. With `16` rows, an input is only
+        `16 * 64 / (64 * 64) = 0.25` matrices. Then the sums are
+        `12 + 4 * 0.25 + 2 * 0.25 + 1 = 14.5` and `12 + 0.25 + 4 + 3 = 19.25`, and the peak is in
+        the update.
 
-        `memory_over_a_step` runs a step of such a model with a head, and returns the bytes in
-        memory after every operation:
+        `memory_over_a_step` runs a step of such a model with a head, and returns the bytes in use
+        after every operation:
     """)
     width, layers, large, small = 64, 4, 512, 16
-    matrix = 4 * width**2  # bytes of one matrix  # @hide
+    matrix = 4 * width**2  # bytes of one matrix
     large_step = memory_over_a_step(width, layers, large)
     large_peak = max(large_step, key=lambda time: time.total)  # @inspect large_peak.total as B
     assert large_peak.phase == "backward", \
@@ -202,11 +205,11 @@ def the_batch_decides_where_memory_peaks() -> None:
     assert peaks == ["update"] * 4 + ["backward"] * 4, \
         "For batches of 8 to 64 the peak is in the update, for larger ones in the backward pass."  # @hide
     note(r"""
-        So find out where the peak is before you try to save memory. A smaller batch, or
-        [keeping fewer activations](#checkpointing_trades_flops_for_memory), lowers the peak of the
-        backward pass, but hardly that of the update. An optimizer with less state lowers both.
-        (AdamW is run here as on a CPU, matrix by matrix. With `foreach`, the default on a GPU, its
-        update has one temporary matrix for each weight matrix, and with `fused` none.)
+        So find out where the peak is before you try to save memory. With fewer rows the inputs get
+        smaller: the peak of the backward pass falls from $61$ to $14.5$ matrices, that of the
+        update only from $27$ to $19.25$. An optimizer with fewer moments lowers both. (AdamW is run
+        here as on a CPU, matrix by matrix. With `foreach`, the default on a GPU, its update has one
+        temporary matrix for each weight matrix, and with `fused` none.)
     """)
     question(r"""
         With the batch of `512` rows, the peak is `61` matrices. AdamW is replaced by an optimizer

@@ -64,55 +64,54 @@ def kept_by(
 
 
 def most_activations_are_feed_forward() -> None:
-    """In Llama-3-8B with fused attention, two thirds of what a block keeps for the backward pass are four tensors of its feed-forward part."""
+    """In Llama-3-8B with fused attention, two thirds of what a block keeps for the backward pass are four feed-forward tensors."""
     note(r"""
-        What a block keeps for the backward pass limits how large a batch can be. Which of its
-        tensors need most of these bytes? In Llama-3-8B, four tensors inside the feed-forward part
-        do, because each of them is the input of an operation, and each is `3.5` times as long as
-        the vector of a token.
+        Which results of the forward pass need most of the memory in training? A block keeps some of
+        them, its *activations*, for the backward pass. In a block of Llama-3-8B, four tensors
+        inside the feed-forward part need two thirds of these bytes, because each of them has `3.5`
+        times as many elements as a token's vector, and no other tensor has more elements than the
+        vector.
 
-        *Autograd*, the part of PyTorch that computes gradients, keeps the inputs of operations:
+        *Autograd*, the part of PyTorch that computes gradients, keeps what it computes them from.
+        Here that is:
 
-        - For a product $a \cdot b$ it keeps both factors: the gradient of $a$ is computed from $b$,
-          and that of $b$ from $a$. So for a matmul it keeps the input. (The weights are in memory
-          anyway, and are not counted.)
-        - For a nonlinearity it keeps the input.
+        - for a matmul, its input (the weights are in memory anyway, and are not counted);
+        - for a product $a \cdot b$, both factors, because the gradient of $a$ is computed from $b$,
+          and that of $b$ from $a$;
+        - for a norm and for the nonlinearity *SiLU*, the input;
+        - for attention, the queries, keys and values. It is *fused*: it runs as one program on the
+          GPU, which keeps no softmax weights.
 
         The feed-forward part computes
-        $\text{down}(\text{SiLU}(\text{gate}(x)) \cdot \text{up}(x))$. The vector $x$ of a token has
-        $d$ elements. The matrices *gate* and *up* turn it into $h$ elements each, *SiLU* is a
-        nonlinearity, and the matrix *down* turns $h$ elements back into $d$. By hand, with $d = 2$
-        and $h = 6$:
+        $\text{down}(\text{SiLU}(\text{gate}(x)) \cdot \text{up}(x))$. The matrices *gate* and *up*
+        turn a token's vector of $d$ elements into $h$ elements each, and the matrix *down* turns
+        $h$ elements back into $d$. By hand, take $d = 2$, $h = 7$ and $d_{kv} = 1$, the elements of
+        a token's keys in all heads together:
 
-        | kept for a token | because it is | elements |
+        | kept for a token | elements | by hand |
         |---|---|---|
-        | $x$ | the input of the matrices gate and up | $2$ |
-        | $\text{gate}(x)$ | the input of SiLU | $6$ |
-        | $\text{SiLU}(\text{gate}(x))$ | one factor of the product | $6$ |
-        | $\text{up}(x)$ | the other factor | $6$ |
-        | the product | the input of the matrix down | $6$ |
+        | inputs of the two norms | $2d$ | $4$ |
+        | input of the query, key and value matrices | $d$ | $2$ |
+        | queries | $d$ | $2$ |
+        | keys and values | $2d_{kv}$ | $2$ |
+        | result of attention, the input of its output matrix | $d$ | $2$ |
+        | $x$, the input of gate and up | $d$ | $2$ |
+        | $\text{gate}(x)$, the input of SiLU | $h$ | $7$ |
+        | $\text{SiLU}(\text{gate}(x))$, a factor of the product | $h$ | $7$ |
+        | $\text{up}(x)$, the other factor | $h$ | $7$ |
+        | the product, the input of down | $h$ | $7$ |
 
-        The last four have $4 \cdot 6$ of the $26$ elements, in general $4h$.
-
-        The rest of the block keeps shorter tensors. With $x$, six have $d$ elements: the inputs of
-        two norms, the input of the query, key and value matrices, the queries, and the input of
-        attention's output matrix. The keys and the values of a token have $d_{kv}$ elements each,
-        over all heads; in Llama-3-8B that is less than $d$, because queries share them. In
-        `bfloat16`, an element has `2` bytes:
+        The last four have $4 \cdot 7 = 28$ of all $42$ elements. In `bfloat16` an element has `2`
+        bytes, so in general:
 
         [@eq:activations]: $$
-        \text{bytes a token keeps in a layer} \approx 2\,(6d + 2d_{kv} + 4h) = 12\,d + 4\,d_{kv} + 8\,h
+        \text{bytes kept per token and block} \approx 2\,(6d + 2d_{kv} + 4h) = 12\,d + 4\,d_{kv} + 8\,h
         $$
 
-        This holds if each norm and all of attention run as single programs on the GPU. Then a norm
-        keeps only its input, and attention, which is called *fused*, keeps no softmax weights. Only
-        a few values of `4` bytes are left out: for each token, one in each norm and one in each
-        head of attention.
-
-        Check the formula on a small block with $d = 64$, $d_{kv} = 16$, $h = 160$ and `8` heads,
-        the sizes in `SMALL`. `kept_by` runs its forward pass on sequences of `32` tokens, adds up
-        the bytes of all tensors that autograd keeps, without the weights, and divides them by the
-        number of tokens:
+        Left out are `4` bytes per token for each norm and for each head of attention. Check this on
+        a small block with $d = 64$, $d_{kv} = 16$, $h = 160$, `2` norms and `8` heads. `kept_by`
+        runs its forward pass and returns the bytes that autograd keeps, without the weights,
+        divided by the number of tokens:
     """)
     formula = 12 * 64 + 4 * 16 + 8 * 160  # @inspect formula as B
     kept = kept_by(SMALL, 32, "fused")  # @inspect kept as B
@@ -155,21 +154,21 @@ def most_activations_are_feed_forward() -> None:
     }  # @hide
     assert sum(by_part.values()) == layer, \
         "The parts add up to the formula."  # @hide
-    figure(stacks({"Llama-3-8B": {part: size / 1000 for part, size in by_part.items()}}, "kB for each token and layer"),
+    figure(stacks({"Llama-3-8B": {part: size / 1000 for part, size in by_part.items()}}, "kB per token and block"),
         caption=r"""
-            Bytes that a layer of Llama-3-8B keeps per token, by the three terms of the formula.
+            Bytes that a block of Llama-3-8B keeps per token, by the three terms of the formula.
         """, alt=r"""
             A bar of three parts. The four tensors of h elements are about twice as long as the
             rest.
         """)
     note(rf"""
-        So to keep fewer activations, start with these four tensors: they are {share:.0%} of what a
-        block of Llama-3-8B keeps.
+        So to keep fewer activations in such a block, start with these four tensors: they are
+        {share:.0%} of what it keeps.
     """)
     question(r"""
         Someone writes a kernel for the feed-forward part that keeps only the results of gate and
         up. In the backward pass it recomputes SiLU and the product from these two. How many bytes
-        per token does that save in a layer of Llama-3-8B, where $h$ is `14336`?
+        per token does that save in a block of Llama-3-8B, where $h$ is `14336`?
     """, answer=2 * 2 * 14336, check=layer - (12 * 4096 + 4 * 1024 + 4 * 14336), unit="B", wrong={
             "Each element has two bytes.": 2 * 14336,
             "Two of the four tensors are still kept.": 4 * 2 * 14336,
@@ -346,8 +345,8 @@ def checkpointing_keeps_the_input_alone() -> None:
 
         No, because they can be recomputed from the block's input. In *activation checkpointing*
         [@chen2016], also called recomputation, a block keeps only its input. When the backward pass
-        reaches the block, the block runs again from this input. So only one block at a time holds
-        its activations.
+        reaches the block, the block runs again from this input. If every block is checkpointed,
+        only one block at a time holds all its activations.
 
         Try it with a small `block` and an input `x` of `48` tokens of `64` elements, `2` bytes
         each. PyTorch's `checkpoint` runs a block in this way; `use_reentrant=False` is the setting
@@ -375,9 +374,9 @@ def checkpointing_keeps_the_input_alone() -> None:
         "A block of Llama-3-8B that is not checkpointed keeps 20.5 times the bytes of its input."  # @hide
     note(rf"""
         In Llama-3-8B, the input of a block has `4096` elements of `2` bytes per token:
-        {input_bytes:,} bytes. Without checkpointing the block
-        [keeps](#most_activations_are_feed_forward) `12 * 4096 + 4 * 1024 + 8 * 14336`, or
-        {usual_bytes:,} bytes per token, {usual_bytes / input_bytes} times as many.
+        {input_bytes:,} bytes. Without checkpointing and with fused attention, the block
+        [keeps](#most_activations_are_feed_forward) {usual_bytes:,} bytes per token,
+        {usual_bytes / input_bytes} times as many.
 
         The price is arithmetic. Let the FLOPs of a block's forward pass be $1$ unit. Its backward
         pass costs $2$, because each matmul has two gradients, of its weights and of its input. So a
@@ -446,33 +445,41 @@ def checkpointing_keeps_the_input_alone() -> None:
 def checkpointing_lets_a_large_model_fit() -> None:
     """In data parallelism, sharding divides a model's state, and checkpointing shrinks its activations."""
     note(r"""
-        Llama-3-70B is trained on GPUs of `80` GB, with one sequence of `8192` tokens on each GPU.
-        This is *data parallelism*: each GPU trains on its own sequences. How many GPUs does the
-        model need? Two things need most of a GPU's memory:
+        A model does not fit into the memory of a GPU. Do more GPUs help? Not alone, because in
+        *data parallelism*, where each GPU trains on its own sequences, more GPUs make only one of
+        two things smaller:
 
         - The *state* of the model: parameters, gradients and the optimizer's two running averages,
-          `16` bytes per parameter, `4` for each of these values. *Sharding* gives each GPU a slice
-          of the state, so with more GPUs each slice is smaller.
-        - The *activations* of the GPU's sequence: the results of the forward pass that the backward
-          pass needs. More GPUs do not make them smaller, because the other GPUs train on other
-          sequences. Checkpointing does. A block then keeps only its input, and recomputes its
-          activations when the backward pass reaches it.
+          `4 + 4 + 8 = 16` bytes per parameter. *Sharding* gives each GPU a slice of the state, so
+          with more GPUs each slice is smaller.
+        - The *activations*, the results of the forward pass that the backward pass needs. They
+          belong to a GPU's own sequence, and other GPUs do not hold any of them. *Checkpointing*
+          makes them smaller: a block keeps only its input, and computes its activations again when
+          the backward pass reaches it.
 
-        By hand, take two blocks. The input of each needs `1` GB, and its activations need `10` GB.
-        Without checkpointing a GPU keeps `10 + 10` GB. With checkpointing it keeps both inputs and
-        the activations of one block: `1 + 1 + 10` GB.
+        By hand, take a model of two blocks with a state of `80` GB, on `4` GPUs. Each GPU has a
+        slice of `80 / 4 = 20` GB. The input of a block needs `1` GB, and its activations need `10`
+        GB. Without checkpointing a GPU keeps `10 + 10` GB of activations, with checkpointing both
+        inputs and the activations of one block: `1 + 1 + 10`. On `8` GPUs the slice is `10` GB, and
+        the activations are the same.
 
-        Now Llama-3-70B, with its `80` blocks. The input of a block has `8192` elements of `2` bytes
-        per token (that there are also `8192` tokens is a coincidence). By the
-        [formula](#most_activations_are_feed_forward), a block keeps
-        `12 * 8192 + 4 * 1024 + 8 * 28672` bytes per token: `12` for each element of its input, `4`
-        for each in the keys and `8` for each inside the feed-forward part. `activation_bytes` also
-        counts a few bytes for norms and softmax:
+        Now Llama-3-70B [@llama3] with one sequence of `8192` tokens per GPU. It has `80` blocks. A
+        block [keeps](#most_activations_are_feed_forward), per token and with fused attention,
+
+        - `12` bytes for each of the `8192` elements of a token's vector (six tensors of `2` bytes
+          per element),
+        - `4` bytes for each of the `1024` elements of its keys (the keys and the values),
+        - `8` bytes for each of the `28672` elements inside the feed-forward part (four tensors),
+        - `4` bytes for each of `2` norms and `64` heads.
+
+        The block's input has `2` bytes for each of the `8192` elements:
     """)
     tokens = 8192
-    per_token = activation_bytes(LLAMA_3_70B, tokens)  # @inspect per_token as B
-    input_gb = tokens * 8192 * 2 / GB  # @inspect round(input_gb, 2) as GB
+    per_token = 12 * 8192 + 4 * 1024 + 8 * 28672 + 4 * (2 + 64)  # B  # @inspect per_token as B
+    assert per_token == activation_bytes(LLAMA_3_70B, tokens), \
+        "A list of all tensors gives the same bytes per token."  # @hide
     block_gb = tokens * per_token / GB  # @inspect round(block_gb, 2) as GB
+    input_gb = tokens * 8192 * 2 / GB  # @inspect round(input_gb, 2) as GB
     usual_gb = 80 * block_gb  # @inspect round(usual_gb, 1) as GB
     checkpointed_gb = 80 * input_gb + block_gb  # @inspect round(checkpointed_gb, 1) as GB
     assert round(usual_gb) == 218, \
@@ -482,22 +489,25 @@ def checkpointing_lets_a_large_model_fit() -> None:
     assert (LLAMA_3_70B.layers, LLAMA_3_70B.width) == (80, 8192), \
         "Llama-3-70B has 80 blocks and a model dimension of 8192."  # @hide
     logits_gb = logits_bytes(LLAMA_3_70B.vocabulary, tokens) / GB  # @hide
+    parameters = parameter_count(LLAMA_3_70B)  # @hide
     note(rf"""
-        So in data parallelism without checkpointing, no number of GPUs is enough: each would hold
-        {usual_gb:.0f} GB of activations. (GPUs that divide the activations of one sequence among
-        them do not do data parallelism: an eighth, {usual_gb / 8:.0f} GB, would fit.) With
-        checkpointing, add the GPU's slice of the state. A tenth of the `80` GB is kept free for
-        temporary data, such as the parameters that a GPU gathers for a block, so `72` GB are
-        available. (The softmax of the logits, {logits_gb:.1f} GB, is left out here; the picture
-        includes it.)
+        So in data parallelism without checkpointing, no number of GPUs of `80` GB is enough: each
+        would hold {usual_gb:.0f} GB of activations. (GPUs that divide the activations of one
+        sequence among them do not do data parallelism: an eighth, {usual_gb / 8:.0f} GB, would
+        fit.)
+
+        With checkpointing, how many GPUs are enough? A tenth of the `80` GB is kept free for
+        temporary data, an assumption, so `72` GB are left for the activations and the slice. The
+        state is `16` bytes for each of {parameters / 1e9:.2f} billion parameters:
     """)
-    parameters = parameter_count(LLAMA_3_70B)  # @inspect parameters
     state_gb = 16 * parameters / GB  # @inspect round(state_gb) as GB
-    needs = {n: state_gb / n + checkpointed_gb for n in (8, 16, 32, 64)}
-    rounded = {n: round(need) for n, need in needs.items()}  # @inspect rounded as GB
-    enough = [n for n, need in needs.items() if need < 72]
-    assert enough == [32, 64], \
-        "Of 8, 16, 32 and 64 GPUs, 32 and 64 are enough."
+    needs = {n: state_gb / n + checkpointed_gb for n in range(1, 65)}
+    fewest = min(n for n, need in needs.items() if need < 72)  # @inspect fewest as GPUs
+    assert fewest == 20, \
+        "With checkpointing, 20 GPUs are enough, and fewer are not."
+    with_loss = min(n for n, need in needs.items() if need + logits_gb < 72)  # @hide
+    assert with_loss == 21, \
+        "With the softmax of the logits, 21 GPUs are needed."  # @hide
     planned = room(CARDS["H100 SXM"].memory, RESERVE, 0)  # @hide
     assert planned == 72 * GB, \
         "Nine tenths of the memory of an H100 are 72 GB."  # @hide
@@ -548,19 +558,18 @@ def checkpointing_lets_a_large_model_fit() -> None:
             More GPUs shrink the state, but not the activations. A shorter sequence helps, and so
             does keeping only the inputs of blocks.
         """, caption=r"""
-            What one GPU holds in data parallelism with a sharded state: its slice of the `16` bytes
-            for each parameter, the activations of one sequence, and the softmax
-            [of its logits](#logits_weigh_as_much_as_layers); the dashed tenth is kept free. The
-            picture begins with `1024` GPUs and with checkpointing. The model is trained on `15e12`
-            tokens, at `40 %` of the peak; the FLOPs include those of
-            [attention](#training_costs_six_per_weight_and_twelve_per_pair) and of recomputation.
+            What one GPU holds in data parallelism: its slice of the state, the activations of one
+            sequence, and the softmax [of its logits](#logits_weigh_as_much_as_layers); the dashed
+            tenth is kept free. Days and GPU-hours are for `15e12` tokens at `40 %` of the peak.
         """, alt=r"""
             It fits. A frame, the memory of one H100, and in it a bar that fills about a quarter: a
             sliver of state, activations, and the softmax of the logits.
         """)  # @hide
-    note(r"""
-        So the two problems have different fixes. If the state is too large, use more GPUs. If the
-        activations are too large, use checkpointing or shorter sequences.
+    note(rf"""
+        (The picture includes the softmax of the logits, {logits_gb:.1f} GB, which the code leaves
+        out. With it, {with_loss} GPUs are needed.) So in data parallelism the two problems have
+        different fixes. If the state is too large, shard it over more GPUs. If the activations are
+        too large, use checkpointing or shorter sequences.
     """)
     question(r"""
         The state of a model needs `320` GB and is sharded, in data parallelism. With checkpointing,
@@ -575,13 +584,13 @@ def checkpointing_lets_a_large_model_fit() -> None:
 
 @aside
 def logits_weigh_as_much_as_layers() -> None:
-    """In Llama-3-8B, the loss keeps as much memory as three layers."""
+    """In Llama-3-8B, a `float32` loss keeps as much memory as three layers."""
     note(r"""
         How much memory does the loss of a language model keep for the backward pass? After the last
         block, the model gives each token of a sequence a score for each token of its vocabulary;
-        these scores are the *logits*. The loss computes the logarithm of their softmax and keeps
-        it, because the backward pass computes the gradients of the scores from it. In `float32`
-        that is `4` bytes per score.
+        these scores are the *logits*. PyTorch's `cross_entropy` computes the logarithm of their
+        softmax and keeps it, because the backward pass computes the gradients of the scores from
+        it. In `float32` that is `4` bytes per score.
 
         By hand, a sequence of `3` tokens and a vocabulary of $10$ have `3 * 10` scores, so the loss
         keeps `3 * 10 * 4 = 120` bytes.
@@ -606,9 +615,9 @@ def logits_weigh_as_much_as_layers() -> None:
     assert per_score == 4.0, \
         "For each token of the sequence, the loss keeps 4 bytes for each token of the vocabulary."
     note(r"""
-        The vocabulary of Llama-3-8B has `128256` tokens. Compare its loss with one layer, which
-        keeps $12\,d + 4\,d_{kv} + 8\,h$ bytes per token with fused attention
-        ([why](#most_activations_are_feed_forward)), with $d = 4096$, $d_{kv} = 1024$ and
+        The vocabulary of Llama-3-8B has `128256` tokens. Compare its loss with one layer. With
+        fused attention, a layer [keeps](#most_activations_are_feed_forward)
+        $12\,d + 4\,d_{kv} + 8\,h$ bytes per token; here $d = 4096$, $d_{kv} = 1024$ and
         $h = 14336$:
     """)
     loss = 4 * 128256  # @inspect loss as B

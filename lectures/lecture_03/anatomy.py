@@ -112,7 +112,8 @@ def a_block_is_seven_matrices() -> None:
         - The two norms have $2 \cdot 2 = 4$ gains.
 
         The feed-forward part has most of the weights, because each of its matrices has one side of
-        length $h$, here $3$ times $d$, and the matrices of attention have no such side.
+        length $h$, here $3$ times $d$, and the matrices of attention have no such side. In general
+        it has more than attention if $3h$ is larger than $2d + 2\,d_{kv}$.
 
         Does the formula find all parameters? Compare it with PyTorch's own list of the parameters
         of a small block:
@@ -151,9 +152,7 @@ def a_block_is_seven_matrices() -> None:
         "These are all weights of a block of Llama-3-8B."  # @hide
     assert round(share_8b, 2) == 0.81, \
         "81 % of the weights of a block of Llama-3-8B are in the feed-forward part."
-    note(r"""
-        So if a block has to become much smaller, it is the feed-forward part that has to shrink.
-    """)
+    note("So to make such a block much smaller, shrink the feed-forward part.")
     question(r"""
         In a block, attention has `4` million weights and the feed-forward part has `12` million.
         Someone doubles $h$ and leaves $d$ and $d_{kv}$ as they are. How many million weights do the
@@ -317,7 +316,7 @@ def rotary_embedding_tells_distances() -> None:
     note(r"""
         A real query has more than two elements. They are grouped in pairs, and each pair is one
         arrow. The first arrow is rotated by `p` radians, and each following arrow by a smaller
-        multiple of `p`. The score is the sum over all pairs, and each term depends on the
+        fraction of `p`. The score is the sum over all pairs, and each term depends on the
         difference alone, so the sum does.
     """)
     question(r"""
@@ -336,16 +335,17 @@ def query_heads_share_keys() -> None:
         because later tokens attend to them. How can it store fewer? And does it then also compare
         fewer pairs of tokens?
 
-        Attention works in *heads*. In its plain form, each token has a query, a key and a value in
-        each head. In *grouped-query attention* [@gqa], several query heads use the same key and the
-        same value. By hand, take one token and `4` query heads:
+        Attention works in *heads*. In standard multi-head attention, each token has a query, a key
+        and a value in each head. In *grouped-query attention* [@gqa], several query heads use the
+        same key and the same value. By hand, take one token and `4` query heads:
 
         - Without sharing, `4` keys and `4` values are stored for the token.
         - If all `4` query heads share one key and one value, only these `2` vectors are stored.
 
-        Heads that have a key and a value are called *KV heads*. Now `8` query heads share `2` KV
-        heads, in `1` sequence of `6` tokens. Each query, key and value has `16` elements. `key_8`
-        and `value_8` are keys and values without sharing, with `8` KV heads:
+        The stored keys and values belong to the *KV heads*: each has one key and one value for each
+        token. Now `8` query heads share `2` KV heads, in `1` sequence of `6` tokens. Each query,
+        key and value has `16` elements. `key_8` and `value_8` are keys and values without sharing,
+        with `8` KV heads:
     """)
     # Sequences, tokens, heads, elements:
     query = torch.randn(1, 6, 8, 16)
@@ -389,8 +389,8 @@ def query_heads_share_keys() -> None:
         "Each pair costs 2 FLOPs for each element, of the key and of the value."  # @hide
     misbelief("Grouped-query attention makes attention's two matmuls cheaper to compute.", r"""
         They cost the same FLOPs as before, because every query head still compares the same pairs.
-        Only the key and value matrices become smaller and cheaper. Generating can be faster for
-        another reason: fewer keys and values are read from memory.
+        Only the weight matrices that make keys and values become smaller and cheaper. Generating
+        can be faster for another reason: fewer keys and values are read from memory.
     """)
 
     note("Llama-3-8B has `32` query heads and `8` KV heads. Try other numbers of KV heads:")

@@ -69,7 +69,7 @@ def a_cache_gives_the_same_answer_for_less() -> None:
     def without_cache() -> Tensor:
         for step in range(1, 9):
             scores: Tensor = model(tokens[:, :step])  # all tokens so far
-        return scores  # of the last step: those after each of the 8 tokens
+        return scores  # from the last step: one row of scores per token
 
     def with_cache() -> Tensor:
         cache = model.caches(1)  # empty, for 1 sequence
@@ -239,8 +239,9 @@ def prefill_does_more_flops_per_byte() -> None:
         Now count for Llama-3-8B, only the bytes of weights and KV cache. Its matmuls read
         [`7504658432` weights](#training_costs_six_per_weight_and_twelve_per_pair) (the embedding is
         only looked up). The [KV cache](#a_token_leaves_its_keys_and_values) has `131072` bytes per
-        token: prefill of `2048` tokens writes it, and decoding reads it. `forward_flops` gives the
-        FLOPs of a pass, `2` per weight and token, and those of attention:
+        token. Both passes move the same bytes: all weights once, and the cache of `2048` tokens
+        once, which prefill writes and decoding reads. `forward_flops` gives the FLOPs of a pass,
+        `2` per weight and token, and those of attention:
     """)
     with torch.device("meta"):  # @hide
         model = Transformer(MODEST, "written").bfloat16()
@@ -256,7 +257,7 @@ def prefill_does_more_flops_per_byte() -> None:
     assert round(generated / read, 3) == 1.0, \
         "In a small model, a generated token costs the same FLOPs as one of 511 in a prompt, up to a thousandth."  # @hide
     moved = 2 * 7504658432 + 2048 * 131072  # bytes
-    # 2048 new tokens, each compared with all 2048, later ones included
+    # 2048 new tokens, each with all 2048: a little too many, without a mask
     prefill = forward_flops(LLAMA_3_8B, 2048, 2048) / moved  # @inspect round(prefill) as FLOP/B
     # 1 new token, compared with 2048
     decoding = forward_flops(LLAMA_3_8B, 1, 2048) / moved  # @inspect round(decoding, 2) as FLOP/B
@@ -273,8 +274,8 @@ def prefill_does_more_flops_per_byte() -> None:
         "In a small model, weights and cache are nearly all bytes that its operations move when it generates."  # @hide
     note(r"""
         How many FLOPs can a GPU do while one byte arrives? This is its
-        [ridge](#every_operation_has_an_intensity). An H100 does `989.5e12` FLOPs and reads
-        `3.35e12` bytes a second:
+        [ridge](#every_operation_has_an_intensity). An H100 does at most `989.5e12` FLOPs in
+        `bfloat16` and reads at most `3.35e12` bytes a second:
     """)
     ridge = 989.5e12 / 3.35e12  # @inspect round(ridge) as FLOP/B
     assert ridge == PEAK / BANDWIDTH, "These are the numbers of the datasheet."  # @hide
@@ -289,8 +290,8 @@ def prefill_does_more_flops_per_byte() -> None:
         decoding one sequence, more bandwidth helps, or fewer bytes to read.
     """)
     question(r"""
-        Leave the KV cache and attention out, as in the case by hand. From how many tokens on is the
-        prefill of a prompt compute-bound on an H100?
+        Leave the KV cache and attention out, as in the case by hand. How many tokens must a prompt
+        have for its prefill to be compute-bound on an H100?
     """, answer=math.ceil(989.5e12 / 3.35e12), check=next(n for n in range(1, 999) if forward_flops(LLAMA_3_8B, n, 0) / decoding_bytes(LLAMA_3_8B, 1, 0) > ridge),
         unit="tokens", within=0.05, wrong={
             "A weight costs 2 FLOPs per token, and also has 2 bytes: that is one FLOP per byte and token.": ridge / 2,
@@ -632,9 +633,10 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
         reads it for each new token. How many FLOPs does attention do per byte of the cache? This is
         its *intensity*.
 
-        Take one element of a key. In `bfloat16` it has `2` bytes. Each query head that uses this
-        key multiplies the element once and adds the product to a sum: `2` FLOPs. An element of a
-        value costs the same. So:
+        Attention has several *query heads*, and some of them may share a key and a value. Take one
+        element of a key. In `bfloat16` it has `2` bytes. Each query head that uses this key
+        multiplies the element once and adds the product to a sum: `2` FLOPs. An element of a value
+        costs the same. So:
 
         - If one head uses a key, attention does one FLOP per byte. If $4$ heads share the key, it
           does $4$.
@@ -658,8 +660,8 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
     note(rf"""
         By its datasheet [@nvidia-h100], an H100 does `989.5e12` FLOPs and reads `3.35e12` bytes a
         second, so it can do {ridge:.0f} FLOPs while one byte arrives. Here attention does at most
-        `32`, so with one new token per sequence it is memory-bound at any batch size: it takes at
-        least the time to read the cache.
+        `32`, so with these heads and one new token per sequence it is memory-bound at any batch
+        size: it takes at least the time to read the cache.
 
         Sharing helps: if more query heads share a key and a value, there are fewer of both, so the
         cache is smaller and is read faster. This is a reason for *grouped-query attention*, in
@@ -757,15 +759,16 @@ def gain_in(checks: Sequence[Sequence[bool]], cost: float) -> float:  # @hide
 
 @aside
 def guesses_pay_if_they_are_often_right() -> None:
-    """Guessed tokens make decoding of one sequence faster if they are often right and cheap to guess."""
+    """Speculative decoding makes one sequence faster if its guesses are cheap and often right."""
     note(r"""
         In *speculative decoding* a small model guesses the next few tokens of a sequence, and the
         large model checks all guesses in one pass. For one sequence, a check takes hardly longer
         than [generating one token](#a_guess_is_cheap_to_check), because the weights are read once
         in either case. How much faster is decoding then?
 
-        A check keeps all guesses before the first wrong one, and adds one token from the large
-        model. So $n$ guesses give $1$ to $n + 1$ tokens.
+        A guess is right if it is the token that the large model would generate. A check keeps all
+        guesses before the first wrong one, and adds one token from the large model. So $n$ guesses
+        give $1$ to $n + 1$ tokens.
 
         By hand, take two guesses, each right half of the time, independently of the other:
 
@@ -784,9 +787,9 @@ def guesses_pay_if_they_are_often_right() -> None:
         \text{gain} = \frac{1 + p + p^2 + \dots + p^n}{1 + nq}
         $$
 
-        Let the smallest Llama-3.2 guess `4` tokens for Llama-3-8B. A pass takes about as long as
-        reading the weights of all matmuls, `2` bytes each: `2.47` GB for the small model and
-        `15.01` GB for the large one. Suppose a guess is right with probability `0.8`:
+        Let Llama-3.2-1B guess `4` tokens for Llama-3-8B. A pass takes about as long as reading the
+        weights of all matmuls, `2` bytes each: `2.47` GB for the small model and `15.01` GB for the
+        large one. Suppose a guess is right with probability `0.8`:
     """)
     p = 0.8
     tokens = 1 + p + p**2 + p**3 + p**4  # @inspect round(tokens, 1) as tokens
@@ -810,8 +813,9 @@ def guesses_pay_if_they_are_often_right() -> None:
     note(rf"""
         So a check gives {tokens:.1f} tokens, and with its guesses takes as long as {1 + n * q:.2f}
         passes. Guessing pays if the small model is fast and often right. More guesses are not
-        always better, here not more than {best}: each takes time, and a later guess counts only if
-        all before it are right.
+        always better: here a fifth lowers the gain from {gain:.3f} to
+        {(tokens + p**5) / (1 + 5 * q):.3f}, because each guess takes time, and a later guess counts
+        only if all before it are right.
     """)
     question(r"""
         The small model has learned another language, and all its `4` guesses are wrong every time.
@@ -858,20 +862,20 @@ def time_decoding(model: Transformer, batch: int, context: int) -> Timing:  # @s
 @aside
 @requires("cuda")
 def decoding_is_timed_on_the_gpu() -> None:
-    """A decoding step takes at least the time to read its bytes; on a GPU, both times are compared."""
+    """A decoding step takes at least the time to read the weights and the caches once."""
     note(r"""
-        How fast can a decoding step be, and is yours near that? A *decoding step* generates one
-        token of each sequence. It takes at least the time to read its bytes, because the GPU has to
-        read all weights of the model and the *KV cache* of each sequence, the keys and values of
-        its tokens so far. Divide this time by the time of your step: that is the share of the
-        memory bandwidth which the step uses.
+        How fast can a *decoding step* be, which generates one token of each sequence, and is yours
+        near that? It takes at least the time to read its bytes, because the GPU has to read all
+        weights of the model and the *KV cache* of each sequence, the keys and values of its tokens
+        so far. Divide this time by the time of your step: that is the share of the memory bandwidth
+        which the step uses.
 
         By hand, take weights of $10$ GB, $2$ sequences with caches of $1$ GB each, and a bandwidth
         of $3000$ GB per second. Reading takes $(10 + 2 \cdot 1) / 3000$ s, or $4$ ms. If a step
         takes $8$ ms, it uses $4 / 8 = 50\%$ of the bandwidth.
 
-        Now `8` layers of Llama-3-8B and its output matrix, which scores the tokens of the
-        vocabulary, with sequences of `1024` tokens:
+        Now take `8` of the layers of Llama-3-8B and its output matrix, which scores the tokens of
+        the vocabulary, with sequences of `1024` tokens:
 
         - Weights: `8` layers of `218103808` weights, and `4096` for each of the `128256` tokens of
           the vocabulary, `2` bytes each: `4.54` GB.
@@ -880,24 +884,24 @@ def decoding_is_timed_on_the_gpu() -> None:
 
         By its datasheet [@nvidia-h100], an H100 reads `3.35e12` bytes per second:
 
-        | sequences | bytes, GB | to read them, ms |
+        | sequences | weights and caches, GB | to read them, ms |
         |---|---|---|
-        | `1` | `4.57` | `1.37` |
-        | `8` | `4.81` | `1.44` |
-        | `32` | `5.61` | `1.68` |
+        | `1` | `4.54 + 0.03 = 4.57` | `1.37` |
+        | `8` | `4.54 + 0.27 = 4.81` | `1.44` |
+        | `32` | `4.54 + 1.07 = 5.61` | `1.68` |
 
-        The matmuls with weights cost `2` FLOPs per weight and sequence. At `989.5e12` FLOPs per
-        second that takes `0.147` ms even for `32` sequences, far less than reading. So a step for
-        `32` sequences should take only about `1.68 / 1.37` times as long as a step for one.
+        If reading were all, a step for `32` sequences would take `1.68 / 1.37` times as long as a
+        step for one, and generate `32` tokens instead of one. The times are lower bounds. A real
+        step takes longer, because it is a chain of short programs on the GPU, and the memory is
+        idle while each one starts.
 
-        A real step takes longer than the reading, because it is a chain of short *kernels*,
-        programs on the GPU, and the memory is idle while each one starts. How much longer is not
-        derived here. So the checks allow a wide margin: for one sequence, more than `0.4` of the
-        bandwidth. `time_decoding` times a step, and `sizes` are the bytes of the table:
+        On a GPU, `time_decoding` measures the time of a step of this model. `sizes` are the bytes
+        of the table, which `decoding_bytes` computes from the model's sizes, `config`. `paces` are
+        the tokens per second of all sequences together:
     """)
     config, context = replace(LLAMA_3_8B, layers=8, context=1024), 1024  # @hide
     batches = [1, 8, 32]
-    sizes = [decoding_bytes(config, b, context) for b in batches]  # @hide
+    sizes = [decoding_bytes(config, b, 1024) for b in batches]
     in_gb = [round(size / GB, 2) for size in sizes]  # @hide
     assert in_gb == [4.57, 4.81, 5.61], \
         "The steps read 4.57, 4.81 and 5.61 GB."  # @hide
@@ -909,6 +913,9 @@ def decoding_is_timed_on_the_gpu() -> None:
         "A step reads 2,270,167,040 weights of 2 bytes."  # @hide
     assert (BANDWIDTH, PEAK) == (3.35e12, 989.5e12), \
         "These are bandwidth and peak of an H100."  # @hide
+    caches = [round((size - weights) / GB, 2) for size in sizes]  # @hide
+    assert caches == [0.03, 0.27, 1.07], \
+        "The caches of 1, 8 and 32 sequences have 0.03, 0.27 and 1.07 GB."  # @hide
     of_one = round(weights / GB, 2), round((sizes[0] - weights) / GB, 3)  # @hide
     assert of_one == (4.54, 0.034), \
         "The weights have 4.54 GB, and a cache has 0.034 GB."  # @hide
@@ -923,26 +930,27 @@ def decoding_is_timed_on_the_gpu() -> None:
         "With more sequences, the total tokens per second rise."
     assert timed[1].seconds < 2 * timed[0].seconds, \
         "A step for 8 sequences takes less than twice as long as for one."
-    gpu = find(torch.cuda.get_device_name())  # None without a datasheet
-    if gpu is not None:
+    gpu = find(torch.cuda.get_device_name())  # None without a datasheet  # @hide
+    if gpu is not None:  # @hide
         share = [
             size / t.seconds / gpu.bandwidth for size, t in zip(sizes, timed)
         ]  # @measure share as %
         assert max(share) <= 1, \
             "No step reads more bytes in a second than the bandwidth allows."  # @hide
+        # 0.4: a guess, far below what is expected
         assert share[0] > 0.4, \
-            "For one sequence, the GPU reads at more than 0.4 of its bandwidth."
-        if gpu.bfloat16 is not None:  # @hide
+            "For one sequence, the GPU reads at more than 0.4 of its bandwidth."  # @hide
+        if gpu.bfloat16 is not None:
             work = forward_flops(config, 1, context) / gpu.bfloat16  # s
             busy = work / timed[0].seconds  # @measure busy as %
             assert busy < share[0], \
                 "The GPU uses a smaller share of its arithmetic than of its bandwidth."  # @hide
     rows = "\n".join(
-        f"| {batch} | {t.seconds / MICRO:.0f} | {batch / t.seconds:,.0f} |"
-        for batch, t in zip(batches, timed)
+        f"| {batch} | {t.seconds / MICRO:.0f} | {batch / t.seconds:,.0f} | {size / t.seconds / GB:,.0f} |"
+        for batch, t, size in zip(batches, timed, sizes)
     )  # @hide
     note(f"{timed[0].device}:")
-    note(f"| sequences | µs for a step | tokens/s in total |\n|---|---|---|\n{rows}")
+    note(f"| sequences | µs for a step | tokens/s in total | GB read per second |\n|---|---|---|---|\n{rows}")
     question(r"""
         A step of some model reads `4.5` GB in all, weights and cache together, on a GPU with a
         bandwidth of `2e12` bytes a second. It takes `3` ms. What share of its bandwidth does the

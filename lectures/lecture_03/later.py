@@ -60,10 +60,11 @@ def a_token_meets_a_few_of_many_experts() -> None:
     assert expert_weights(SMALL) == 3 * 64 * 160, \
         "An expert has three matrices."  # @hide
     note(r"""
-        So the FLOPs of the matrices depend only on the *active* parameters. (Attention's two
-        matmuls are extra, as in any model.) Mixtral-8x7B has `46702792704` parameters in `32`
-        layers of `8` experts, and a token goes through `2` [@mixtral]. So for this token `6`
-        experts in each layer are idle, with `3` matrices of `4096 * 14336` weights each:
+        So the FLOPs of the matrices depend only on the *active* parameters, those that are not idle
+        for the token. (Attention's two matmuls are extra, as in any model.) Mixtral-8x7B has
+        `46702792704` parameters in `32` layers of `8` experts, and a token goes through `2`
+        [@mixtral]. So for this token `6` experts in each layer are idle, with `3` matrices of
+        `4096 * 14336` weights each:
     """)
     total = 46702792704
     assert total == parameter_count(MIXTRAL), \
@@ -130,7 +131,7 @@ def experts_want_large_batches() -> None:
 
         For each matmul, a GPU reads the weights from memory once. With few tokens it waits for this
         read: the matmul is *memory-bound*. With enough tokens the arithmetic takes longer than the
-        read: the matmul is *compute-bound*. Each weight has `2` bytes and costs `2` FLOPs per
+        read: the matmul is *compute-bound*. Each weight has $2$ bytes and costs $2$ FLOPs per
         token, so a matmul of `n` tokens does `n` FLOPs per byte of weights. By its datasheet
         [@nvidia-h100], an H100 does `989.5e12` FLOPs and reads `3.35e12` bytes a second. So,
         counting only the bytes of the weights, a matmul is compute-bound from this number of tokens
@@ -141,19 +142,19 @@ def experts_want_large_batches() -> None:
     note(r"""
         With experts, the layer needs more tokens, because each expert receives only a part of them.
         In generation each sequence brings one token per step, so more tokens mean more sequences.
-        If a token goes through $1$ of $2$ experts, an expert receives half of the tokens on
-        average, so the layer needs twice as many.
+        If a token goes through $1$ of $2$ experts, an expert receives $1/2$ of the tokens on
+        average, so the layer needs $2$ times as many.
 
-        Suppose that the tokens are spread evenly over the experts. In DeepSeek-V3 a token goes
-        through `8` of `256` [@deepseek-v3]:
+        Suppose again an H100 and weights of $2$ bytes, and tokens that are spread evenly over the
+        experts. In DeepSeek-V3 a token goes through `8` of `256` [@deepseek-v3]:
     """)
     deepseek = dense * 256 / 8  # @inspect round(deepseek, 1) as tokens
     assert 9451 < deepseek < 9452, \
         "Spread evenly, DeepSeek-V3 needs at least 9,452 tokens at once."
     note(rf"""
         So the experts of DeepSeek-V3 need {deepseek / dense:.0f} times as many tokens at once as
-        matmuls of the same size in a model without experts. With {deepseek / 2:,.0f} tokens and
-        weights of `2` bytes, at least half of the GPU's arithmetic is idle in these matmuls.
+        matmuls of the same size in a model without experts. With half of these tokens, at least
+        half of the GPU's arithmetic is idle in these matmuls.
     """)
     received, dealt = [0] * 128, 0  # @hide
     while min(received) < 300:  # one token more, to the next four experts in turn  # @hide
@@ -175,13 +176,15 @@ def a_latent_replaces_keys_and_values() -> None:
     """DeepSeek-V3's latent attention caches one latent and one short key per token and layer, not keys and values for every head."""
     note(r"""
         How can the KV cache be made smaller? The *KV cache* stores the keys and values of all
-        tokens of a sequence, in a standard cache for every head of each layer. Instead, a layer can
-        store one short vector per token for all heads, the *latent*, because two matrices, which
+        tokens of a sequence. A standard cache stores them for every head of each layer. Instead, a
+        layer can store one short vector per token for all heads, the *latent*, which a matrix
+        computes from the token's vector. The latent is enough, because two other matrices, which
         are the same for all tokens, turn it into the keys and the values of every head.
 
         By hand, take $10$ heads with keys and values of $2$ elements. A standard cache stores
         $10 \cdot (2 + 2) = 40$ elements per token and layer. With a latent of $5$ elements, it
-        stores $5$. As code, for `1000` tokens:
+        stores $5$. As code, for `1000` tokens with random latents, because only the sizes are
+        compared:
     """)
     latents = torch.randn(1000, 5)  # one for each token
     to_keys, to_values = torch.randn(2, 5, 10 * 2)  # the two matrices
@@ -192,10 +195,10 @@ def a_latent_replaces_keys_and_values() -> None:
         "The keys and values have 8 times as many elements as the latents."
     note(r"""
         DeepSeek-V3 has `128` heads with keys and values of `128` elements, and a latent of `512`
-        elements [@deepseek-v3]. One thing does not come from the latent: the position. Each key has
-        `64` more elements, which are [rotated](#rotary_embedding_tells_distances) by the position
-        of the token. They are the same for all heads, so they are stored once. Compare with a
-        standard cache for the same heads, with keys of `128` elements:
+        elements [@deepseek-v3]. One part of each key does not come from the latent: `64` more
+        elements, which are [rotated](#rotary_embedding_tells_distances) by the position of the
+        token. They are the same for all heads, so they are stored once. Compare with a standard
+        cache for the same heads, with keys of `128` elements:
     """)
     standard = 128 * (128 + 128)  # @inspect standard as elements
     with_latent = 512 + 64  # @inspect with_latent as elements
@@ -208,8 +211,8 @@ def a_latent_replaces_keys_and_values() -> None:
     note(rf"""
         So per token and layer, a standard cache would be {ratio:.0f} times as large. A cache in
         which groups of heads share keys and values, with `8` *KV heads*, that is, `8` keys and `8`
-        values, would be `8 * (128 + 128) / 576`, or {8 * (128 + 128) / with_latent:.1f} times as
-        large. In exchange, each step does more arithmetic, with the two matrices.
+        values per token, would be `8 * (128 + 128) / 576`, or {8 * (128 + 128) / with_latent:.1f}
+        times as large. In exchange, each step also multiplies by the two matrices.
     """)
     sizes = Config(layers=1, width=20 * 100, heads=20, kv_heads=20, hidden=1, vocabulary=1, context=1)  # @hide
     element = torch.empty(())  # @hide
@@ -225,7 +228,7 @@ def a_latent_replaces_keys_and_values() -> None:
 
 @aside
 def a_window_bounds_the_cache() -> None:
-    """If every layer has a window, the KV cache has to grow only until the window is full."""
+    """If every layer has a window, the KV cache stops growing once the window is full."""
     note(r"""
         While a model generates a sequence, its *KV cache* stores the keys and values of all tokens
         so far, and each new token attends to all of them. Can the cache stop growing?
@@ -236,8 +239,9 @@ def a_window_bounds_the_cache() -> None:
         values per layer.
 
         Check this for the newest token of a sequence of `10` tokens. `query` belongs to this token;
-        `keys` and `values` have the axes sequence, token, head and element. The first call gets all
-        of them, with a window of `4` tokens, and the second only the last four, without a window:
+        `keys` and `values` have the axes sequence, token, head and element. `windowed` is computed
+        from all of them with a window of `4` tokens, and `recent` from only the last four, without
+        a window:
     """)
     query: Float[Tensor, "b t h c"] = torch.randn(1, 1, 2, 8).double()  # @hide
     keys, values = torch.randn(2, 1, 10, 2, 8).double()  # @hide
@@ -252,7 +256,8 @@ def a_window_bounds_the_cache() -> None:
     note(r"""
         So if the program drops old keys and values, the cache grows only up to the window. The
         first Mistral-7B has a window of `4096` tokens, and `32` layers with `8` KV heads of `128`
-        elements of `2` bytes [@mistral-7b]. Compute its cache for sequences of three lengths:
+        elements of `2` bytes [@mistral-7b]. Compute the size of its cache for sequences of three
+        lengths:
     """)
     lengths = [1024, 4096, 32768]
     per_token = 2 * 32 * (8 * 128) * 2  # bytes, keys and values

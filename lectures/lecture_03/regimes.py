@@ -370,7 +370,7 @@ def fusion_saves_the_bytes_between_operations() -> None:
         Fusion saves no computation: all ten additions are still done. They can be up to `20 / 2`
         times as fast, because the intermediate tensors are neither written nor read.
     """)
-    note("In practice, `torch.compile` finds such chains in a model, and turns each chain into a single kernel.")
+    note("In practice, `torch.compile` finds such chains in a model, and can turn a chain into a single kernel.")
     in_two, in_one = passes(lambda a, b, c: a * b + c, gate, up, up + 1)  # @hide
     question("PyTorch runs `a * b + c` as a multiplication and then an addition. All three tensors have the same size. How many times as fast can fusion make it at best?",
         answer=6 / 4, check=in_two / in_one, unit="times", wrong={
@@ -421,8 +421,8 @@ def in_lanes(launch: int, operation: int, the_program_waits: str) -> dict[str, A
 def operations_run_in_turn() -> None:
     """A GPU runs its operations one after another, while the program launches the next ones."""
     note(rf"""
-        A Python program on the CPU runs a chain of operations on a GPU. How long do they take at
-        least?
+        A Python program on the CPU runs a chain of operations on a GPU. What is the least time that
+        they can take?
 
         The program *launches* each operation: it hands the operation to the GPU and goes on without
         waiting for the result. Assume {LAUNCH / MICRO:.0f} µs for a launch, however small the
@@ -430,19 +430,18 @@ def operations_run_in_turn() -> None:
         another. By hand, with eight operations:
 
         - If each runs for $2$ µs, launching takes $8 \cdot 5 = 40$ µs, and running takes
-          $8 \cdot 2 = 16$ µs. The GPU often waits for the next launch. The chain takes at least
-          $40$ µs.
+          $8 \cdot 2 = 16$ µs. The GPU waits for every launch. The chain takes at least $40$ µs.
         - If each runs for $20$ µs, running takes $8 \cdot 20 = 160$ µs. The program is always ahead
           with its launches. The chain takes at least $160$ µs.
 
-        So a chain takes at least the longer of two totals, of the launches or of the GPU's work,
-        because launching and running go on at the same time.
+        So a chain takes at least as long as the longer of two totals, all launches or all the GPU's
+        work, because the two overlap.
 
         Within an operation, the GPU also does two things at a time: it computes while the next
-        bytes arrive. So an operation takes the longer of these times: its FLOPs divided by the
-        GPU's *peak*, the FLOPs that it can do per second, and its bytes divided by the *bandwidth*,
-        the bytes that it can move per second. If the two are $3$ µs and $7$ µs, it takes $7$ µs.
-        For $n$ operations:
+        bytes arrive. So it takes at least the longer of these: its FLOPs divided by the GPU's
+        *peak*, the FLOPs that it can do per second, and its bytes divided by the *bandwidth*, the
+        bytes that it can move per second. If the two are $3$ µs and $7$ µs, it takes at least $7$
+        µs. For $n$ operations:
 
         [@eq:block-time]: $$
         \text{{time}} \ge \max\left(n \cdot \text{{launch}},\;
@@ -450,8 +449,8 @@ def operations_run_in_turn() -> None:
         \frac{{\text{{bytes}}}}{{\text{{bandwidth}}}}\right)\right)
         $$
 
-        Here a run takes a little longer than this bound. `total_time` goes through the eight
-        operations and returns the time, in µs, at which the last one is done:
+        In the simulation below, the chain takes a little longer than this bound. `total_time` goes
+        through the eight operations and returns the time, in µs, at which the last one is done:
     """)
 
     def total_time(launch: int, run: int) -> int:
@@ -516,36 +515,37 @@ def done_after(launch: float, runs: Sequence[float]) -> float:  # @hide
 def a_block_has_three_regimes() -> None:
     """By calculation, more tokens move a block with unfused attention from launch-bound to compute-bound to memory-bound."""
     note(r"""
-        What limits the speed of a Transformer block on a GPU? It depends on the number of tokens
-        that the block processes, because the parts of its time grow differently with it:
+        What limits the speed of a Transformer block on a GPU? That depends on how many tokens the
+        block processes, because three parts of its time grow differently with the tokens:
 
-        - *Launching* takes the same time for any number of tokens. The program launches each
-          operation, that is, hands it to the GPU, and the GPU works meanwhile. If launching takes
-          longer than the GPU's work, the block is *launch-bound*.
-        - *Matmuls with weights.* For each, the GPU reads the weights, which takes the same time for
-          any number of tokens, and computes, which takes longer with every token. Both happen at
-          the same time, so the longer counts: a matmul is *memory-bound* while reading takes
-          longer, and *compute-bound* once computing does.
-        - *Scores of attention.* There is one for each pair of tokens, so their number grows with
-          the square of the number of tokens. *Unfused* attention runs as separate operations, which
-          write the scores to memory and read them again. These operations are memory-bound.
+        - *Launching*: the program launches each operation, that is, hands it to the GPU. This takes
+          the same time for any number of tokens.
+        - *Matmuls with weights*: the GPU reads the weights, which takes the same time for any
+          number of tokens, and meanwhile computes, which takes longer with every token. The longer
+          of the two counts. If that is reading, the matmul is *memory-bound*; if it is computing,
+          *compute-bound*.
+        - *Scores of attention*: there is one for each pair of tokens, so their number grows with
+          the square of the number of tokens. *Unfused* attention consists of separate operations,
+          which write all scores to memory and read them again. These are memory-bound.
+
+        The program launches while the GPU works. So the block is *launch-bound* if launching takes
+        longer than the GPU's work. Otherwise it is called compute-bound or memory-bound after the
+        operations that take more of the GPU's time.
 
         By hand, suppose that launching takes $40$ µs, reading the weights $20$ µs, computing $1$ µs
         per token, and moving the scores $0.01$ µs per pair of tokens:
 
-        | tokens | launching, µs | matmuls, µs | scores, µs | the block is mostly |
+        | tokens | launching, µs | matmuls, µs | scores, µs | the block is |
         |---|---|---|---|---|
-        | $10$ | $40$ | $20$, reading | $0.01 \cdot 10^2 = 1$ | launch-bound: $40 > 20 + 1$ |
-        | $50$ | $40$ | $50$, computing | $0.01 \cdot 50^2 = 25$ | compute-bound: $50 + 25 > 40$, and $50 > 25$ |
-        | $200$ | $40$ | $200$, computing | $0.01 \cdot 200^2 = 400$ | memory-bound: $400 > 200$ |
+        | $10$ | $40$ | $20$ (computing: $10$) | $0.01 \cdot 10^2 = 1$ | launch-bound: $40 > 20 + 1$ |
+        | $50$ | $40$ | $50$ (reading: $20$) | $0.01 \cdot 50^2 = 25$ | compute-bound: $50 + 25 > 40$, and $50 > 25$ |
+        | $200$ | $40$ | $200$ (reading: $20$) | $0.01 \cdot 200^2 = 400$ | memory-bound: $200 + 400 > 40$, and $400 > 200$ |
 
         Now calculate a block of Llama-3-8B on an H100. `block_operations` lists its operations,
-        each with its FLOPs and the bytes that it moves. (It runs the block on PyTorch's device
-        `meta`, which computes nothing.) By the datasheet [@nvidia-h100], the GPU does `989.5e12`
-        FLOPs in a second, `PEAK`, and moves `3.35e12` bytes, `BANDWIDTH`. The operations run
-        [one after another](#operations_run_in_turn), and each takes the time of its FLOPs or of its
-        bytes, whichever is longer. `gpu_times` adds these times up, in µs, for compute-bound
-        operations and for memory-bound ones:
+        each with its FLOPs and the bytes that it moves. By the datasheet [@nvidia-h100], the GPU
+        does `989.5e12` FLOPs in a second, `PEAK`, and moves `3.35e12` bytes, `BANDWIDTH`. The
+        operations run [one after another](#operations_run_in_turn). `gpu_times` adds up the µs of
+        the compute-bound operations, and those of the memory-bound ones:
     """)
 
     def gpu_times(tokens: int) -> tuple[float, float]:
@@ -595,7 +595,7 @@ def a_block_has_three_regimes() -> None:
         f"| {tokens:,} | {t.launches / MICRO:.0f} | {t.arithmetic / MICRO:,.0f} | {t.memory / MICRO:,.0f} | {name} |"
         for tokens, t, name in zip(lengths, times, longest))  # @hide
     note(f"""
-        | tokens | launching, µs | in compute-bound operations, µs | in memory-bound operations, µs | the block is mostly |
+        | tokens | launching, µs | compute-bound operations, µs | memory-bound operations, µs | the block is |
         |---|---|---|---|---|
         {rows}
     """.replace("\n        ", "\n"))
@@ -614,24 +614,22 @@ def a_block_has_three_regimes() -> None:
     assert 0.8 < moving_scores / times[4].memory < 0.9, \
         "With 4096 tokens, most of the time of memory-bound operations is for moving scores."  # @hide
     note(rf"""
-        Launching is the number of operations times {LAUNCH / MICRO:.0f} µs, which are assumed. Each
-        row can be checked by hand:
+        Launching is the number of operations times {LAUNCH / MICRO:.0f} µs, which are assumed. In
+        each row, one reckoning gives most of the longest time:
 
-        - Up to `64` tokens the block is launch-bound. The GPU's work takes little longer than
-          reading the weights once: `218103808` weights of `2` bytes at `3.35e12` bytes a second
-          take {reading / MICRO:.0f} µs. The `36` launches take `36 * 5 = 180` µs. (With one token,
-          two copies are not needed.)
-        - With `512` tokens it is mostly compute-bound, because each weight is read once but used
-          `512` times: `2 * 512 * 218103808` FLOPs at `989.5e12` a second take
-          {computing / MICRO:.0f} µs.
-        - With `4096` tokens it is mostly memory-bound. Each of `32` heads has `4096 * 4096` scores
-          of `2` bytes, and they are moved `8` times: one matmul writes them, then scaling, mask and
-          softmax each read and write them, and another matmul reads them. That takes
+        - Up to `64` tokens: launching `36` operations takes `36 * 5 = 180` µs. (With one token, two
+          copies are not needed.) The GPU takes little longer than reading the weights, `218103808`
+          of `2` bytes: at `3.35e12` bytes a second, {reading / MICRO:.0f} µs.
+        - `512` tokens: each weight is read once, but costs `2 * 512` FLOPs. `2 * 512 * 218103808`
+          FLOPs at `989.5e12` a second take {computing / MICRO:.0f} µs.
+        - `4096` tokens: attention has `32` heads, and each head has `4096 * 4096` scores of `2`
+          bytes. They are moved `8` times. A matmul writes them; scaling, the mask (which hides
+          later tokens) and softmax each read and write them; another matmul reads them. That takes
           {moving_scores / MICRO:,.0f} of the {times[4].memory / MICRO:,.0f} µs.
 
-        So the fix depends on the number of tokens: with few tokens, fewer launches; with `512`,
-        more FLOP/s; with `4096`, fused attention, which does not move the scores. Where the first
-        range ends depends on the assumed {LAUNCH / MICRO:.0f} µs: with half of that,
+        So what helps depends on the number of tokens: here, fewer launches up to `64`, more FLOP/s
+        with `512`, and with `4096` *fused* attention, which does not move the scores. Where the
+        first range ends depends on the assumed {LAUNCH / MICRO:.0f} µs: with half of that,
         {quick / MICRO:.1f} µs, none of the five is launch-bound.
     """)
     long = block_operations(4096)  # @hide
@@ -667,12 +665,12 @@ def one_change_shows_the_limit() -> None:
         - *Memory-bound*: the GPU waits for bytes from its memory.
         - *Compute-bound*: the GPU computes all the time.
 
-        Two changes tell them apart. For both, random weights are enough, since only the time
-        counts:
+        Two changes tell them apart if one limit is clearly above the others. For both, random
+        weights are enough, since only the time counts:
 
         - *Half the width*: half the model dimension, half the heads and half the intermediate size,
           the number of elements inside the feed-forward part. The launches stay the same. Each
-          matrix has half the rows and half the columns, so arithmetic and bytes shrink to a
+          matrix has half the rows and half the columns, so its arithmetic and its bytes shrink to a
           quarter.
         - *Weights of one byte* instead of two, with a matmul that converts them to `bfloat16` on
           the chip. Only the bytes shrink, to half.
@@ -721,8 +719,9 @@ def one_change_shows_the_limit() -> None:
         A block of Llama-3-8B with `64` tokens on an H100 is like A. By
         [calculation](#a_block_has_three_regimes), its `36` launches of `5` µs, which are assumed,
         take `36 * 5 = 180` µs, and the GPU's work takes {working[0]} µs. At half the width the
-        GPU's work takes only {working[1]} µs, but the launches still take {launching[1]} µs. So the
-        block is no faster.
+        GPU's work takes only {working[1]} µs, a little more than a quarter, because the bytes of
+        activations shrink only to half. But the launches still take {launching[1]} µs. So the block
+        is no faster.
     """)
     trials = range(0, 92, 2)  # µs of launches, of arithmetic and of moving bytes  # @hide
     fitting = [
@@ -784,42 +783,51 @@ def between_on_gpu(tokens: int) -> float:  # @stepover
 @aside
 @requires("cuda")
 def eager_compiled_and_in_a_graph() -> None:
-    """A CUDA graph removes the time of launching, which should help a block with one token, and hardly one with 2048."""
+    """A CUDA graph removes the time of launching; by calculation that helps a block with one token, and not one with 2048."""
     note(r"""
-        When does a CUDA graph make a model faster? PyTorch usually runs a block in *eager* mode:
-        the program *launches* the operations one after another, that is, hands them to the GPU, and
-        the GPU works meanwhile. So eager, a block takes as long as all launches or as the GPU's
-        work, whichever is longer. A *CUDA graph* hands all launches to the GPU in one call, so only
-        the GPU's work is left. It helps where launching takes longer.
+        When does a CUDA graph make a model faster? When launching takes longer than the GPU's work,
+        because launching is all that a graph removes. Usually PyTorch runs a block in *eager* mode:
+        the program *launches* its operations one by one, that is, hands them to the GPU, and the
+        GPU works meanwhile. So the block takes about as long as all launches or as the GPU's work,
+        whichever is longer. A *CUDA graph* hands over all operations in one call, so little more
+        than the GPU's work is left.
 
         By hand, take $4$ operations and $5$ µs for a launch. If each runs for $2$ µs, launching
         takes $4 \cdot 5 = 20$ µs and the GPU's work $4 \cdot 2 = 8$ µs. So eager takes $20$ µs, and
         a graph $8$. If each runs for $50$ µs, the GPU's work takes $4 \cdot 50 = 200$ µs, eager and
         in a graph.
 
-        Now a block of Llama-3-8B on an H100. Its attention is *unfused*: it runs as separate
-        operations. A launch is assumed to take $5$ µs:
+        Now a block of Llama-3-8B with `218103808` weights on an H100, which by its datasheet moves
+        `3.35e12` bytes and does `989.5e12` FLOPs in a second [@nvidia-h100]. A launch is assumed to
+        take $5$ µs. There are [`34` operations](#a_block_has_three_regimes) with one token, and
+        `36` with `2048`, where two copies are added.
 
         | tokens | launching, µs | the GPU's work, µs | eager, µs | in a graph, µs |
         |---|---|---|---|---|
         | `1` | `34 * 5 = 170` | `130` | `170` | `130` |
         | `2048` | `36 * 5 = 180` | `1781` | `1781` | `1781` |
 
-        - With `1` token there are `34` operations. The GPU has to read the block's `218103808`
-          weights of `2` bytes, at `3.35e12` bytes a second: `130` µs. So a graph should make the
-          block `170 / 130` times as fast.
-        - With `2048` tokens there are two copies more. The matmuls with weights alone do
-          `2 * 2048 * 218103808` FLOPs. At `989.5e12` a second, they take `903` µs, much longer than
-          launching. All operations together take [by calculation](#a_block_has_three_regimes)
-          `1781` µs. So a graph should save nothing.
+        - With `1` token the GPU has to read all weights, `2` bytes each: `130` µs. So with a graph
+          the block should be `170 / 130` times as fast.
+        - With `2048` tokens the matmuls with weights do `2 * 2048 * 218103808` FLOPs, which takes
+          `903` µs. Attention is *unfused*: its separate operations move the scores of all pairs of
+          tokens `8` times. (A matmul writes them; scaling, the causal mask and softmax each read
+          and write them; another matmul reads them.) For `32` heads and `2` bytes per score, these
+          `8 * 32 * 2048 * 2048 * 2` bytes take `641` µs. What is left, mainly operations between
+          the matmuls that move no scores, takes `237` µs. The sum is `1781` µs, much longer than
+          launching. So a graph should save nothing.
 
-        `torch.compile` works on both times: it *fuses* operations between the matmuls, that is,
-        turns several into one. So it saves launches and moves fewer bytes. On a GPU, `three_ways`
-        times the block eager, compiled, in a graph, and compiled in a graph:
+        On a GPU, the block is timed with one token (`few`) and with `2048` (`many`), each `eager`
+        and in a `graph`. The table below also has both ways after `torch.compile`, which turns
+        several operations into one:
     """)
     alone = [2 * 218103808 / 3.35e12, 2 * 2048 * 218103808 / 989.5e12]  # s  # @hide
     assert [round(s / MICRO) for s in alone] == [130, 903], \
         "Reading the weights takes 130 µs, and with 2048 tokens the matmuls with weights take 903 µs."  # @hide
+    scores = 8 * 32 * 2048 * 2048 * 2 / BANDWIDTH  # s  # @hide
+    others = waits(2048).gpu - alone[1] - scores  # @hide
+    assert [round(s / MICRO) for s in (scores, others)] == [641, 237], \
+        "With 2048 tokens, moving the scores takes 641 µs, and all that is left 237 µs."  # @hide
     predicted = [(w.launches, w.gpu) for w in (waits(1), waits(2048))]  # @hide
     in_micros = [[round(s / MICRO) for s in times] for times in predicted]  # @hide
     assert in_micros == [[170, 130], [180, 1781]], \
@@ -827,8 +835,8 @@ def eager_compiled_and_in_a_graph() -> None:
     counts = [round(launches / LAUNCH) for launches, _ in predicted]  # @hide
     assert counts == [34, 36], \
         "With one token the block has 34 operations, and 36 with 2048."  # @hide
-    few, _ = three_ways(1)  # @measure few
-    many, results = three_ways(2048)  # @measure many
+    few, _ = three_ways(1)  # @measure few  # @hide
+    many, results = three_ways(2048)  # @measure many  # @hide
     gain = few["eager"].seconds / few["graph"].seconds  # @measure gain as times
     assert 1 < gain, "With one token, a graph makes the block faster."
     small_gain = many["eager"].seconds / many["graph"].seconds  # @measure small_gain as times

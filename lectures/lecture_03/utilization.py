@@ -56,11 +56,12 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         - *Weights.* It is multiplied once by each of the $N$ weights of the model's matrices: $N$
           multiplications.
         - *Attention.* In each of $L$ layers, the token's query is multiplied by the keys of all $T$
-          tokens of the sequence, its *context*. (Later tokens are included; a mask hides the
-          results afterwards.) The softmax turns the results into $T$ attention weights, and these
-          are multiplied by the $T$ values. Over all heads, the query has $d$ elements, and so have
-          the keys and values that it meets. So these are $d\,T + d\,T = 2\,d\,T$ multiplications in
-          a layer.
+          tokens of the sequence, its *context*. (This count includes later tokens, whose results a
+          mask hides afterwards.) The softmax turns the results into $T$ attention weights, and
+          these are multiplied by the $T$ values. Taken over all heads, the token's query has $d$
+          elements, and so has each key and each value that is multiplied for it; query heads that
+          share a key each multiply by it. So these are $d\,T + d\,T = 2\,d\,T$ multiplications in a
+          layer.
 
         With $6$ FLOPs for each:
 
@@ -74,7 +75,7 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
 
         $N$ includes the output matrix, which scores each token of the vocabulary, but not the
         embedding, because looking up a row needs no multiplication. Check the formula on a small
-        `model` with $d = 64$, $L = 2$ blocks of `40960` weights and an output matrix of `100 * 64`,
+        `model` with $d = 64$, $L = 2$ layers of `40960` weights and an output matrix of `100 * 64`,
         so $N$ is `2 * 40960 + 100 * 64 = 88320`. `tokens` are `3` sequences of $T = 32$ tokens, and
         `.sum()` stands for a loss:
     """)
@@ -160,7 +161,7 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
             "For one token, attention grows in proportion to the context, not with its square.": 45 + 4 * 13,
         },
         hint="Which of the two terms contains $T$?",
-        why="The weights cost the same, and attention costs twice as much, because the query meets twice as many keys. Today's contexts are several times as long [@llama-32].")
+        why="The weights cost the same, and attention costs twice as much, because the query is multiplied with twice as many keys. Today's contexts are several times as long [@llama-32].")
 
 
 @aside
@@ -205,17 +206,17 @@ def palm_published_both_numbers() -> None:
 
 
 def a_causal_mask_needs_half_the_pairs() -> None:
-    """A causal mask hides about half of all scores, and a program that computes in many groups skips most of these."""
+    """A causal mask hides about half of all scores, and a forward pass in many groups of queries skips most of these."""
     note(r"""
         In a language model, the *causal mask* keeps every token from attending to later ones. Does
         it make attention cheaper? Not by itself: a program can compute everything, and hide about
-        half of it afterwards. But it can skip most of that half if it computes the queries in
-        groups, because no query of a group needs the keys after the group's end.
+        half of it afterwards. But a program that works on the queries in groups can skip most of
+        that half, because no query of a group needs the keys after the group's end.
 
         The query of each token is multiplied by the key of each token; each result is a *score*.
-        Hidden are the scores whose key comes later than their query. By hand, take `4` queries $q$
-        in two groups, and `4` keys $k$. Each group is multiplied only by the keys up to its own
-        last token:
+        The mask hides every score whose key comes after its query. By hand, take `4` queries $q$ in
+        two groups, and `4` keys $k$. Each group is multiplied only by the keys up to its own last
+        token:
 
         | | $k_1$ | $k_2$ | $k_3$ | $k_4$ |
         |---|---|---|---|---|
@@ -224,19 +225,15 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         | $q_3$ | needed | needed | needed | hidden |
         | $q_4$ | needed | needed | needed | needed |
 
-        Of the four squares of $2 \cdot 2$ scores, the upper right one is skipped, so $3/4$ of the
-        scores are computed. Four groups of one query compute $1$, $2$, $3$ and $4$ scores: $10/16$.
-        In general, $m$ groups make $m \cdot m$ squares and compute $1 + 2 + \dots + m$ of them, the
-        share
+        The first group computes $2 \cdot 2$ scores and the second $2 \cdot 4$, together $12$ of
+        $16$, or $3/4$. Four groups of one query compute $1 + 2 + 3 + 4 = 10$ of $16$. Only the
+        scores on and below the diagonal are needed, so more groups come closer to one half, but
+        never below it.
 
-        $$
-        \frac{1 + 2 + \dots + m}{m^2} = \frac{m + 1}{2m},
-        $$
-
-        which approaches one half as $m$ grows. Count it for `64` tokens. In the queries `q`, the
-        keys `k` and the values `v`, the second axis counts the tokens. `attention` computes a score
-        for each query and key that it gets, and then applies the mask. It takes the queries to be
-        the last of the tokens, as they are in each group:
+        Count the FLOPs for `64` tokens. `q`, `k` and `v` hold their queries, keys and values; the
+        second axis counts the tokens. `attention` computes a score for each query and key that it
+        gets, and then applies the mask. It assumes that the last query and the last key belong to
+        the same token, which holds in each group:
     """)
     q, k, v = torch.randn(3, 1, 64, 2, 8).double()  # @hide
     attention = written_attention  # @hide
@@ -261,14 +258,11 @@ def a_causal_mask_needs_half_the_pairs() -> None:
     assert [*shares.values()] == [1, 3 / 4, 10 / 16, 33 / 64], \
         "In 2 groups attention costs 3/4 of the FLOPs, and in 32 groups a little more than half."
     note(r"""
-        So the FLOPs of attention depend on the program. *Fused* attention, a single program on the
-        GPU, works on groups of queries and of keys anyway [@dao2022], so it can skip hidden ones.
-
-        In training, all scores together cost
-        [$12\,L\,d\,T$](#training_costs_six_per_weight_and_twelve_per_pair) FLOPs per token, in $L$
-        layers, with $d$ elements in a query, over all heads, and $T$ tokens. A program with many
-        groups does little more than half of these FLOPs. If an *MFU*, the share of the GPU's peak
-        that a run uses, is computed with this formula, it includes FLOPs that were never done.
+        So in the forward pass, the FLOPs of attention depend on the program. *Fused* attention, a
+        single program on the GPU, works on groups of queries and of keys anyway [@dao2022], so it
+        can skip scores that would be hidden. (Its backward pass computes the scores once more
+        [@dao2022], so training saves less than a count of the forward pass says.) When FLOPs of
+        attention are quoted, ask whether the hidden scores are counted.
     """)
     tiles = {
         f"{m} groups": [
@@ -277,7 +271,7 @@ def a_causal_mask_needs_half_the_pairs() -> None:
     }  # @hide
     scored = [sum(kind > 0 for row in rows for kind in row) / 8**2 for rows in tiles.values()]  # @hide
     assert scored == [(m + 1) / (2 * m) for m in (2, 4, 8)], \
-        "What is not skipped is the share of the rule."  # @hide
+        "With m groups, the share that is computed is (m + 1) / (2 m)."  # @hide
     figure(cells(tiles, [("skipped", "none"), ("computed, then hidden", GOLD), ("needed", BLUE)], ("query", "key")), caption=r"""
         All pairs of `8` queries and `8` keys, in `2`, `4` and `8` groups. The smaller the groups,
         the fewer scores are computed and then hidden.

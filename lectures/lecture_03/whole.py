@@ -44,11 +44,11 @@ def the_whole_model() -> None:
 def one_table_costs_flops_and_the_other_none() -> None:
     """In the forward pass of a token, the embedding costs no FLOPs, and the head costs two for each element of its table."""
     note(r"""
-        A language model has two tables, in some models one and the same, with a row of $d$ elements
-        for every token of the vocabulary. The *embedding*, at the beginning, turns a token into its
-        row. The *head*, at the end, multiplies the last block's output for a token by every row,
-        and so gives a score for every token of the vocabulary. Do both cost the same in the forward
-        pass?
+        A language model has two tables with a row of $d$ elements for every token of the
+        vocabulary. (Some models use one table for both.) The *embedding*, at the beginning, turns a
+        token into its row. The *head*, at the end, multiplies the last block's output for a token
+        by every row, and so gives a score for every token of the vocabulary. Do both cost the same
+        in the forward pass?
 
         By hand, take a vocabulary of $3$ tokens and rows of $2$ elements. The embedding copies one
         row, and multiplies nothing. The head multiplies $2$ elements by each of $3$ rows: $6$
@@ -76,8 +76,8 @@ def one_table_costs_flops_and_the_other_none() -> None:
         "Without attention's scores and weighted sums, more than a fifth of the forward FLOPs are in the head."  # @hide
     note(rf"""
         Of the {weights:,} weights that take part in matmuls of this small model, the head has
-        `128256 * 2048`, or {share:.0%}. So in a count of forward FLOPs, leave the embedding out,
-        but not the head.
+        `128256 * 2048`, or {share:.0%}. So in a count of forward FLOPs, leave out the embedding,
+        but count the head for each token whose scores are computed.
     """)
     with torch.device("meta"):  # @hide
         embedding, head = (torch.empty(20_000, 1000) for _ in range(2))
@@ -169,8 +169,9 @@ def a_language_with_a_known_entropy() -> None:
 
         Now let each letter be a token, so a word has two. Each letter has the probability $1/2$ and
         the surprise $\log 2$. Together the letters have the surprise of the word,
-        $\log 2 + \log 2 = \log 4$, so the entropy per token is $\tfrac{{1}}{{2}} \log 4$. If all
-        words have the same number of tokens, divide the surprise of a word by it.
+        $\log 2 + \log 2 = \log 4$, so the entropy per token is $(\log 4) / 2$. In any word, the
+        surprises of its tokens add up to the surprise of the word. So if all words have the same
+        number of tokens, divide the surprise of a word by this number.
 
         The language of the next sections has `32` words of three letters, all equally likely, and a
         space after each, for example “{sample[0]} {sample[1]} {sample[2]}”. A word has the
@@ -234,8 +235,9 @@ def the_run_is_predicted() -> None:
         \text{FLOPs per token}
         $$
 
-        Forward and backward, a token [costs](#training_costs_six_per_weight_and_twelve_per_pair)
-        $6N + 12\,L\,d\,T$ FLOPs: $6$ for each of the $N$ weights of the matrices, and, for
+        In the forward and backward passes together, a token
+        [costs](#training_costs_six_per_weight_and_twelve_per_pair) $6N + 12\,L\,d\,T$ FLOPs, if
+        only matmuls are counted: $6$ for each of the $N$ weights of the matrices, and, for
         attention, $12\,d$ in each of $L$ layers for each of the $T$ tokens of its sequence. The
         model dimension $d$ is the number of elements in the vector of a token. By hand, take
         $N = 10$, $L = 1$, $d = 2$ and $T = 3$. A token costs
@@ -243,8 +245,8 @@ def the_run_is_predicted() -> None:
         two sequences of $3$, costs $5 \cdot 6 \cdot 132 = 3960$.
 
         Now a small Transformer, which is trained [below](#the_run) on a
-        [made-up language](#a_language_with_a_known_entropy). A token is a letter or a space, so
-        there are `27`:
+        [made-up language](#a_language_with_a_known_entropy). A token is a letter or a space, so the
+        vocabulary has `27` tokens. The sizes are:
 
         | of the model and the run | |
         |---|---|
@@ -286,7 +288,7 @@ def the_run_is_predicted() -> None:
         "Six FLOPs for each parameter and token would be a little less."  # @hide
     note(rf"""
         So before its first step you know that this run costs {total / 1e9:.1f} GFLOP. To estimate
-        its time, divide by the FLOPs that your machine does in a second of training.
+        its time, divide by the FLOP/s that your machine reaches in training.
     """)
     longer = torch.zeros(2, 1 + 64, dtype=torch.int64)  # the last token is only a target  # @hide
     step = flops(lambda: loss_of(model, longer).backward())  # @hide
@@ -303,21 +305,20 @@ def the_run_is_predicted() -> None:
 def its_memory_has_a_bound() -> None:
     """One forward pass gives an upper bound on a run's memory for parameters, averages, gradients and activations."""
     note(r"""
-        Will a training run fit into memory? An upper bound can be computed before it starts. Add
-        two things:
+        Will a training run fit into memory? For the tensors that a step keeps, an upper bound can
+        be computed before the run starts. Add two things:
 
         - Four numbers for each parameter, of `4` bytes each in `float32`: its value, its gradient,
-          and two averages that the optimizer AdamW keeps.
+          and two averages that the optimizer AdamW keeps, of the gradient and of its square.
         - The *activations*: all that the forward pass of a batch saves for the backward pass. One
           forward pass is enough to count them.
 
         The sum is an upper bound for these tensors, because each of them is counted in full, though
-        they are not all there at once. If a step starts without gradients, there are none yet when
-        the activations are complete, and the backward pass frees the activations while it computes
-        the gradients. By hand, take $10$ parameters, and a forward pass that saves $100$ bytes. The
-        bound is $10 \cdot 4 \cdot 4 + 100 = 260$ bytes. After the forward pass, without gradients,
-        there are $10 \cdot 3 \cdot 4 + 100 = 220$; after the backward pass, without activations,
-        $10 \cdot 4 \cdot 4 = 160$.
+        they are not all there at once. After the forward pass all activations are there, but no
+        gradients, if they were cleared before. After the backward pass all gradients are there, but
+        no activations. By hand, take $10$ parameters, and a forward pass that saves $100$ bytes.
+        The bound is $10 \cdot 4 \cdot 4 + 100 = 260$ bytes. After the forward pass there are
+        $10 \cdot 3 \cdot 4 + 100 = 220$; after the backward pass $10 \cdot 4 \cdot 4 = 160$.
 
         Now a small Transformer, `model`, with `376192` parameters, and a `batch` of `4` sequences
         of `32` tokens. `saved_bytes_of` runs the forward pass and adds up the bytes of all tensors
@@ -342,9 +343,9 @@ def its_memory_has_a_bound() -> None:
     assert sizes == [6.0, 3.0, 9.0], \
         "The four numbers of all parameters need 6.0 MB, the activations 3.0 MB, and both 9.0 MB."
     note(rf"""
-        So the run needs at most {bound / 1e6:.1f} MB for these tensors. An operation may need more
-        for a moment, for results that it does not save. How far the peak of a step is below the
-        bound is [measured](#its_memory_is_measured) at the end of this part.
+        So with batches of this shape, the run needs at most {bound / 1e6:.1f} MB for these tensors.
+        An operation may briefly need more, for results that it does not save. How far the peak of a
+        step is below the bound is [measured](#its_memory_is_measured) at the end of this part.
     """)
     plain = torch.optim.SGD(parameters)  # keeps no averages  # @hide
     loss_of(model, batch).backward()  # @hide
@@ -420,9 +421,10 @@ def the_run() -> None:
         - It starts near $\log 27$ (the natural logarithm, in *nats*), because the untrained model
           gives each of the `27` tokens about the same probability, $1/27$, and the loss is the mean
           of $-\log p$, where $p$ is the probability given to the token that came next.
-        - It ends near the *entropy*: on many new sequences, no model's mean loss is below it. The
-          best model gives each word the probability $1/32$. The probabilities of its `4` tokens
-          multiply to $1/32$, so their losses add up to $\log 32$: $\tfrac{1}{4} \log 32$ per token.
+        - It ends near the *entropy*: averaged over very many new sequences, no model has a lower
+          loss. The best model gives each word the probability $1/32$. The probabilities of its `4`
+          tokens multiply to $1/32$, so their losses add up to $\log 32$: $\tfrac{1}{4} \log 32$ per
+          token.
 
         `trained` runs `240` steps. `loss_of` computes the trained model's loss on `held_out`,
         sequences it was not trained on:
@@ -451,9 +453,9 @@ def the_run() -> None:
     """)
     note(rf"""
         Both predictions hold. On new sequences the loss ends at {held_out_loss:.2f}, a little above
-        the entropy of {entropy:.2f}, which the best model has on every sequence. Such predictions
-        are a test of your own training code: a first loss far from the logarithm of the vocabulary
-        size may point to a mistake.
+        the entropy of {entropy:.2f}, the loss of the best model. The first prediction is a test of
+        your own training code: a first loss far from the logarithm of the vocabulary size may point
+        to a mistake.
     """)
     two_letters = [one + other + " " for one in "abcdefghij" for other in "abcdefghij"][:64]  # @hide
     equal = torch.zeros(len({*"".join(two_letters)}))  # a score for each token  # @hide
@@ -491,13 +493,14 @@ def most_alive(model: Transformer, batch: Int[Tensor, "sequences seq"]) -> int: 
 
 @aside
 def its_memory_is_measured() -> None:
-    """In a small Transformer, the backward pass frees activations while it makes gradients, so the peak is below the sum of both."""
+    """In a small Transformer, the backward pass frees activations as it makes gradients, so the peak of a step is below the sum of both."""
     note(r"""
         Does a training step need memory for all activations and all gradients at the same time? Not
-        if it starts without gradients. The *activations*, which the forward pass saves for the
-        backward pass, are all there before the first gradient is computed. Then the backward pass
-        goes through the layers, from the last to the first. It computes the gradient of a layer,
-        and frees the activations of this layer, because nothing needs them any more.
+        if it starts without gradients, because the backward pass frees activations while it makes
+        gradients. The *activations*, which the forward pass saves for the backward pass, are all
+        there before the first gradient is computed. Then the backward pass goes through the layers,
+        from the last to the first. It computes the gradient of a layer's weights, and frees the
+        activations of this layer, because nothing needs them any more.
 
         By hand, take two layers, each with activations of $1$ MB and a gradient of $1$ MB:
 
@@ -510,11 +513,11 @@ def its_memory_is_measured() -> None:
         | activations of layer 1 freed | $0$ | $2$ | $2$ |
 
         At the peak there are $3$ MB, not $4$. Now measure it for a small Transformer, `model`, with
-        `376192` parameters of `4` bytes, and a `batch` of `4` sequences of `32` tokens. Its
-        gradients need `4 * 376192` bytes. `saved_bytes_of` runs the forward pass and adds up what
-        it saves. `most_alive` runs a whole step, in which the optimizer's data are already there,
-        and watches every operation of PyTorch. It returns the largest sum, at any moment, of the
-        bytes of all tensors that this step has made and not yet freed:
+        `376192` parameters. Each parameter has a gradient of `4` bytes. `saved_bytes_of` runs the
+        forward pass on a batch, and returns the bytes of the activations that it saves.
+        `most_alive` runs a whole training step, and returns the most bytes that tensors allocated
+        in this step occupied at any one moment. This includes short-lived tensors that the table
+        leaves out, such as gradients of activations:
     """)
     model = fresh_model()  # @hide
     batch = draw_sequences(lexicon(), BATCH, torch.Generator().manual_seed(2))  # @hide
@@ -522,40 +525,37 @@ def its_memory_is_measured() -> None:
     weights = sum(p.nbytes for p in parameters)  # @hide
     forward_pass = partial(loss_of, model, batch)  # @hide
     activations = saved_bytes_of(forward_pass, parameters)  # @inspect round(activations / 1e6, 1) as MB
-    gradients = 4 * 376_192  # @hide
-    together = most_alive(model, batch)  # @inspect round(together / 1e6, 1) as MB
+    gradients = 4 * 376_192  # @inspect round(gradients / 1e6, 1) as MB
+    peak_of_step = most_alive(model, batch)  # @inspect round(peak_of_step / 1e6, 1) as MB
     averages = measured_step(model, batch)[1]  # @hide
     assert weights == 4 * parameter_count(RUN) == 4 * 376_192, \
         "Each parameter needs four bytes."  # @hide
     assert averages == 2 * weights, \
         "AdamW's averages need twice as many bytes as the parameters."  # @hide
-    assert activations < together < activations + gradients, \
-        "At the peak, what the step has made needs less memory than all activations plus all gradients."
-    peak = weights + averages + together  # @hide
+    assert activations < peak_of_step < activations + gradients, \
+        "At the peak, what the step has allocated needs less memory than all activations plus all gradients."
+    peak = weights + averages + peak_of_step  # @hide
     bound = weights + averages + activations + gradients  # @hide
     below = 1 - peak / bound  # @hide
     assert round(1 / below) == 8, \
         "At its peak, the step needs about an eighth less than the sum of the four."  # @hide
     note(rf"""
-        Activations and gradients add up to {activations / 1e6:.1f} + {gradients / 1e6:.1f} =
-        {(activations + gradients) / 1e6:.1f} MB, but at the peak the step has made only
-        {together / 1e6:.1f} MB. The parameters, {weights / 1e6:.1f} MB, and the two averages that
-        the optimizer AdamW keeps for each parameter, {averages / 1e6:.1f} MB, are there all the
-        time. So the peak of all is {weights / 1e6:.1f} + {averages / 1e6:.1f} +
-        {together / 1e6:.1f} = {peak / 1e6:.1f} MB, about an eighth less than the sum of the four
-        kinds, {bound / 1e6:.1f} MB. If a step starts with the gradients of earlier batches, as in
-        gradient accumulation, the peak is higher.
+        So at the peak, the step has allocated {peak_of_step / 1e6:.1f} MB, less than the
+        {(activations + gradients) / 1e6:.1f} MB of all activations and all gradients. The
+        parameters, {weights / 1e6:.1f} MB, and the optimizer's state, two running averages for each
+        parameter, {averages / 1e6:.1f} MB, were there before. With them, the total peak is
+        {peak / 1e6:.1f} MB, and the sum of all four kinds is {bound / 1e6:.1f} MB. If a step starts
+        with the gradients of earlier batches, as in gradient accumulation, its peak is higher.
     """)
     always = {"parameters": weights / 1e6, "averages": averages / 1e6}  # @hide
     figure(stacks({
         "sum of the four": {**always, "gradients": gradients / 1e6, "activations": activations / 1e6},
-        "at the peak": {**always, "gradients and activations": together / 1e6},
+        "at the peak": {**always, "allocated in the step": peak_of_step / 1e6},
     }, "MB"), caption=r"""
-        The four kinds of memory of a training step of this model added up, and what is in memory
-        together at the peak.
+        The four kinds of memory of a training step of this model added up, and the total peak.
     """, alt=r"""
-        Two stacked bars. Parameters and averages are the same in both. Gradients and activations
-        together are shorter at the peak than in the sum.
+        Two stacked bars. Parameters and averages are the same in both. What the step allocates is
+        less at the peak than gradients and activations in the sum.
     """)
     computed, watch = list[Tensor](), Alive()  # @hide
     with watch:  # kB for MB  # @hide

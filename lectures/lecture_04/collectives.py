@@ -241,7 +241,7 @@ def parts_sent(ranks: int, reduce: bool) -> int:  # @hide
 
 @requires("linux, ranks=4")
 def the_kernel_counts_what_a_rank_sends() -> None:
-    """If ranks share an all-gather equally, each sends one shard fewer than there are ranks."""
+    """If G ranks share an all-gather equally, each of them sends G - 1 shards."""
     note(r"""
         Each of four ranks holds one *shard*, a quarter of a tensor. An
         [all-gather](#an_all_reduce_has_two_halves) collects all four shards on every rank. How much
@@ -278,8 +278,8 @@ def the_kernel_counts_what_a_rank_sends() -> None:
     """)
     figure(plot_traffic({"an all-gather": by_gather}),
         caption=r"""
-            Bytes that each rank (row) sent to each other rank (column). A rank sends its three
-            shards to one neighbor, and only headers to the other.
+            Bytes that each rank (row) sent to each other rank (column). A rank sends three shards
+            to one neighbor in a ring, and only headers to its other neighbor.
         """,
         alt="A table in which each rank sends nearly all of its bytes to one neighbor.")
     sizes = [parts_sent(n, reduce=False) * torch.empty(48_000).chunk(n)[0].nbytes for n in (8, 16)]  # @hide
@@ -340,11 +340,11 @@ def a_ring_passes_sums_to_the_next_rank() -> None:
         | rank 3 | `2` | `1` |
 
         In the next step, each rank sends the part to which it has just added something. So from
-        step to step, all of these numbers become smaller by one, and after `0` comes `3`. In the
-        code, `parts` are this rank's four parts. It sends part `rank - step` and adds what arrives
-        to part `rank - step - 1`. (In Python, `parts[-1]` is the last part, and `parts[-2]` the
-        last but one.) `pass_on` sends a part to the next rank and returns what the previous rank
-        has sent:
+        step to step, the two part numbers in each row become smaller by one, and after `0` comes
+        `3`. In the code, `parts` are this rank's four parts. The rank sends part `rank - step` and
+        adds what arrives to part `rank - step - 1`. (In Python, negative indices count from the
+        end: `parts[-1]` is the last part, `parts[-4]` the first.) `pass_on` sends a part to the
+        next rank and returns what the previous rank has sent:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
     mine = 10**rank * torch.arange(1, 5)  # @hide
@@ -579,25 +579,30 @@ def doubling_all_reduce(x: Tensor) -> int:
 @aside
 @requires("linux, ranks=4")
 def few_messages_or_few_bytes() -> None:
-    """A ring sends few bytes in many exchanges, which is slow for a small tensor."""
+    """By an estimate for 64 ranks, a ring all-reduce is slow for a small tensor and fast for a large one."""
     note(r"""
-        Each exchange takes a few microseconds, however little it sends. This time is its *latency*.
-        In [a ring](#a_ring_passes_sums_to_the_next_rank) of $64$ ranks, each rank sends only to its
-        neighbor, a $64$th of the tensor at a time. A part needs $63$ exchanges to visit all other
-        ranks. So an all-reduce needs `63 + 63 = 126` exchanges one after another: first to add up,
-        then to pass the sums on. Can it be done in fewer?
+        Why can an all-reduce of a small tensor take long? Because each exchange between ranks takes
+        a few microseconds, its *latency*, however little it sends, and in
+        [a ring](#a_ring_passes_sums_to_the_next_rank) many exchanges follow one another.
 
-        Yes, by *recursive doubling*. By hand, on four ranks:
+        *Recursive doubling* has fewer. By hand, on four ranks: first, ranks 0 and 1 send each other
+        their whole tensors and add them up, and so do ranks 2 and 3. Then ranks 0 and 2 send each
+        other these sums, and so do ranks 1 and 3. After two exchanges, each rank has the sum of all
+        four. In the ring, a rank sends a quarter of the tensor at a time, in three exchanges to add
+        up and three more to pass the sums on:
 
-        - In the first exchange, ranks 0 and 1 send each other their whole tensors and add them up.
-          Ranks 2 and 3 do the same. Each rank has the sum of two.
-        - In the second exchange, ranks 0 and 2 send each other these sums, and so do ranks 1 and 3.
-          Each rank has the sum of all four.
+        | on four ranks | exchanges | sent by each rank |
+        |---|---|---|
+        | ring | `3 + 3 = 6` | `6 / 4 = 1.5` tensors |
+        | recursive doubling | `2` | `2` tensors |
 
-        Each exchange doubles the number of ranks in a sum. So $64$ ranks need only $6$ exchanges,
-        because `2**6 = 64`. But each of them sends the whole tensor. To estimate the times, suppose
-        a latency of $5$ microseconds and a bandwidth of `100` GB a second. An exchange takes the
-        latency plus its bytes divided by the bandwidth:
+        So doubling has fewer exchanges, and the ring sends fewer bytes. On $64$ ranks, the ring
+        needs `63 + 63 = 126` exchanges, each of a $64$th of the tensor. Recursive doubling needs
+        only $6$, each of the whole tensor, because each exchange doubles the number of ranks in a
+        sum, and `2**6 = 64`.
+
+        To estimate the times, assume a latency of $5$ microseconds and a bandwidth of `100` GB a
+        second. An exchange takes the latency, plus its bytes divided by the bandwidth:
     """)
     ranks = dist.get_world_size()  # @hide
     x = torch.randn(ranks, 60_000)[dist.get_rank()]  # @unnoticed: 60_000: a tensor of any size  # @hide
@@ -618,9 +623,6 @@ def few_messages_or_few_bytes() -> None:
     def doubling_seconds(size: float) -> float:
         return 6 * (latency + size / bandwidth)
 
-    def halving_seconds(size: float) -> float:
-        return 12 * latency + 126 / 64 * size / bandwidth
-
     small = ring_seconds(1e6) / doubling_seconds(1e6)  # @inspect small as times
     assert 7.2 < small < 7.25, \
         "In this estimate, a ring takes 7.2 times as long as recursive doubling for a megabyte."
@@ -630,27 +632,18 @@ def few_messages_or_few_bytes() -> None:
     note(rf"""
         For a megabyte, the ring spends `126 * 5` = {126 * latency * 1e6:.0f} of its
         {ring_seconds(1e6) * 1e6:.0f} microseconds on latency, so the method with fewer exchanges is
-        faster. For a gigabyte, nearly all of the time is spent sending the bytes, and a rank of the
-        ring sends `126 / 64`, about {126 / 64:.2f} tensors instead of six.
+        faster. For a gigabyte, nearly all of the time is spent on the bytes. There a rank of the
+        ring sends `126 / 64`, about {126 / 64:.2f} tensors, instead of six.
 
-        *Recursive halving and doubling* has few exchanges and few bytes [@thakur2005]. In six
-        exchanges, partners send each other half of the tensor, then a quarter, and so on down to a
-        $64$th, and add up. Six more pass the sums on, in the opposite order. That is what
-        `halving_seconds` counts: `12` exchanges, and `126 / 64` tensors.
+        There are other methods. *Recursive halving and doubling*, for example, sends the same
+        number of bytes as the ring, in only `12` exchanges [@thakur2005]. In a real network, the
+        time also depends on which ranks share a link, and the estimate leaves that out. So the
+        library NCCL has several methods, and chooses by the size of the tensor and by the network
+        [@nccl-tuning].
     """)
     halves = [Fraction(1, 2**k) for k in range(1, 7)]  # @hide
     assert (2 * len(halves), 2 * sum(halves)) == (12, Fraction(126, 64)), \
         "Halving six times and doubling six times takes 12 exchanges, which send 126/64 tensors in all."  # @hide
-    least = {size: min(ring_seconds(size), doubling_seconds(size)) for size in (1e6, 1e9)}  # @hide
-    assert all(halving_seconds(size) < t for size, t in least.items()), \
-        "By this estimate, it is the fastest of the three for a megabyte and for a gigabyte."
-    note(r"""
-        The estimate gives each pair of ranks the full bandwidth, whatever the others send. Where
-        partners are far apart in the network, pairs share its links. In a ring, a rank sends to its
-        neighbor only, so it keeps its bandwidth. For this reason, the library NCCL knows several
-        algorithms, among them rings and trees, and chooses by the size of the tensor and by the
-        network [@nccl-tuning].
-    """)
     question(r"""
         A training step all-reduces `100` small tensors in turn, by a ring on `64` ranks. An
         exchange has a latency of `5` microseconds, and the time for the bytes is negligible.
@@ -666,7 +659,7 @@ def few_messages_or_few_bytes() -> None:
 @aside
 @requires("ranks=4")
 def a_collective_needs_every_rank() -> None:
-    """If one rank does not call a collective, the others wait."""
+    """If one rank does not call an all-reduce, the others wait until a timeout."""
     note(r"""
         A program on several ranks may hang for minutes before any message appears. Why?
 

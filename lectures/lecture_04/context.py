@@ -101,14 +101,14 @@ def a_mean_can_be_corrected() -> None:
 
 @requires("linux, ranks=4")
 def keys_and_values_can_go_round() -> None:
-    """In ring attention, keys and values pass through the ranks, and each rank corrects its means."""
+    """In ring attention, keys and values pass through the ranks, and each rank updates a running weighted mean."""
     note(r"""
         A sequence is too long for one GPU, so several ranks share it. In attention, a token needs
-        its own key and value and those of all earlier tokens. Most of them are on other ranks. Does
-        a rank have to hold them all at once?
+        its own key and value and those of all earlier tokens. Except on the first rank, some of
+        them are on other ranks. Does a rank have to hold them all at once?
 
         No, because the result is a weighted mean of values, and
-        [a mean can be corrected](#a_mean_can_be_corrected) when more values come. So keys and
+        [a mean can be corrected](#a_mean_can_be_corrected) when more values arrive. So keys and
         values can pass through the ranks, one rank's share at a time. This is *ring attention*
         [@liu2023].
 
@@ -121,15 +121,15 @@ def keys_and_values_can_go_round() -> None:
         - Then the key and value of rank 0 arrive. The weight is $1$, and the value is $2$. The mean
           becomes `(10 * 3 + 2 * 1) / (3 + 1) = 8`, and the sum of weights `4`.
 
-        Four ranks do the same with `256` tokens, `64` on each, for all of a rank's queries at once.
-        The ranks form a [ring](#a_ring_passes_sums_to_the_next_rank): `pass_on` sends keys and
-        values to the next rank, and returns what the previous rank has sent. So in turn `0` a rank
-        has its own, in turn `1` those of the previous rank, and so on.
+        Four ranks do the same with `256` tokens, `64` on each, for all of a rank's queries at once,
+        each with its own mean. The ranks form a [ring](#a_ring_passes_sums_to_the_next_rank):
+        `pass_on` sends keys and values to the next rank, and returns what the previous rank sent.
+        So in turn `0` a rank has its own, in turn `1` those of the previous rank, and so on.
 
         A weight is the exponential of a *score*, the dot product of a query and a key, here divided
         by the square root of their number of elements, `32`. `visible[turn]` is `0` where the key
-        belongs to a later token than the query, and else `1`. `queries`, and at first `arrived`,
-        are those of this rank's tokens:
+        belongs to a later token than the query, and `1` otherwise. `queries` are those of this
+        rank's tokens, and `arrived` starts with the keys and values of the same tokens:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
     q, k, v = torch.randn(3, 4, 256, 32).double()  # @unnoticed: 4, 32: any heads  # @hide
@@ -164,9 +164,9 @@ def keys_and_values_can_go_round() -> None:
         "More than 99 % of what a rank sends goes to the next rank."  # @hide
     note(r"""
         In addition to its own keys and values, a rank holds at most two other shares: the one that
-        it works on, and the one that is arriving. So twice as many ranks have room for the keys and
-        values of a sequence twice as long. (Real implementations first subtract the largest score
-        so far, so that no exponential overflows.)
+        it passes on, and the one that is arriving. So twice as many ranks have room for the keys
+        and values of a sequence twice as long. (Real implementations first subtract the largest
+        score so far, so that no exponential overflows.)
     """)
     tokens = [torch.empty(131072).chunk(n)[0].numel() for n in (16, 32)]  # of a rank  # @hide
     turns = [parts_sent(n, reduce=False) for n in (16, 32)]  # @hide
@@ -198,24 +198,24 @@ def zigzag(tokens: int, ranks: int) -> list[Int[Tensor, " t"]]:
 @aside
 @requires("ranks=4")
 def in_order_the_last_rank_works_most() -> None:
-    """If a sequence is cut in order, the last rank has the most work; in a zigzag, all have the same."""
+    """In causal attention, if a sequence is cut in order, the last rank has the most work; in a zigzag, all have the same."""
     note(r"""
         Four ranks share a sequence, and each computes attention for its own tokens. Do all of them
         have the same work?
 
-        No. A token has one attention score for itself and one for each earlier token, so later
-        tokens need more work. Take `8` tokens, two for each rank. The first token has one score,
-        and the last has `8`. If the tokens are cut in order, the ranks compute `1 + 2 = 3`,
+        No. In *causal* attention, a token has one score for itself and one for each earlier token,
+        so later tokens need more work. Take `8` tokens, two for each rank. The first token has one
+        score, and the last has `8`. If the tokens are cut in order, the ranks compute `1 + 2 = 3`,
         `3 + 4 = 7`, `5 + 6 = 11` and `7 + 8 = 15` scores. Three ranks wait for the last one.
 
         The fix is to give each rank early tokens and late ones, in a *zigzag*. Rank 0 gets the
-        first and the last, `1 + 8 = 9` scores. Rank 1 gets the second and the second to last,
+        first and the last, `1 + 8 = 9` scores. Rank 1 gets the second and the second-to-last,
         `2 + 7 = 9`, and so on. All ranks have the same number of scores, because from one rank to
         the next, the early token has one score more and the late token has one score fewer.
 
         Llama 3 was trained on long sequences in this way [@llama3]. Here are `256` tokens on four
         ranks. `zigzag` cuts them into `8` pieces of `32` tokens. Rank 0 gets the first and the last
-        piece, rank 1 the second and the second to last, and so on:
+        piece, rank 1 the second and the second-to-last, and so on:
     """)
     ways = {"in order": list(torch.arange(256).chunk(4)),
             "zigzag": zigzag(256, ranks=4)}

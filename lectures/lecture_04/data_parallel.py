@@ -217,19 +217,19 @@ def buckets_leave_during_the_backward_pass() -> None:
     """During the backward pass, DDP starts to send gradients in buckets, the last layers first."""
     note(r"""
         In [data parallelism](#a_rank_has_the_gradient_of_its_own_rows) the ranks all-reduce their
-        gradients in each step. Do they have to wait with that until the backward pass is over?
+        gradients in each step. Must that wait until the backward pass is over?
 
-        Not with most gradients, because the backward pass computes that of the last layer first.
+        Not for most gradients, because the backward pass computes the last layer's gradient first.
         That gradient can be sent while the pass continues with the earlier layers. PyTorch's
-        `DistributedDataParallel`, DDP, collects gradients in *buckets*. As soon as a bucket is
-        full, DDP sends it, that is, it starts to all-reduce it.
+        `DistributedDataParallel`, DDP, collects gradients in *buckets*. As soon as all gradients of
+        a bucket are ready, DDP sends it, that is, it starts to all-reduce it.
 
         Here a network has eight layers, `0` to `7`, of `64 * 64` weights of `8` bytes. A bucket
         holds the gradients of two layers. `watched_ddp` wraps the network in DDP, with buckets of
-        `size` bytes (DDP's `bucket_cap_mb`), and records what happens in `events`: `[7]` when the
-        gradient of layer `7` is ready, and `[7, 6]` when the bucket of layers `7` and `6` is sent.
-        After the first step, DDP rebuilds its buckets in the order in which gradients became ready.
-        So we look at the second step:
+        `size` bytes (DDP's own option, `bucket_cap_mb`, is in MiB), and records what happens in
+        `events`: `[7]` when the gradient of layer `7` is ready, and `[7, 6]` when the bucket of
+        layers `7` and `6` is sent. Only after the first step does DDP know in which order gradients
+        become ready, and it rebuilds its buckets in this order. So we look at the second step:
     """)
     model = network()
     ddp, events = watched_ddp(model, size=2 * 64 * 64 * 8)
@@ -246,7 +246,7 @@ def buckets_leave_during_the_backward_pass() -> None:
         "Each of the eight layers is in one of four buckets."  # @hide
     note(r"""
         So three of the four buckets start to be sent while the backward pass is still running. Only
-        the last one is sent after the computation has ended.
+        the last one starts to be sent after the computation has ended.
     """)
     figure(plot_backward(events), caption="The events of one backward pass of DDP, in the order in which they happened.",
         alt=r"""
@@ -268,7 +268,7 @@ def buckets_leave_during_the_backward_pass() -> None:
 @aside
 @requires("ranks=4")
 def unequal_shares_give_a_wrong_mean() -> None:
-    """If ranks have unequal shares, the mean of their gradients is not the gradient of the batch."""
+    """If ranks have unequal shares, the mean of their gradients need not be the gradient of the batch."""
     note(r"""
         Sequences differ in length, so two ranks may get different numbers of tokens. In
         [data parallelism](#a_rank_has_the_gradient_of_its_own_rows) each rank computes the gradient
@@ -302,9 +302,10 @@ def unequal_shares_give_a_wrong_mean() -> None:
     """)
     note(r"""
         The fix is to divide by the total number of inputs, here ten. The ranks compute this total
-        with an all-reduce: on each rank, `count` is first the number of its own inputs. Each rank
-        takes the *sum* over its own inputs and divides it by the total. Then the sum over ranks is
-        the gradient of the batch:
+        with an all-reduce: before it, `count` is the number of this rank's inputs. Each rank adds
+        up its own outputs and divides the *sum* by the total. (DDP
+        [also divides by the number of ranks](#three_ways_to_the_same_gradient), so there, the loss
+        has to be multiplied by this number.) Then the sum over ranks is the gradient of the batch:
     """)
     count = torch.tensor(float(len(inputs)))  # @hide
     dist.all_reduce(count)
@@ -323,4 +324,4 @@ def unequal_shares_give_a_wrong_mean() -> None:
         `400` tokens larger than that?
     """, answer=(100 * 2 + 300 * 4) / 400 - (2 + 4) / 2, check=(losses.mean() - means.mean()).item(),
         why="The mean of the means is `3`. But three quarters of all tokens have a mean of `4`, so the mean of the batch is `0.75 * 4 + 0.25 * 2 = 3.5`.",
-        wrong={"They agree only if both have the same number of tokens.": 0})
+        wrong={"With means of `2` and `4`, they agree only if both ranks have the same number of tokens.": 0})

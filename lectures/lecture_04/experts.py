@@ -130,12 +130,12 @@ def the_router_decides_the_bytes() -> None:
         So each copy that leaves its rank costs two messages of the size of a token. The size of the
         experts does not matter, because their weights stay where they are.
 
-        Now each rank has `512` tokens `x` of `64 * 8 = 512` bytes, so there are
-        `4 * 512 * 2 = 4096` copies. `router` chooses two experts for each token, and their shares.
-        `run_experts` sends all copies in one [all-to-all](#an_all_to_all_transposes), an exchange
-        in which each rank sends different data to each rank. It runs this rank's `own_experts`, and
-        sends the results back in a second all-to-all. `Wire` counts bytes, and `sum_over_ranks`
-        adds up the numbers of the ranks:
+        Now each rank has `512` tokens `x`, so there are `4 * 512 * 2 = 4096` copies. A token has
+        `64` elements of `8` bytes, in all `64 * 8 = 512` bytes. `router` chooses two experts for
+        each token, and their shares. `run_experts` sends all copies in one
+        [all-to-all](#an_all_to_all_transposes), an exchange in which each rank sends different data
+        to each rank. It runs this rank's `own_experts`, and sends the results back in a second
+        all-to-all. `Wire` counts bytes, and `sum_over_ranks` adds up the numbers of the ranks:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
     router, experts = Router(64, 8).requires_grad_(False), all_experts()  # @hide
@@ -173,12 +173,12 @@ def the_router_decides_the_bytes() -> None:
         pass a rank sends, on average,
 
         [@eq:experts]: $$
-        \underbrace{2}_{\text{out, back}} \cdot \underbrace{\frac{G - 1}{G}}_{\text{share that leaves}} \cdot
+        \underbrace{2}_{\text{out, back}} \cdot \underbrace{\frac{G - 1}{G}}_{\text{part that leaves}} \cdot
         \underbrace{k\,T}_{\text{copies}} \cdot \underbrace{d\,w}_{\text{bytes of a token}} .
         $$
 
         In the backward pass, gradients travel the same routes. The number of experts is not in the
-        formula, so a model can have more experts without more traffic.
+        formula, so with the same $G$ and $k$, a model can have more experts without more traffic.
     """)
     _, picked = Router(64, 32)(x)  # @hide
     stay = torch.isin(picked, torch.arange(32).chunk(ranks)[rank]).double().mean().item()  # @hide
@@ -202,15 +202,15 @@ def the_router_decides_the_bytes() -> None:
 
 @requires("ranks=4")
 def the_step_waits_for_the_fullest_rank() -> None:
-    """If a router has a favorite expert, its rank gets more tokens than the others, and all wait for it."""
+    """If a router has a favorite expert, its rank gets more tokens than the others, so they would have to wait for it."""
     note(r"""
         A *router* scores several feed-forward networks, the *experts*, for each token, and
         [copies of the token are sent](#the_router_decides_the_bytes) to the best two. Four ranks
         keep two of eight experts each. What does it cost if the router has a *favorite*, an expert
         that it picks far more often than the others?
 
-        The layer takes as long as the rank of the favorite, because every rank has tokens whose
-        results come from there, and cannot continue without them.
+        Then the layer takes as long as the rank of the favorite, because every rank needs results
+        from it, and cannot continue without them.
 
         By hand, take $12$ tokens, so $24$ copies. All experts have the same size, so suppose that a
         rank needs $1$ ms for each copy that it gets.
@@ -226,8 +226,8 @@ def the_step_waits_for_the_fullest_rank() -> None:
 
         Now four ranks have `512` tokens each. Two routers have the same random weights, but the
         second one adds `1` to every token's score for the first expert, on rank 0. With that, about
-        `5/6` of all tokens pick it, as by hand. `busiest` is the number of copies on the rank that
-        gets most of them, divided by the mean of all ranks, `2 * 512`:
+        `5/6` of all tokens pick it, as by hand. For each router, `busiest[name]` is the number of
+        copies on the rank that gets most of them, divided by the mean over all ranks, `2 * 512`:
     """)
     x = own_tokens()  # @hide
     tables, busiest = {}, {}  # @hide
@@ -257,9 +257,9 @@ def the_step_waits_for_the_fullest_rank() -> None:
         alt="Two tables of four by four cells. The first is even; in the second all four cells of the first column are dark.")
     note(r"""
         So with this favorite, the layer would take about twice as long, if the time of a rank is
-        proportional to its copies. (No time is measured here.) This is why training keeps routers
-        even. DeepSeek-V3 adds a number to each expert's score, and lowers this number for experts
-        that get too many tokens [@deepseek-v3].
+        proportional to its copies. (No time is measured here.) This is why training keeps the load
+        of the experts balanced. DeepSeek-V3 adds a number to each expert's score, and lowers this
+        number for experts that get too many tokens [@deepseek-v3].
     """)
     pairs = [torch.tensor([[0, other] for other in range(1, n)]) for n in (4, 16)]  # @hide
     favored = [chosen.flatten().bincount().double() for chosen in pairs]  # copies to each rank  # @hide

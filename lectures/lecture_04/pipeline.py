@@ -259,13 +259,13 @@ def ranks_wait_for_each_other() -> None:
         - It runs the four microbatches forward and then backward, which takes `4 + 4` steps.
         - The last of them still has to go back through ranks 2, 1 and 0, which takes `3` steps.
 
-        So the whole batch takes `3 + 4 + 4 + 3 = 14` steps. Each rank works in `4 + 4 = 8` of them
-        and waits in `3 + 3 = 6`. A single rank never waits, but does the work of all four:
+        So the whole batch takes `3 + 4 + 4 + 3 = 14` steps. Each rank works in `4 + 4 = 8` of them,
+        so it waits in `14 - 8 = 6`. A single rank never waits, but does the work of all four:
         `4 * 8 = 32` steps. So the pipeline is only `32 / 14`, about {32 / 14:.1f} times as fast.
 
         Four ranks run the batch. `stage.log` lists this rank's passes in the order in which they
         ran, and `from_all_ranks` collects the logs of all ranks. `timetable` measures no time: it
-        gives each pass one step, as early as its rank is free and its input is there. `length` is
+        gives each pass one step, as soon as its rank is free and its input has arrived. `length` is
         the last step, and `working` counts this rank's passes:
     """)
     x, target = torch.randn(2, 256, 32).double()  # @unnoticed: 256: any number of tokens  # @hide
@@ -291,7 +291,7 @@ def ranks_wait_for_each_other() -> None:
         """)
     note(r"""
         So with four stages and four microbatches, each rank is idle in `3/7` of the steps.
-        [More microbatches](#microbatches_fill_the_pipeline) change that. A backward pass takes
+        [More microbatches](#microbatches_fill_the_pipeline) lower this share. A backward pass takes
         about twice as long as a forward pass, but the share stays `3/7`: then a rank works for
         `4 + 2 * 4 = 12` steps and waits for `3 + 2 * 3 = 9`.
     """)
@@ -453,11 +453,11 @@ def early_backward_passes_keep_less() -> None:
         microbatches go forward first [@gpipe], so each rank keeps the activations of all of them.
         Is that necessary?
 
-        No, because a microbatch can go backward as soon as it has reached the last rank. In the
-        schedule *one forward, one backward*, `1F1B`, a rank first runs forward one microbatch for
-        each rank from itself to the last, itself included [@narayanan2021]. Then it runs one
-        backward and one forward in turn. A longer start would not help, because the last rank has
-        work in every step as it is.
+        No, because a microbatch can go backward as soon as it has reached the last rank, and its
+        activations are then freed. The schedule *one forward, one backward*, `1F1B`, does this
+        [@narayanan2021]. Of $R$ ranks, counted from $0$, rank $r$ first runs $R - r$ microbatches
+        forward: one for itself, and one for each rank after it. Then it runs one backward, one
+        forward, and so on. So it never keeps more than $R - r$.
 
         By hand, take two ranks and three microbatches. F1 is the forward pass of the first one, and
         B1 its backward pass. A forward pass adds a microbatch to those that the rank keeps, and a
@@ -466,21 +466,21 @@ def early_backward_passes_keep_less() -> None:
         | | passes | kept after each | at most |
         |---|---|---|---|
         | `GPipe`, both ranks | F1 F2 F3 B1 B2 B3 | `1 2 3 2 1 0` | `3` |
-        | `1F1B`, rank 0 | F1 F2 B1 F3 B2 B3 | `1 2 1 2 1 0` | `2` |
-        | `1F1B`, rank 1, the last | F1 B1 F2 B2 F3 B3 | `1 0 1 0 1 0` | `1` |
+        | `1F1B`, rank 0 | F1 F2 B1 F3 B2 B3 | `1 2 1 2 1 0` | `2 - 0 = 2` |
+        | `1F1B`, rank 1, the last | F1 B1 F2 B2 F3 B3 | `1 0 1 0 1 0` | `2 - 1 = 1` |
 
-        Now four ranks and eight microbatches. `run_schedule` runs PyTorch's version of a schedule,
-        and returns this rank's stage, whose `log` lists its passes in order:
+        Now four ranks and eight microbatches. `run_schedule` runs a training step with one of
+        PyTorch's schedules, and logs the passes of this rank in order. As in the table, each `"F"`
+        adds one and each `"B"` removes one:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
     x, target = torch.randn(2, 256, 32).double()  # @unnoticed: 256 -> 512: what eight microbatches divide  # @hide
     expected = gradients_alone(ranks, x, target)  # @hide
     steps, kept, waiting = {}, {}, {}  # @hide
-    schedules = {"GPipe": ScheduleGPipe, "1F1B": Schedule1F1B}
-    for name, schedule in schedules.items():
-        stage = run_schedule(schedule, x, target, batches=8)
+    for name, kind in (("GPipe", ScheduleGPipe), ("1F1B", Schedule1F1B)):
+        stage = run_schedule(kind, x, target, batches=8)
         changes = [1 if done.kind == "F" else -1 for done in stage.log]
-        most = max(accumulate(changes))  # of the sums after each pass
+        most = max(accumulate(changes))  # the largest running sum
         kept[name] = from_all_ranks(most)  # by rank  # @inspect kept[name]
         steps[name] = timetable(from_all_ranks(stage.log))  # @hide
         waiting[name] = idle_share(steps[name])  # @hide
@@ -516,9 +516,7 @@ def early_backward_passes_keep_less() -> None:
     misbelief("`1F1B` is faster than GPipe.", rf"""
         Not with the same number of microbatches. If each pass takes one step, both schedules need
         {max(s.number for row in steps['1F1B'] for s in row)} steps for eight, as in the picture.
-        But with `1F1B`, more microbatches of the same size need no more memory for activations,
-        once there are as many as ranks. And with more of them,
-        [ranks wait for a smaller share of the time](#microbatches_fill_the_pipeline).
+        What `1F1B` saves is memory.
     """)
     question(r"""
         A pipeline has `16` stages. It gets `64` microbatches instead of `32`. By what factor does

@@ -229,7 +229,8 @@ def all_gather(weights: Tensor) -> None:
 def each_rank_updates_a_shard() -> None:
     """ZeRO's first stage shards the optimizer's moments, without extra traffic."""
     note(rf"""
-        For each parameter, AdamW keeps two running means, its *moments*. In data parallelism
+        For each parameter, AdamW keeps two running means, of the gradient and of its square: its
+        *moments*. In data parallelism
         [every rank keeps all of them](#every_rank_keeps_sixteen_bytes). Can each rank keep only
         some?
 
@@ -253,9 +254,9 @@ def each_rank_updates_a_shard() -> None:
         of the all-reduce that they replace.
 
         Four ranks do these three steps with {P:,} parameters, all in one vector `weights`.
-        `gradient` is their gradient on this rank's rows. `shard` is this rank's quarter of
-        `weights`, in the same memory, so an update of the shard changes `weights`. `Wire` counts
-        the bytes that this rank sends, and `all_reduce_bytes` are those of an all-reduce of
+        `gradient` is their gradient on this rank's rows. `shard` is a view of this rank's quarter
+        of `weights`, so an update of the shard changes `weights`. `Wire` counts the bytes that this
+        rank sends, and `all_reduce_bytes` is the number of bytes that it sends in an all-reduce of
         `gradient`:
     """)
     parameters, ranks = P, dist.get_world_size()  # @hide
@@ -337,7 +338,7 @@ def run_and_drop(shard: Tensor, x: Tensor) -> Any:
 
 @requires("linux, ranks=4")
 def weights_come_when_they_are_needed() -> None:
-    """The third stage keeps one shard of everything, and gathers each layer's weights twice."""
+    """ZeRO's third stage keeps one shard of everything, and gathers each layer's weights twice."""
     note(rf"""
         In the first stages of [ZeRO](#each_rank_updates_a_shard) every rank keeps all weights. If
         they do not fit on one GPU, is training impossible?
@@ -359,15 +360,15 @@ def weights_come_when_they_are_needed() -> None:
         Each of the three sends the same number of bytes, because a gradient has the dtype of its
         weight here. Data parallelism needs one all-reduce, that is, two such exchanges. So the
         third stage sends `3 / 2 = 1.5` times as much as data parallelism. If the batch is processed
-        in several parts, the third stage makes its exchanges for each part, and data parallelism
-        still needs one all-reduce.
+        in several parts, and the weights are dropped after each, the third stage makes its
+        exchanges for each part. Data parallelism still needs one all-reduce.
 
         We train a model of {P:,} `parameters` in four layers. `shards` has this rank's quarter of
         each layer. `run_and_drop` gathers a layer's weights, runs the layer on this rank's rows
         `x`, and drops the weights. Its backward pass does the second and the third exchange. `Wire`
-        counts the bytes that are sent, and `bytes_by_kind` those that are kept: of parameters,
-        gradients and moments. `all_reduce_bytes` are those of a ring that all-reduces all
-        gradients:
+        counts the bytes that this rank sends. `bytes_by_kind` returns the bytes that it keeps: of
+        parameters, gradients and moments. `all_reduce_bytes` is what a rank sends if a ring
+        all-reduces all gradients:
     """)
     parameters, ranks = P, dist.get_world_size()  # @hide
     shards = [nn.Parameter(my_part(w).clone()) for w in initial_weights()]  # @hide
@@ -476,10 +477,12 @@ def fsdp_does_the_same() -> None:
         A model's parameters, gradients and optimizer state do not fit on one GPU. How can you train
         it with PyTorch?
 
-        Call `fully_shard` for each layer. Then each rank keeps only one part of them, its *shard*.
-        That is enough, because a layer needs its other weights only while it runs: PyTorch gathers
-        them just before, and drops them afterwards. The method is called *FSDP*, fully sharded data
-        parallelism [@fsdp], and is the [third stage](#weights_come_when_they_are_needed) of ZeRO.
+        Call `fully_shard` for each layer, and then for the whole model, if it has parameters
+        outside these layers. (Here it has none.) Then each rank keeps only one part of all this
+        state, its *shard*. That is enough, because a layer needs its other weights only while it
+        runs: PyTorch gathers them just before, and drops them afterwards. The method is called
+        *FSDP*, fully sharded data parallelism [@fsdp], and is the
+        [third stage](#weights_come_when_they_are_needed) of ZeRO.
 
         By hand, take two ranks and a layer with the weights `[10, 20]`. Rank 0 keeps the $10$, and
         rank 1 keeps the $20$. In a training step there are three exchanges:
@@ -495,7 +498,7 @@ def fsdp_does_the_same() -> None:
 
         Four ranks train a `model` of four layers for one step, so expect `2 * 4 = 8` all-gathers
         and `4` reduce-scatters. `reshard_after_forward=True` means that weights are dropped after
-        the forward pass. `x` are this rank's rows of the batch; all ranks have the same number.
+        the forward pass. `x` holds this rank's rows of the batch; all ranks have the same number.
         `Collectives` counts the exchanges:
     """)
     ranks = dist.get_world_size()  # @hide
@@ -526,7 +529,8 @@ def fsdp_does_the_same() -> None:
         alt="Four rows of blocks. In each row one block of parameters, one of gradients and one of moments is filled.")
     note(r"""
         So in this step FSDP makes three exchanges per layer. Each rank keeps a quarter of the
-        state, and its quarter of the weights is what one process gets from all rows.
+        state, and its quarter of the weights equals the same quarter after a step in one process
+        with all rows, up to rounding.
     """)
     kept = nn.Sequential(*map(Layer, initial_weights()))  # @hide
     for module in kept:  # @hide

@@ -393,16 +393,20 @@ def a_block_needs_four_all_reduces() -> None:
           $3x + 5x$, so the gradient is $8$. An all-reduce adds up: $3 + 5 = 8$.
 
         A block has two parts, [attention](#heads_are_columns) and the
-        [feed-forward part](#columns_then_rows_need_one_sum). In each of them, all ranks have the
-        same input, a normalized `x`, and each rank computes terms of the output. So each part needs
-        one all-reduce forward and one backward, and the block needs four, if no activation is
-        recomputed [@shoeybi2019].
+        [feed-forward part](#columns_then_rows_need_one_sum). In each of them, as by hand, all ranks
+        have the same input, and each rank computes terms of the output. So each part needs one
+        all-reduce forward and one backward, and the block needs four [@shoeybi2019].
 
-        In the code, `sum_forward` is the first kind: it all-reduces in the forward pass, and passes
-        gradients on unchanged. `sum_backward` is the second kind: it passes its values on
-        unchanged, and all-reduces their gradient. `attention` and `feed_forward` are the parts with
-        this rank's slices. `Wire` counts the bytes that this rank sends, and `one_all_reduce` those
-        of a single all-reduce of a tensor like `x`:
+        In the code, `attention` and `feed_forward` are the parts with this rank's slices. Two
+        functions do the all-reduces:
+
+        - `sum_forward` adds up the ranks' terms in the forward pass. In the backward pass it does
+          nothing: all ranks have the same output, so each already has the whole gradient of it.
+        - `sum_backward` does nothing in the forward pass, because all ranks have the same input. In
+          the backward pass it adds up the ranks' terms of the gradient.
+
+        `Wire` counts the bytes that this rank sends, and `one_all_reduce` those of a single
+        all-reduce of a tensor like `x`:
     """)
     matrices = block_matrices()  # @hide
     slices = own_slices(matrices)  # @hide
@@ -424,27 +428,33 @@ def a_block_needs_four_all_reduces() -> None:
         y.square().sum().backward()
     assert forward.sent == backward.sent == 2 * one_all_reduce.sent, \
         "The forward pass sends exactly the bytes of two all-reduces, and so does the backward pass."
+    pass_bytes = 2 * (2 * 3 / 4) * (256 * 64 * 8)  # @hide
     note(r"""
         So the ranks exchange activations and gradients of activations, but no weights and no
         gradients of weights. On $G$ ranks, each rank sends
         [$2\,(G-1)/G$ times the tensor](#a_ring_sends_less_than_twice_the_tensor) in an all-reduce.
-        The tensor has $d$ elements of $w$ bytes for each of $T$ tokens (here $G = 4$, $T = 256$,
-        $d = 64$ and $w = 8$). So in a training step each rank sends for one block
+        The tensor has $d$ elements of $w$ bytes for each of $T$ tokens. So in a training step each
+        rank sends for one block
 
         [@eq:tensor]: $$
         \underbrace{4}_{\text{all-reduces}} \cdot \underbrace{\frac{2\,(G-1)}{G}}_{\text{sent by each}}
         \cdot \underbrace{T\,d\,w}_{\text{bytes of the tensor}} \quad\text{bytes.}
         $$
+    """)
+    note(rf"""
+        Here $G = 4$, $T = 256$, $d = 64$ and $w = 8$. So the two all-reduces of the forward pass
+        send `2 * 6/4 * 256 * 64 * 8` = {pass_bytes:,.0f} bytes. The counted bytes are
+        {forward.sent / pass_bytes - 1:.1%} more, because each message also has a header.
 
         With [checkpointing](#lecture_03.checkpointing_lets_a_large_model_fit), the backward pass
-        first runs the block forward again. PyTorch stops this when it has the last activation that
-        it needs, which is before the second all-reduce. So the step has one more all-reduce: five
-        instead of four.
+        first runs the block forward again, but only up to the last activation that it needs. The
+        second all-reduce comes after that, so it is not repeated. The step has five all-reduces
+        instead of four:
     """)
     with Wire() as checkpointed:  # @hide
         gradient_of_tokens(checkpoint(block, x, use_reentrant=False), x)
     sent_before = forward.sent + backward.sent  # @hide
-    assert math.isclose(sent_before, 4 * (2 * 3 / 4) * (256 * 64 * 8), rel_tol=0.01), \
+    assert math.isclose(sent_before, 2 * pass_bytes, rel_tol=0.01), \
         "A rank sends the bytes of the formula, plus headers of less than 1 %."  # @hide
     assert math.isclose(checkpointed.sent / sent_before, 5 / 4, rel_tol=0.02), \
         "With checkpointing, a rank sends five quarters of these bytes."
@@ -538,23 +548,29 @@ def a_sum_can_be_left_scattered() -> None:
         them to all ranks. Put the norm between the halves. This is *sequence parallelism*
         [@korthikanti2022].
 
-        By hand, take two ranks and $2$ tokens of $1$ element. Rank 0 has computed the terms
-        `[1, 2]`, one for each token, and rank 1 the terms `[3, 4]`.
+        By hand, take two ranks and the tokens A and B, of $2$ elements each. The norm divides a
+        token by the root of the mean of its squares, for A by $\sqrt{(3^2 + 3^2) / 2} = 3$:
 
-        - *Tensor parallelism*: an all-reduce gives `[4, 6]` to both ranks. Each rank normalizes and
-          stores $2$ tokens.
-        - *Sequence parallelism*: a reduce-scatter gives `1 + 3 = 4` to rank 0, and `2 + 4 = 6` to
-          rank 1. Each rank normalizes and stores $1$ token. An all-gather then gives both
-          normalized tokens to both ranks, for the next matrices.
+        | | token A | token B |
+        |---|---|---|
+        | terms of rank 0 | `[1, 2]` | `[1, 1]` |
+        | terms of rank 1 | `[2, 1]` | `[1, -3]` |
+        | their sums | `[3, 3]` | `[2, -2]` |
+        | normalized | `[1, 1]` | `[1, -1]` |
 
-        The traffic stays the same, because the halves together send what the all-reduce sends. (In
-        the backward pass, the all-gather becomes a reduce-scatter, and the reduce-scatter an
-        all-gather.)
+        - *Tensor parallelism*: an all-reduce gives both sums to both ranks. Each rank normalizes
+          and stores both tokens.
+        - *Sequence parallelism*: a reduce-scatter gives the sum of A to rank 0, and that of B to
+          rank 1. Each rank normalizes and stores one token. An all-gather then gives both
+          normalized tokens to both ranks.
 
-        In the code, `x_own` are this rank's tokens. A block has two parts, `attention` and
-        `feed_forward`, here with this rank's slices of the matrices. Between two parts, first comes
-        the `reduce_scatter` that ends the first, then the `norm` and the `all_gather` that begin
-        the second:
+        The traffic stays the same, because the halves together send what the all-reduce sends.
+
+        A block has two parts, `attention` and `feed_forward`, here with this rank's slices of the
+        matrices. `x_own` are this rank's tokens. For each part, the rank normalizes them, gathers
+        the normalized tokens of all ranks, computes its terms, and reduce-scatters these. The
+        result is added to `x_own`, also token by token. So the norm of the second part comes
+        between a reduce-scatter and an all-gather:
     """)
     rank, ranks = dist.get_rank(), dist.get_world_size()  # @hide
     slices = own_slices(block_matrices())  # @hide
@@ -567,7 +583,7 @@ def a_sum_can_be_left_scattered() -> None:
 
     def block(x_own: Tensor) -> Tensor:
         for part in (attention, feed_forward):
-            tokens = all_gather(norm(x_own))  # from all ranks
+            tokens = all_gather(norm(x_own))
             x_own = x_own + reduce_scatter(part(tokens))
         return x_own
 
@@ -586,12 +602,14 @@ def a_sum_can_be_left_scattered() -> None:
         "In the forward and backward pass, the halves send the same number of bytes as the all-reduces, up to headers."
     note(r"""
         How much memory does that save? For its backward pass, a norm stores the `64` elements of
-        each token and the number by which it divides them: `65` values of `8` bytes. The block has
-        two norms and `256` tokens, so with tensor parallelism they store `2 * 256 * 65 * 8` bytes
-        on each rank. On four ranks, three quarters of that should be saved.
+        each token and the number by which it divides them: `65` values, of `8` bytes because the
+        run is in `float64`. The block has two norms and `256` tokens. So on each rank, they store
+        `2 * 256 * 65 * 8` bytes with tensor parallelism, and on four ranks a quarter of that with
+        sequence parallelism.
 
-        `saved_bytes_of` counts the bytes that a rank stores for the backward pass, without weights.
-        `tensor_block` is the block with tensor parallelism, and `x` are all tokens:
+        `saved_bytes_of` counts the bytes that a rank stores for the backward pass of a whole block,
+        without weights. `tensor_block` is the block with tensor parallelism, and `x` are all
+        tokens:
     """)
     tensor_stored = saved_bytes_of(lambda: tensor_block(x), weights)  # @inspect tensor_stored as B
     sequence_stored = saved_bytes_of(lambda: block(x_own), weights)  # @inspect sequence_stored as B
@@ -599,8 +617,9 @@ def a_sum_can_be_left_scattered() -> None:
     assert saved == 2 * 256 * 65 * 8 * 3 / 4, \
         "The difference is three quarters of what the two norms store with tensor parallelism."
     note(rf"""
-        So the block stores {100 * saved / tensor_stored:.0f} % less in all. Inside attention and
-        the feed-forward part, a rank still stores activations of all tokens.
+        So this small block stores {100 * saved / tensor_stored:.0f} % less in all. It is not three
+        quarters, because inside attention and the feed-forward part a rank still stores activations
+        of all tokens.
     """)
     question(r"""
         A layer is split in the same way as the norms here: each rank computes it for its own

@@ -86,34 +86,35 @@ def one_axis_carries_weights_the_other_tokens() -> None:
         A model is too large for one GPU. Can ranks share it by tensor parallelism and by FSDP at
         once, and which of them then exchange what?
 
-        Yes: arrange the ranks in a table, a *mesh*. Ranks of a row exchange results for tokens, and
-        ranks of a column exchange weights, because each row has its own tokens, and each column has
-        its own half of every matrix:
+        Yes: arrange the ranks in a table, a *mesh*:
 
         | | one half of each matrix | the other half |
         |---|---|---|
         | first half of the tokens | rank 0 | rank 1 |
         | second half of the tokens | rank 2 | rank 3 |
 
-        - Along a *row*, ranks have the same tokens. Each computes with its half of a matrix, and
-          they add up their results. That is [tensor parallelism](#columns_then_rows_need_one_sum).
-        - Along a *column*, ranks need the same half of each matrix. Each keeps a part of it, and
-          gathers the rest. That is [FSDP](#fsdp_does_the_same).
+        - Ranks of a *row* exchange results for tokens, because they have the same tokens and
+          different halves of a matrix. That is
+          [tensor parallelism](#columns_then_rows_need_one_sum).
+        - Ranks of a *column* exchange weights, because they need the same half of a matrix, and
+          each keeps only a part of it. That is [FSDP](#fsdp_does_the_same).
 
-        By hand, take a matrix of $8$ weights, and $4$ tokens of $2$ elements.
+        By hand, take $4$ tokens of $4$ elements, and a matrix of $4$ rows and $2$ columns. Each
+        half of the matrix is two of its rows, `2 * 2 = 4` weights. A result has $2$ elements, one
+        for each column.
 
-        - Ranks 0 and 1 add up results for $2$ tokens: `2 * 2 = 4` elements.
+        - Ranks 0 and 1 have the same $2$ tokens. With two rows each, they compute terms of the
+          results, and add them up: `2 * 2 = 4` elements.
         - Ranks 0 and 2 need the same $4$ weights. Each keeps $2$, and receives the other $2$.
         - Ranks 0 and 3 have neither tokens nor weights in common, so they exchange nothing.
 
         With $16$ times as many tokens, ranks 0 and 1 add up `16 * 4 = 64` elements. Ranks 0 and 2
         still receive $2$ weights each, because the matrix has not changed.
 
-        Now a `model` of two feed-forward layers. `shard` cuts its matrices in both ways: the axis
-        `"tensor"` of the mesh runs along a row, and the axis `"data"` along a column. `own` are the
-        tokens of this rank's `row`. `Wire` counts the bytes that a rank sends to each other rank.
-        The second batch is `16` times as large as the first. `growth` is what rank 0 sends with the
-        second, divided by what it sends with the first, to rank 1 and to rank 2:
+        Now a `model` of two feed-forward layers, one batch, and a second batch `16` times as large.
+        `shard` splits each matrix by PyTorch's `parallelize_module` along the axis `"tensor"`, a
+        row, and by `fully_shard` along the axis `"data"`, a column. `Wire` counts the bytes that a
+        rank sends to each other rank in a step:
     """)
     rank = dist.get_rank()  # @hide
     row, column = divmod(rank, 2)  # @hide
@@ -124,12 +125,12 @@ def one_axis_carries_weights_the_other_tokens() -> None:
     tables = {}  # @hide
     for batch in (512, 8192):
         x = torch.randn(batch, 128)  # @hide
-        own = x.chunk(2)[row]  # half of the batch
+        own = x.chunk(2)[row]  # the tokens of this rank's row
         model(own).square().mean().backward()  # opens connections  # @hide
         model.zero_grad()  # @hide
         with Wire() as wire:
             model(own).square().mean().backward()
-        tables[batch] = from_all_ranks(wire.to)  # by sender
+        tables[batch] = from_all_ranks(wire.to)  # of all ranks
         alone.zero_grad()  # @hide
         alone(x).square().mean().backward()  # @hide
         expected = gradients_at(alone, row, column)  # @hide
@@ -137,11 +138,12 @@ def one_axis_carries_weights_the_other_tokens() -> None:
         for part, wanted in zip(ours, expected, strict=True):  # @hide
             assert torch.allclose(part, wanted, atol=1e-7), \
                 "Each rank has its part of the gradient of one process, up to rounding."
-    small, large = tables[512][0], tables[8192][0]  # from rank 0
-    growth = [large[to] / small[to] for to in (1, 2)]  # @inspect growth as .1f
-    assert math.isclose(growth[0], 16, rel_tol=0.01), \
+    small, large = tables[512][0], tables[8192][0]  # sent by rank 0
+    row_growth = large[1] / small[1]  # to rank 1  # @inspect row_growth as .1f
+    column_growth = large[2] / small[2]  # to rank 2  # @inspect column_growth as .1f
+    assert math.isclose(row_growth, 16, rel_tol=0.01), \
         "With the large batch, rank 0 sends 16 times as many bytes to rank 1, in its row, within 1 %."
-    assert growth[1] == 1, \
+    assert column_growth == 1, \
         "With both batches, rank 0 sends the same number of bytes to rank 2, in its column."
     assert large[3] == small[3] == 0, \
         "To rank 3, rank 0 sends nothing."  # @zero: no axis joins them
@@ -163,13 +165,14 @@ def one_axis_carries_weights_the_other_tokens() -> None:
             large one.
         """)
     note(rf"""
-        The number for rank 1 can be calculated: with the small batch, `256` tokens of `128`
-        elements of `4` bytes, in four all-reduces, one forward and one backward for each of two
-        layers. On two ranks, an all-reduce sends its tensor once: `4 * 256 * 128 * 4` =
-        {2 * 2 * tokens_bytes:,} bytes, plus headers, which do not grow with the batch.
+        The bytes sent to rank 1 can be calculated. With the small batch, a row has `256` tokens of
+        `128` elements of `4` bytes, and on two ranks an all-reduce sends its tensor once. So in
+        four all-reduces, one forward and one backward for each of two layers, rank 0 sends
+        `4 * 256 * 128 * 4` = {2 * 2 * tokens_bytes:,} bytes. Headers come on top. They do not grow
+        with the batch, so the factor is a little less than `16`.
 
-        So if results for tokens cause more traffic than weights, each row of the mesh belongs
-        inside a node, a machine whose GPUs have fast links.
+        So if results for tokens cause more traffic than weights, place each row of the mesh inside
+        a node, a machine whose GPUs have fast links.
     """)
     def across(nodes: list[int]) -> int:  # MB between ranks of different nodes  # @hide
         pairs = [(a, b) for a in range(4) for b in range(4) if nodes[a] != nodes[b]]
@@ -309,7 +312,7 @@ def flops_per_byte_follow_the_tokens() -> None:
         Four ranks check it in the forward pass of `model`, each with `256` tokens in `1`, `2` or
         `8` microbatches. With weights of $4$ bytes and one microbatch, the formula gives
         `4 * 2 * 256 / (3 * 4)` FLOPs per byte. A rank receives the same number of bytes as it
-        sends:
+        sends. `flops(partial(model, x))` runs `model(x)` and counts its FLOPs:
     """)
     ranks = dist.get_world_size()  # @hide
     model = feed_forward_layers(4, 128, 320)  # @hide
@@ -330,7 +333,8 @@ def flops_per_byte_follow_the_tokens() -> None:
         "In eight microbatches, the same tokens give an eighth of the FLOPs per byte."
     note(r"""
         Large microbatches help FSDP: if computing one layer takes at least as long as receiving the
-        next layer's weights, [the GPU never waits](#enough_tokens_hide_the_weights).
+        next layer's weights,
+        [the GPU waits only for the first layer](#enough_tokens_hide_the_weights).
     """)
     with torch.no_grad(), Wire() as wire_4:  # @hide
         work_4 = sum(flops(partial(model, torch.randn(256, 128))) for _ in range(4))  # @hide
@@ -359,7 +363,8 @@ def enough_tokens_hide_the_weights() -> None:
         byte arrives. While a weight arrives, it can compute `2 * 10 = 20` FLOPs.
 
         - With $5$ tokens, a weight costs `2 * 5 = 10` FLOPs. That is too few, and the GPU waits.
-        - With $10$ tokens, a weight costs `2 * 10 = 20` FLOPs. The GPU never waits.
+        - With $10$ tokens, a weight costs `2 * 10 = 20` FLOPs. That is enough, and the next layer's
+          weights arrive in time.
 
         So $10$ tokens are enough for $10$ FLOPs per byte, because each token costs one FLOP for
         each byte of a weight. What counts is the number of tokens in one *microbatch*, because the
@@ -400,7 +405,7 @@ def enough_tokens_hide_the_weights() -> None:
 
 
 def weights_can_be_gathered_once() -> None:
-    """If FSDP gathers weights once in a step, a GPU waits for them in one microbatch and not in all."""
+    """If FSDP keeps gathered weights until the end of a step, a GPU waits for them in only one microbatch."""
     note(rf"""
         In [FSDP](#fsdp_does_the_same) a GPU gathers weights from other GPUs while it computes. If
         they arrive too late, it waits. That happens if the *microbatches*, the parts in which a
@@ -409,63 +414,68 @@ def weights_can_be_gathered_once() -> None:
         Keep the gathered weights until the end of the step. Then the GPU waits for them only in the
         first microbatch, because after that it has them.
 
-        By hand, take a GPU that computes $10$ FLOPs while one byte arrives. A weight has $2$ bytes
-        and costs $2$ FLOPs per token. So while a weight arrives, the GPU could use it for $10$
-        tokens. A step has five microbatches of $4$ tokens. Take the arithmetic of one token as the
-        unit of time:
+        By hand, suppose the weights take $10$ ms to arrive, and the arithmetic of a microbatch
+        takes $4$ ms. Both go on at the same time, so a microbatch takes the longer of the two. For
+        a step of five microbatches:
 
-        - *Arithmetic alone* takes $5 \cdot 4 = 20$.
-        - *Gathered for each microbatch*: each microbatch takes $10$, as long as its weights need to
-          arrive, although its arithmetic takes only $4$. That is $5 \cdot 10 = 50$.
-        - *Gathered once*: the first microbatch takes $10$, and each of the others $4$. That is
-          $10 + 4 \cdot 4 = 26$.
+        - *Arithmetic alone* takes `5 * 4 = 20` ms.
+        - *Gathered for each microbatch*: each takes $10$ ms. That is `5 * 10 = 50` ms.
+        - *Gathered once*: the first takes $10$ ms, and each of the others $4$ ms. That is
+          `10 + 4 * 4 = 26` ms.
 
-        How much would it matter in a real run? Calculate the forward pass for the first layout in
-        the report on Llama 3 [@llama3]. FSDP shards the weights among `64` groups of H100s, so
-        nearly all weights have to arrive. In a step, a group gets `32` sequences of `8192` tokens,
-        and each sequence is one microbatch. Assume peak rates: by the data sheet, an H100 computes
-        {PEAK / 1e12:.1f}e12 FLOPs a second (`PEAK`), and in this run's network
-        {NETWORK / 1e9:.0f}e9 bytes a second arrive at a GPU (`NETWORK`). In units of the arithmetic
-        of one token again:
+        How much would that be in a large run? Calculate the forward pass for one layout of the run
+        that trained Llama 3 with 405 billion weights [@llama3]. There `8 * 16 = 128` GPUs form a
+        group. The group shares the model, so a GPU computes with a `128`th of the weights. In a
+        step, a group gets `32` sequences of `8192` tokens. Take each sequence as a microbatch.
+        Other groups work on other sequences. FSDP shards the weights again, among $64$ groups, so
+        nearly all of a GPU's weights have to arrive.
+
+        Each weight has $2$ bytes and costs $2$ FLOPs per token. Assume peak rates: by the data
+        sheet, an H100 computes {PEAK / 1e12:.1f}e12 FLOPs a second (`PEAK`), and in this run's
+        network {NETWORK / 1e9:.0f}e9 bytes a second arrive at a GPU (`NETWORK`) [@llama3]:
     """)
     run = LLAMA_3[0]  # @hide
     assert (run.gpus, run.data, run.group_sequences, run.sequence_tokens) == (8192, 64, 32, 8192), \
         "The layout has 8192 GPUs, 64 groups, and 32 sequences of 8192 tokens for each group."  # @hide
-    arrival = PEAK / NETWORK  # @inspect arrival as tokens
-    assert 8192 < arrival, \
-        "One microbatch has too few tokens to hide the traffic of a GPU at its peak."
-    arithmetic = 32 * 8192  # @inspect arithmetic as tokens
-    # The time of the forward pass:
-    gathered_each = 32 * arrival  # @inspect gathered_each as tokens
-    gathered_once = arrival + 31 * 8192  # @inspect gathered_once as tokens
+    assert (run.tensor, run.stages) == (8, 16), \
+        "The GPUs of a group share the model 8 and 16 ways."  # @hide
+    weights = 405e9 / (8 * 16)  # of one GPU  # @inspect weights
+    arriving = 2 * weights / NETWORK  # @inspect arriving as s
+    computing = 2 * weights * 8192 / PEAK  # a microbatch  # @inspect computing as s
+    gathered_each = 32 * arriving  # @inspect gathered_each as s
+    gathered_once = arriving + 31 * computing  # @inspect gathered_once as s
+    arithmetic = 32 * computing  # @inspect arithmetic as s
+    assert computing < arriving, \
+        "At these rates, a GPU waits for the weights in each microbatch that gathers them."  # @hide
     assert round(gathered_each / arithmetic, 1) == 2.4, \
         "Gathered for each microbatch, the forward pass takes 2.4 times as long as its arithmetic."
     assert round(gathered_once / arithmetic, 2) == 1.04, \
         "Gathered once, it takes 4 % longer than its arithmetic."
-    assert arithmetic == run.tokens / run.data, \
-        "A group has these tokens in a step."  # @hide
 
-    def taken(microbatches: list[int], arriving: float, keep: bool) -> float:  # in tokens, one by one  # @hide
+    def taken(microbatches: int, arriving: float, computing: float, keep: bool) -> float:  # one by one  # @hide
         total, here = 0.0, False
-        for tokens in microbatches:
-            total += tokens if here else max(tokens, arriving)
+        for _ in range(microbatches):
+            total += computing if here else max(computing, arriving)
             here = keep
         return total
 
-    by_hand = [taken(5 * [4], 10, keep) for keep in (False, True)]  # @hide
-    assert by_hand == [50, 26], "By hand, it is 50 and 26."  # @hide
-    assert [taken(32 * [8192], arrival, keep) for keep in (False, True)] == [gathered_each, gathered_once], \
-        "Added up one microbatch at a time, the published run takes the same."  # @hide
+    by_hand = [taken(5, 10, 4, keep) for keep in (False, True)]  # @hide
+    assert by_hand == [50, 26], "By hand, it is 50 and 26 ms."  # @hide
+    one_by_one = [taken(32, arriving, computing, keep) for keep in (False, True)]  # @hide
+    assert all(map(math.isclose, one_by_one, [gathered_each, gathered_once])), \
+        "Added up one microbatch at a time, the published layout takes the same."  # @hide
     note(rf"""
-        So at peak rates, gathering once takes away nearly all of the waiting. (A GPU at less than
-        {8192 / arrival:.0%} of its peak would not wait in either case.) The report says that the
-        run did not free gathered weights after the forward pass [@llama3]; whether they stay until
-        the end of the step it does not say. The price is memory: a GPU keeps all the weights that
-        it computes with, and not only a shard of them.
+        So at peak rates, gathering once removes nearly all of the waiting. A slower GPU waits less:
+        at `computing / arriving`, {computing / arriving:.0%} of its peak, the arithmetic of a
+        microbatch takes as long as the arrival, so it would not wait in either case. The run
+        reached 43 % of the peak on average [@llama3], so it had less to gain than calculated here.
+
+        The price is memory: a GPU keeps all the weights that it computes with, here
+        {2 * weights / 1e9:.1f} GB, and not only its shard, {2 * weights / 64 / 1e9:.1f} GB.
     """)
     def waiting(microbatch: int, once: bool, groups: int) -> float:  # s, for one weight  # @hide
-        arriving = 2 * (groups - 1) / groups / NETWORK
-        return (1 if once else arithmetic // microbatch) * max(0.0, arriving - 2 * microbatch / PEAK)
+        late = 2 * (groups - 1) / groups / NETWORK - 2 * microbatch / PEAK
+        return (1 if once else 32 * 8192 // microbatch) * max(0.0, late)
 
     changed = [waiting(8192, True, 64), waiting(4 * 8192, False, 64), waiting(8192, False, 128)]  # @hide
     question(r"""
@@ -483,54 +493,61 @@ def weights_can_be_gathered_once() -> None:
 
 
 def a_large_dimension_hides_the_tokens() -> None:
-    """With a large model dimension, tensor parallelism in a node spends more time computing than sending."""
+    """With a larger model dimension, tensor parallelism does more FLOPs for each byte that it sends."""
     note(rf"""
         In [tensor parallelism](#a_block_needs_four_all_reduces), the GPUs that share a block
         all-reduce the tokens twice in the forward pass. Does sending take longer than computing?
-        Both grow with the number of tokens, so one token is enough to tell.
+        That depends on the *model dimension* $d$, the number of elements of a token, because the
+        number of weights grows with $d^2$, and the bytes of a token only with $d$. The number of
+        tokens does not matter: FLOPs and bytes both grow with it. So one token is enough.
 
-        By hand, take two GPUs and a block of model dimension $d = 4$ with $12 d^2$ weights:
+        By hand, take $d = 4$, a block of $12 d^2$ weights, as in many Transformers, and two GPUs:
 
-        - *Computing.* Each GPU has half of the `12 * 4 * 4` weights, `6 * 4 * 4 = 96`. A token
-          costs $2$ FLOPs for each of them: `2 * 96 = 192` FLOPs.
-        - *Sending.* A token has $4$ elements of $2$ bytes. On two GPUs,
-          [an all-reduce sends](#a_ring_sends_less_than_twice_the_tensor) these $8$ bytes once. Two
-          all-reduces send $16$ bytes.
+        - *Computing.* The block has `12 * 4 * 4 = 192` weights, so each GPU has `192 / 2 = 96`. A
+          token costs $2$ FLOPs for each of them: `2 * 96 = 192` FLOPs.
+        - *Sending.* A token has $4$ elements of $2$ bytes, $8$ bytes in all. On $G$ GPUs,
+          [an all-reduce sends](#a_ring_sends_less_than_twice_the_tensor) $2\,(G-1)/G$ times its
+          tensor. For two GPUs this factor is $1$, so two all-reduces send `2 * 8 = 16` bytes.
 
-        That is `192 / 16 = 12` FLOPs per byte. With twice the model dimension there are $24$ FLOPs
-        per byte, because the number of weights grows with $d^2$, and the bytes of a token only with
-        $d$. So a large model dimension makes computing take longer than sending.
+        That is `192 / 16 = 12` FLOPs per byte. With $d = 8$ there are $4$ times as many FLOPs and
+        $2$ times as many bytes, so $24$ FLOPs per byte. In general, the quotient is $3d/(G-1)$:
+        more GPUs lower it, because each computes less and sends a little more.
 
-        Is that of a real model large enough? Take a block of Llama 3's 405B model on $8$ GPUs
-        [@llama3]. It has {BLOCK / 1e9:.3f} billion `weights`, and $d$ is `16384`. On $8$ GPUs, an
-        all-reduce sends `2 * 7 / 8` times its tensor:
+        Is $d$ large enough in a real model? Take Llama 3 with 405 billion weights [@llama3], and
+        one of its blocks on $8$ GPUs. The block has {BLOCK / 1e9:.2f} billion weights (`BLOCK`),
+        and $d$ is `16384` [@llama3]:
     """)
 
     def flops_per_byte(d: int, weights: float, gpus: int) -> float:  # @hide
         return 2 * weights / gpus / (2 * all_reduce_bytes(2 * d, gpus))
 
-    assert flops_per_byte(4, 12 * 4**2, 2) == 12, \
-        "The tiny block on two GPUs does 12 FLOPs per byte."  # @hide
-    assert flops_per_byte(8, 12 * 8**2, 2) == 24, \
-        "With twice the model dimension it does 24."  # @hide
-    weights, nvlink, network = BLOCK, PEAK / NVLINK, PEAK / NETWORK  # @hide
-    computed = 2 * weights / 8  # FLOPs for a token on one GPU  # @inspect computed as FLOP
+    by_hand = [flops_per_byte(d, 12 * d**2, 2) for d in (4, 8)]  # @hide
+    assert by_hand == [12, 24], \
+        "The tiny block on two GPUs does 12 FLOPs per byte, and 24 with twice the model dimension."  # @hide
+    assert all(math.isclose(flops_per_byte(d, 12 * d**2, gpus), 3 * d / (gpus - 1)) for d in (4, 64) for gpus in (2, 3, 8)), \
+        "The short formula gives the same number of FLOPs per byte."  # @hide
+    computed = 2 * BLOCK / 8  # FLOPs for a token on one GPU  # @inspect computed as FLOP
     sent = 2 * (2 * 7 / 8) * (2 * 16384)  # two all-reduces  # @inspect sent as B
     intensity = computed / sent  # FLOPs for each byte  # @inspect intensity as FLOP/B
     assert intensity == flops_per_byte(WIDTH, BLOCK, 8), \
-        "The published block is one of the lines of the picture."  # @hide
+        "The formula of the picture gives the same number for the published block."  # @hide
     note(rf"""
-        Inside a node, an H100 sends at most {NVLINK / 1e9:.0f}e9 bytes a second over NVLink, and it
-        computes at most {PEAK / 1e12:.1f}e12 FLOPs a second. So
-        [at these peaks](#enough_tokens_hide_the_weights), it computes `nvlink` = {nvlink:.0f} FLOPs
-        while it sends one byte. Over the network it sends at most {NETWORK / 1e9:.0f}e9 bytes a
-        second: {network:.0f} FLOPs for each byte, `network`:
+        Sending takes longer if the GPU could compute more than these {intensity:,.0f} FLOPs while
+        it sends a byte. By the data sheet, an H100 computes {PEAK / 1e12:.1f}e12 FLOPs a second
+        (`PEAK`), and sends {NVLINK / 1e9:.0f}e9 bytes a second over `NVLINK`, inside a node
+        [@nvidia-hopper]. Over the `NETWORK` between nodes, it sends {NETWORK / 1e9:.0f}e9 bytes a
+        second [@llama3]. All are peaks:
     """)
+    nvlink = PEAK / NVLINK  # @inspect nvlink as FLOP/B
+    network = PEAK / NETWORK  # @inspect network as FLOP/B
     assert intensity > nvlink, \
         "Inside a node, computing takes longer than sending, if both run at their peaks."
     assert intensity < network, \
         "Over the network, sending takes longer than computing, if both run at their peaks."
-    note("So GPUs that share matrices belong in one node. (The backward pass also has two all-reduces, and twice as many FLOPs.)")
+    note(r"""
+        So if `8` such GPUs share this block, they belong in one node. (The backward pass also has
+        two all-reduces, and twice as many FLOPs.)
+    """)
     assert flops_per_byte(WIDTH, BLOCK, 4) > 2 * intensity, \
         "On 4 GPUs instead of 8, a GPU does more than twice as many FLOPs per byte."  # @hide
     widths = [2**n for n in range(10, 16)]  # @hide
@@ -570,14 +587,14 @@ def a_thousand_ranks_can_be_simulated() -> None:
 
         Yes, because the shape of a shard depends only on sizes, and not on any values. PyTorch's
         `fake` backend makes use of that: one process plays one rank of a group that claims to have
-        `1024` ranks. This line starts such a group, with `FakeStore` from PyTorch's internal
-        `torch.testing._internal.distributed.fake_pg`:
+        `1024` ranks. This line starts such a group:
 
         `dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=1024)`
 
-        Its [collectives](#an_all_reduce_leaves_the_sum_everywhere) send nothing, and return tensors
-        of the correct shape with wrong values. A real all-reduce of ones over `1024` ranks would
-        give `1024` everywhere. A simulated one leaves the ones as they are.
+        (`FakeStore` is in PyTorch's internal `torch.testing._internal.distributed.fake_pg`.) Its
+        [collectives](#an_all_reduce_leaves_the_sum_everywhere) send nothing, and return tensors of
+        the correct shape with wrong values. A real all-reduce of ones over `1024` ranks would give
+        `1024` everywhere. A simulated one leaves the ones as they are.
 
         But the counts of weights are correct. Take four feed-forward layers, each of three matrices
         of `1024 * 4096` weights, on `1024` ranks in a mesh, a table of `128` rows with `8` ranks in
@@ -597,7 +614,7 @@ def a_thousand_ranks_can_be_simulated() -> None:
     ones = torch.ones(4)  # @hide
     dist.all_reduce(ones)  # @unnoticed: left out: what is simulated adds nothing  # @hide
     assert ones.sum() == 4, "A simulated all-reduce of ones does not add anything."  # @hide
-    note("So you can count the weights that a GPU keeps in a layout for many GPUs before you pay for them.")
+    note("So you can count the weights that one rank keeps in a layout for many GPUs before you pay for them.")
     question(r"""
         A model runs on simulated ranks. Which of these are the same as on real GPUs? Give `1` or
         `0` for each: the number of bytes of weights on a rank; the loss; the shape of a gradient.

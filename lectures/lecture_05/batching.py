@@ -261,9 +261,10 @@ def requests_in_flight_are_rate_times_time() -> None:
         Requests arrive at a service at a certain rate. How many does it work on at once, on
         average, and so how large is its batch?
 
-        It is the arrival rate times the time that each request stays in the service, because both
-        count the same seconds. By hand: in $4$ seconds three requests come and go. A square is a
-        second that a request spends in the service:
+        It is the arrival rate times the time that each request stays in the service, because the
+        seconds that requests spend there can be added up by second or by request. By hand: in $4$
+        seconds three requests come and go. A square is a second that a request spends in the
+        service:
 
         | second | $1$ | $2$ | $3$ | $4$ | sum |
         |---|---|---|---|---|---|
@@ -278,16 +279,17 @@ def requests_in_flight_are_rate_times_time() -> None:
           $3 \cdot 2 = 6$ squares.
 
         So $1.5 \cdot 4 = 3 \cdot 2$. Dividing by the $4$ seconds gives $1.5 = 3/4 \cdot 2$. This is
-        *Little's law*, for averages:
+        *Little's law*, for averages over so long a time that the requests at its two ends hardly
+        count:
 
         [@eq:little]: $$
         \text{requests in flight} = \text{requests per second} \cdot \text{seconds that each one stays}.
         $$
 
         Now take Llama-3-8B on an H100. Let $10$ requests arrive per second, each for an answer of
-        $600$ tokens. Assume that another GPU does the prefill, and that no request waits for a
-        slot. Then a request stays for $600$ decode steps, and the requests in flight are the
-        sequences of the batch.
+        $600$ tokens. Assume that another GPU does the prefill, and that every request joins the
+        batch at once. Then a request stays for $600$ decode steps, and the requests in flight are
+        the sequences of the batch.
 
         But [a step takes longer for a larger batch](#a_step_is_a_sum): it reads the weights ($2$
         bytes each) once, and the KV cache of each sequence. For prompts of $1748$ tokens, a cache
@@ -380,18 +382,19 @@ def waiting_grows_with_the_load() -> None:
 
         In general, a queue gets shorter by one in $1 / (1 - \text{load})$ prefill times: the closer
         the load is to $100$ percent, the more of the GPU's time goes to the prompts that arrive
-        meanwhile. For random arrivals and exponentially distributed prefill times (most are short,
-        a few are several times as long as the mean), the mean time to first token (TTFT), including
-        the time in the queue, is the same number of prefill times [@kleinrock1975]:
+        meanwhile. This only suggests how the wait grows. But if the gaps between arrivals and the
+        prefill times are random and exponentially distributed (most are short, a few are several
+        times as long as the mean), the mean time to first token (TTFT), including the time in the
+        queue, is exactly this number of mean prefill times [@kleinrock1975]:
 
         [@eq:load]: $$
         \text{TTFT} = \frac{\text{mean prefill time}}{1 - \text{load}}.
         $$
 
-        At load $0.9$, that is $1 / 0.1 = 10$ prefill times. To check the formula, simulate
-        `200_000` prompts, with a mean prefill time of `1`. Then the load is the number of prompts
-        that arrive per unit of time, and the mean gap between two is `1 / load`. A prefill begins
-        when its prompt has arrived and the GPU is free:
+        At load $0.9$, that is $1 / 0.1 = 10$ prefill times. To check the formula at loads `0.5` and
+        `0.8`, simulate `200_000` prompts, with a mean prefill time of `1`. Then the load is the
+        number of prompts that arrive per unit of time, and the mean gap between two is `1 / load`.
+        A prefill begins when its prompt has arrived and the GPU is free:
     """)
 
     def mean_ttft(load: float) -> float:  # @stepover

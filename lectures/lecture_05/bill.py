@@ -31,12 +31,12 @@ def a_generated_token_costs_more() -> None:
     cache = step_seconds(1, 2048) - weights  # @hide
     note(rf"""
         Providers charge several times as much for an *output token*, which the model generates, as
-        for an *input token*, which is part of the prompt. Both run through the same weights. Why do
-        the prices differ?
+        for an *input token*, which is part of the prompt. Both run through the same weights. Why
+        does an output token cost more to compute?
 
-        Because all input tokens of a prompt share one pass, but each output token needs a *decode
-        step* of its own. Such a step reads the weights, shared with the other sequences of the
-        batch, and the sequence's own KV cache, shared with nobody.
+        Because all input tokens of a prompt share one pass, but each output token of a sequence
+        needs a further *decode step*. The sequences of such a step share the reading of the
+        weights, but each of them reads a KV cache of its own.
 
         By hand, let a GPU cost $3.60$ dollars per hour, which is $0.001$ dollars per second.
 
@@ -52,9 +52,9 @@ def a_generated_token_costs_more() -> None:
         Now Llama-3-8B on an H100. Assume that the GPU costs $2$ dollars, or $200$ cents, per hour,
         that prefill reaches half of the peak FLOP/s, and that decode reaches the full bandwidth. A
         prompt of `2048` tokens needs `prefill_flops(2048)` = {prefill_flops(2048) / 1e12:.1f}e12
-        FLOPs: $2$ for each token and weight of the blocks, and attention. In decode, reading the
-        weights takes {1e3 * weights:.2f} ms (`weights`), and a cache of `2048` tokens
-        {1e3 * cache:.4f} ms (`cache`).
+        FLOPs: $2$ for each token and each weight of the layers, and those of attention. In decode,
+        reading the weights takes {1e3 * weights:.2f} ms (`weights`), and a cache of `2048` tokens
+        {1e3 * cache:.4f} ms (`cache`). In the code, both are in seconds.
 
         Let [users wait no longer than](#a_latency_target_sets_the_batch) $20$ ms for each token.
         Then `193` sequences of `2048` tokens share a step:
@@ -97,10 +97,11 @@ def a_generated_token_costs_more() -> None:
     note(rf"""
         Per token, these are {input_seconds:.0f} µs for input and {short_seconds:.0f} µs for output
         after `2048` tokens: {own_cache:.0f} µs for its own cache and
-        {short_seconds - own_cache:.0f} µs for its share of the weights. After `8192` tokens, an
-        output token costs {long_price / short_price:.0f} times as much as that. A small batch is
-        dear as well: if a single user with `2048` tokens had the GPU alone, $10^6$ tokens would
-        cost {alone:.0f} cents.
+        {short_seconds - own_cache:.0f} µs for its share of the weights. After `8192` tokens, its
+        cache takes {8192 // 2048} times as long to read, and only about a quarter of the sequences
+        share the weights, so an output token costs {long_price / short_price:.0f} times as much. A
+        small batch is dear as well: if a single user with `2048` tokens had the GPU alone, $10^6$
+        tokens would cost {alone:.0f} cents.
     """)
 
     def price(batch: int, context: int) -> dict[str, float]:  # @hide
@@ -126,8 +127,8 @@ def a_generated_token_costs_more() -> None:
     misbelief("A token costs the same, whether it is part of the prompt or generated.", rf"""
         Both run through the same weights. But under these assumptions an output token after `2048`
         others costs {short_price / input_price:.1f} times as much as an input token of a prompt of
-        `2048`. (If prefill reached the full peak, it would be {2 * short_price / input_price:.1f}
-        times.)
+        `2048`. (Here decode reaches the full bandwidth. If prefill reached the full peak as well,
+        it would be {2 * short_price / input_price:.1f} times.)
     """)
     def gpu_ms(target: int) -> float:  # per token, in the largest batch within the target  # @hide
         batch = max(b for b in range(1, 999) if 4 + b / 10 <= target)

@@ -293,7 +293,7 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
 
         A smaller cache helps a large batch more, because every sequence reads a cache of its own,
         while the weights are read once per step. Smaller weights save $5$ ms once. Smaller caches
-        save $0.5$ ms for each sequence.
+        save $0.5$ ms for each sequence: the same for $10$ sequences, and more for each further one.
 
         Now Llama-3-8B on an H100, with `8192` tokens in each cache and the same target. `weights`
         and `cache` are the times for reading the weights and one cache in $16$ bits. (The
@@ -321,10 +321,10 @@ def a_smaller_cache_lets_more_sequences_in() -> None:
              for weight, element in ((2, 2), (1, 2), (2, 1))]  # @hide
     assert [round(ms, 2) for ms in alone] == [4.80, 2.56, 4.64], \
         "For one sequence it is the other way round: 4.80 ms, 2.56 ms with smaller weights, 4.64 ms with a smaller cache."  # @hide
-    note(r"""
-        So a service with few users stores the weights in $8$ bits first, and a service with full
-        batches of long sequences the KV cache. In vLLM, `kv_cache_dtype` is the format of keys and
-        values [@vllm-args].
+    note(rf"""
+        So with `8192` tokens in each cache, smaller weights make a step shorter than a smaller
+        cache does for up to {int(weights / cache)} sequences, and for more sequences it is the
+        other way round. In vLLM, `kv_cache_dtype` is the format of keys and values [@vllm-args].
     """)
     misbelief("A KV cache with half the bytes halves the latency.", rf"""
         For one sequence of `8192` tokens, a step takes {alone[2]:.2f} ms instead of {alone[0]:.2f}
@@ -358,10 +358,10 @@ def a_state_can_replace_the_cache() -> None:
         softmax the query is a common factor of all terms. Each further token adds its own $k v$ to
         this sum. This is *linear attention* [@katharopoulos2020].
 
-        With vectors, the query comes out of each term in the same way:
-        $(q \cdot k)\, v^\top = q^\top (k v^\top)$. So each token adds the matrix $k v^\top$ to a
-        *state* $S$, and the output for $q$ is $q^\top S$. Take one head and `40` tokens, with
-        vectors of `8` elements:
+        With vectors, the query comes out of each term in the same way. Write $v$ as a row $v^\top$,
+        and $q \cdot k$ as $q^\top k$. Then $(q^\top k)\, v^\top = q^\top (k v^\top)$. So each token
+        adds the matrix $k v^\top$ to a *state* $S$, and the output for $q$ is $q^\top S$. Take one
+        head and `40` tokens, with vectors of `8` elements:
     """)
     queries, keys, values = torch.randn(3, 40, 8).double()
     state, outputs = torch.zeros(8, 8).double(), list[Tensor]()
@@ -415,8 +415,8 @@ def a_state_can_replace_the_cache() -> None:
     """)
     chat = Cache(replace(LLAMA_3_8B, context=64), 1, like=torch.empty(0).bfloat16())  # @hide
     question(r"""
-        A service decodes chats of `64` tokens with the dimensions above. By what factor does a step
-        with a state read more bytes per layer than a step with a KV cache?
+        A service decodes chats with `64` tokens in the cache, and with the dimensions above. By
+        what factor does a step with a state read more bytes per layer than a step with a KV cache?
     """, answer=8 * 128 * 128 * 4 / (64 * 2 * 8 * 128 * 2),
         check=torch.zeros(8, 128, 128).nbytes / chat.memory.nbytes, unit="times",
         hint="At how many tokens do both have the same size?",

@@ -42,9 +42,10 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
         hardly any more time. Once the arithmetic takes longer than the reading, each guess makes
         the pass longer, and may cost more than it gains.
 
-        For each guess, the verifying pass also shows which token the large model would have given
-        there. In this section, a guess that differs from it counts as wrong. The guesses before the
-        first wrong one are kept, and the large model's own token follows them.
+        As in prefill, one pass gives a prediction after each of its tokens. So for each guess, the
+        verifying pass also shows which token the large model would have given there. In this
+        section, a guess that differs from it counts as wrong. The guesses before the first wrong
+        one are kept, and the large model's own token follows them.
 
         By hand, take $2$ guesses, each right with probability $1/2$. The large model's own token
         always comes. The first guess is kept in half of the cases, and the second in a quarter, if
@@ -62,12 +63,12 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
     """)
     draft_weights = 1_235_746_816  # of Llama-3.2-1B  # @hide
     note(rf"""
-        Now the lower bounds for Llama-3-8B on an H100. The draft model is the smallest Llama-3.2.
-        Its matrices have `draft_weights` = {draft_weights:,} weights [@llama-32], a sixth of the
-        large model's `WEIGHTS` = {WEIGHTS:,}. Sequences are short, so that their KV caches do not
-        count. The draft model makes `4` guesses for each of the `users`. Assume that a guess is
-        right with probability `0.8` if the guesses before it are right, so $k$ guesses in a row are
-        right with probability $0.8^k$:
+        Now an estimate for Llama-3-8B on an H100, from the lower bounds of each pass. The draft
+        model is the smallest Llama-3.2. Its matrices have `draft_weights` = {draft_weights:,}
+        weights [@llama-32], a sixth of the large model's `WEIGHTS` = {WEIGHTS:,}. Sequences are
+        short, so that their KV caches do not count. The draft model makes `4` guesses for each of
+        the `users`. Assume that a guess is right with probability `0.8` if the guesses before it
+        are right, so $k$ guesses in a row are right with probability $0.8^k$:
     """)
 
     def pass_seconds(weights: int, tokens: int) -> float:  # @stepover
@@ -127,9 +128,11 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
         "In a small model, one pass over 12 tokens gives the same next token after each as 12 passes do."  # @hide
     note(rf"""
         For example, take `128` users. `4` guesses take {guessed:.2f} times as long as a pass of the
-        large model with one token per user, and the verification {longer:.2f} times: together
-        {guessed + longer:.2f} passes. They give $1 + 0.8 + \dots + 0.8^4 = {expected:.2f}$ tokens,
-        so decode is ${expected:.2f} / {guessed + longer:.2f} = {gains[3]}$ times as fast.
+        large model with one token per user, and the verification of `128 * 5` tokens {longer:.2f}
+        times, because reading the weights takes as long as the arithmetic for
+        {PEAK / BANDWIDTH:.0f} tokens: together {guessed + longer:.2f} passes. They give
+        $1 + 0.8 + \dots + 0.8^4 = {expected:.2f}$ tokens, so decode is
+        ${expected:.2f} / {guessed + longer:.2f} = {gains[3]}$ times as fast.
     """)
 
     def speedups(batch: int, guesses: int) -> dict[str, float]:  # @hide
@@ -143,7 +146,7 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
             `128` they still pay off), and `128` with `0.6`. A single guess, right with probability
             `0.8`, still pays off with `192`.
         """,
-        caption="The factor by which guesses make decode faster, computed from the lower bounds, against the batch size.",
+        caption="The factor by which guesses make decode faster, estimated from the lower bounds of the passes, against the batch size.",
         alt="Two falling curves and a line at one. Both cross the line, the lower one at a smaller batch.")  # @hide
     pays = {(n, name): [b for b, m in grid if m == n and grid[b, m][name] > 1] for _, n in grid for name in grid[1, 4]}  # @hide
     assert max(pays[4, "80 % right"]) == 128, "With 4 guesses, 80 % right, 128 sequences still gain."  # @hide
@@ -153,7 +156,8 @@ def guesses_pay_while_arithmetic_is_idle() -> None:
         It needs idle arithmetic units. In a large batch of short sequences, the tokens of other
         users keep them busy: with `256` users and `4` guesses as above, decode runs at only
         {gains[-1]} times its speed without guesses. (With long sequences, a step also waits for the
-        caches. Then guesses can also pay off in a large batch.)
+        caches. With `2048` tokens in each, decode for `128` users becomes {long_gain:.1f} times as
+        fast, instead of {gains[3]} times.)
     """)
     contrary = deepcopy(small)  # its likeliest token is the large model's least likely  # @hide
     contrary.head.weight.data.neg_()  # @hide
@@ -372,21 +376,21 @@ def decode_steps_are_timed() -> None:
         By hand: the target is $20$ ms. At the bound, reading the weights takes $4$ ms and reading
         each KV cache takes $0.1$ ms, so $(20 - 4) / 0.1 = 160$ sequences meet the target.
 
-        Suppose that every real step takes $1.25$ times its bound. Then the bound must be at most
-        $20 / 1.25 = 16$ ms, and $(16 - 4) / 0.1 = 120$ sequences meet the target. The allowed bound
-        shrinks by a fifth, but the batch by a quarter, because the weights have to be read in any
-        case: all of the lost time comes out of the time for the caches.
+        Suppose that every real step takes $1.25$ times its bound. A real step of $20$ ms then has a
+        bound of $20 / 1.25 = 16$ ms, so $(16 - 4) / 0.1 = 120$ sequences meet the target. This
+        bound is a fifth less than $20$ ms, but the batch shrinks by a quarter, because the weights
+        have to be read in any case: all of the lost time comes out of the time for the caches.
 
         For Llama-3-8B on an H100 with `2048` tokens in each cache, $(20 - 4.48) / 0.0801$ gives
-        $193$ sequences. In a [published measurement](#prefill_is_compute_bound), decode for one
-        user took about $1.5$ times its bound [@gpt-fast]. With this factor for every step,
-        $(20 / 1.5 - 4.48) / 0.0801$ gives $110$: the allowed bound shrinks by a third, and the
-        batch by $43$ percent.
+        $193$ sequences. In a [published measurement](#prefill_is_compute_bound) of another model,
+        Llama-2-7B on an A100, decode for one user took about $1.5$ times its bound [@gpt-fast].
+        With this factor for every step, $(20 / 1.5 - 4.48) / 0.0801$ gives $110$: the bound shrinks
+        by a third, and the batch by $43$ percent.
 
-        Whether the *factor*, the time of a real [step](#a_step_is_a_sum) divided by its bound, is
-        the same for every batch has to be measured. The code times two steps of a `model` of `8`
-        layers of Llama-3-8B and its head, with random weights. (The time hardly depends on the
-        weights' values.) By the datasheet of an H100, their bounds are
+        The *factor*, the time of a real [step](#a_step_is_a_sum) divided by its bound, may differ
+        from batch to batch. The code measures it for two steps of a `model` of `8` layers of
+        Llama-3-8B and its head, with random weights. (The time hardly depends on the weights'
+        values.) By the datasheet of an H100, their bounds are
 
         | step | lower bound, ms |
         |---|---|

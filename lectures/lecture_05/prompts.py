@@ -47,14 +47,14 @@ def chunks_of_a_prompt_share_steps() -> None:
         where later chunks read them. This is *chunked prefill* [@sarathi].
 
         In the example, each chunk runs in a pass of its own. A chunk can also run in the same pass
-        as the users' tokens. Then a small chunk adds almost nothing: a
-        [decode step](#a_step_is_a_sum) reads all weights anyway, and meanwhile the GPU has time for
-        the arithmetic of more tokens.
+        as the users' tokens. If the arithmetic of all tokens still takes no longer than reading the
+        weights, a chunk then adds almost nothing, because a [decode step](#a_step_is_a_sum) reads
+        all weights anyway.
 
         Now Llama-3-8B on an H100 decodes for `64` users with `2048` tokens each, and a prompt of
-        `4096` tokens arrives. (The prompt's attention is left out, and the output matrix is counted
-        for every token, although only the last one needs it. A full count differs by less than $6$
-        percent.)
+        `4096` tokens arrives. Reading the caches is added, because no weights are read at that
+        time. (The code leaves out the prompt's attention, and counts the output matrix for every
+        token. A full count differs by less than $6$ percent.)
     """)
     reading = 2 * WEIGHTS / BANDWIDTH  # 2 bytes each  # @inspect reading as s
     per_token = 2 * WEIGHTS / PEAK  # 2 FLOPs each  # @inspect per_token as s
@@ -240,8 +240,9 @@ def tensor_parallelism_has_a_floor() -> None:
     note(rf"""
         If the formula also holds beyond `8` GPUs, one user gets no more than
         ${1e3:.0f} / {1e3 * floor:.3f} = {1 / floor:.0f}$ tokens per second. Llama-2-7B has `32`
-        layers, so the floor is {1e6 * per_layer:.0f} µs per layer. (At the datasheet's bandwidth,
-        reading takes only {1e3 * bound:.1f} ms: `reading` also has other work that the GPUs share.)
+        layers, so the floor is at most {1e6 * per_layer:.0f} µs per layer. (At the datasheet's
+        bandwidth, reading takes only {1e3 * bound:.1f} ms. Either the full bandwidth is not
+        reached, or `reading` also has other work that the GPUs share.)
     """)
     misbelief("A user's tokens per second grow in proportion to the number of GPUs.", rf"""
         In this measurement, two GPUs were {pair:.1f} times as fast as one, and eight {speedup:.1f}

@@ -76,8 +76,9 @@ def prefill_is_compute_bound() -> None:
         multiplication and an addition. The GPU reads `BANDWIDTH` = `3.35e12` bytes per second, and
         does `PEAK` = `989.5e12` FLOPs per second [@{GPU.source}]. `prefill_flops` returns the FLOPs
         of a prompt: here {matmuls / 1e12:.1f} TFLOP for the weights of the layers, and
-        {attention / 1e12:.1f} for attention. The output matrix runs only once, for the last token,
-        because prefill needs no other prediction. Reading the KV cache is left out:
+        {attention / 1e12:.1f} for attention. The output matrix, which turns a token's vector into
+        logits for the next token, runs only for the last token, because prefill needs no other
+        prediction. Reading the KV cache, the stored keys and values of earlier tokens, is left out:
     """)
     reading = 2 * WEIGHTS / BANDWIDTH  # 2 bytes each  # @inspect reading as s
     prompt_arithmetic = prefill_flops(2048) / PEAK  # @inspect prompt_arithmetic as s
@@ -200,8 +201,8 @@ def a_step_is_a_sum() -> None:
         + \text{{batch}} \cdot \text{{reading one cache}}.
         $$
 
-        Reading the caches is added, because a layer first multiplies by its weights and only then
-        attends: while it attends, no weights are read.
+        Reading the caches is added, because a layer multiplies by some of its weights, then
+        attends, and then multiplies by the others: while it attends, no weights are read.
 
         Now Llama-3-8B on an H100, with `2048` tokens in each cache. For each token the cache holds
         a key and a value, in `32` layers with `8` KV heads, of `128` elements of `2` bytes
@@ -329,8 +330,8 @@ def a_latency_target_sets_the_batch() -> None:
     assert [round(p, -2) for p in paces] == [9700, 4800, 2400], \
         "Together they get about 9,700, 4,800 and 2,400 tokens per second."  # @hide
     note(r"""
-        So sequences that are twice as long halve the number of users that a GPU can serve, and its
-        throughput. In vLLM, `max_num_seqs` limits the batch [@vllm-args].
+        So at this target, sequences that are twice as long halve the number of users that a GPU can
+        serve, and its throughput. In vLLM, `max_num_seqs` limits the batch [@vllm-args].
     """)
     figure(plot_limit({c: [(1e3 * step_seconds(b, c), b / step_seconds(b, c))
                            for b in (1, 2, 4, 8, 16, 32, 64, 128, 256) if b <= sequences_that_fit(c)]
@@ -385,7 +386,7 @@ def a_latency_target_sets_the_batch() -> None:
 
 @aside
 def low_precision_weights_help_small_batches() -> None:
-    """If the arithmetic stays the same, fewer bytes per weight make decode compute-bound at a smaller batch."""
+    """With fewer bytes per weight and the same arithmetic, a smaller batch already makes decode compute-bound."""
     note(rf"""
         With one sequence, a decode step waits until all weights are read. So weights of $1$ byte
         instead of $2$ halve the wait. Do they help a large batch equally?
@@ -426,8 +427,8 @@ def low_precision_weights_help_small_batches() -> None:
     assert math.isclose(gains[2], reading[0] / (128 * arithmetic), rel_tol=0.003), \
         "For 128 it is the time of reading weights of 2 bytes divided by the time of the arithmetic."  # @hide
     misbelief("If the weights have a quarter of the bytes, decode takes a quarter of the time.", rf"""
-        That is true for a small batch with small caches. With `128` sequences the arithmetic takes
-        $128 \cdot {1e3 * arithmetic:.5f} = {128e3 * arithmetic:.2f}$ ms, longer than reading
+        That is nearly true for a small batch with small caches. With `128` sequences the arithmetic
+        takes $128 \cdot {1e3 * arithmetic:.5f} = {128e3 * arithmetic:.2f}$ ms, longer than reading
         weights of half a byte. Reading weights of $2$ bytes takes {1e3 * reading[0]:.2f} ms. So
         without caches the step becomes only
         ${1e3 * reading[0]:.2f} / {128e3 * arithmetic:.2f} = {gains[2]}$ times as fast.
