@@ -431,7 +431,7 @@ def the_bill_is_measured_on_the_gpu() -> None:
 
 @aside
 def parts_of_a_batch_add_up_to_the_whole() -> None:
-    """The gradients of parts of a batch add up to that of the whole, if each part is weighted by its share."""
+    """In gradient accumulation, the gradients of parts of a batch add up to that of the whole, if each part is weighted by its share."""
     note(r"""
         The activations of a batch do not fit into memory. Can you process a part of the batch at a
         time, and get the same training step? Yes, if each example's gradient depends on that

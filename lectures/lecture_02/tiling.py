@@ -7,7 +7,7 @@ from jaxtyping import Float
 from plots import stacks
 from torch import Tensor
 
-from litbook import explore, note, question
+from litbook import aside, explore, note, question
 
 
 def in_tiles(  # @show
@@ -98,6 +98,7 @@ def a_matmul_in_tiles_loads_less() -> None:
         """)
 
 
+@aside
 def tiles_must_be_large_enough() -> None:
     """By a count of the loads into the cache, a `bfloat16` matmul on an H100 needs square tiles at least about 590 elements wide."""
     note(r"""
@@ -130,8 +131,8 @@ def tiles_must_be_large_enough() -> None:
     three_tiles = 3 * t**2 * 2  # 2 bytes for each element  # @inspect three_tiles as B
     assert round(three_tiles / 1e6, 1) == 2.1, \
         "A tile of x, one of w and one of the result need 2.1 MB."
-    assert three_tiles < 50 * 10**6, \
-        "An H100's cache of 50 MB has room for them."
+    assert 23 < 50 * 10**6 / three_tiles < 24, \
+        "An H100's cache of 50 MB has room for more than 23 times that."
     note(r"""
         The cache of an H100 has `50` MB, for the whole chip [@nvidia-hopper]. So such tiles fit
         into it, and by this count, arithmetic and not memory can limit a matmul of matrices that

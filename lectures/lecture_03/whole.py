@@ -302,6 +302,7 @@ def the_run_is_predicted() -> None:
         why="A step again has `128` tokens. The weights cost each of them the same, and attention costs twice as much, because $T$ is `64`.")
 
 
+@aside
 def its_memory_has_a_bound() -> None:
     """One forward pass gives an upper bound on a run's memory for parameters, averages, gradients and activations."""
     note(r"""
@@ -545,7 +546,7 @@ def its_memory_is_measured() -> None:
         parameters, {weights / 1e6:.1f} MB, and the optimizer's state, two running averages for each
         parameter, {averages / 1e6:.1f} MB, were there before. With them, the total peak is
         {peak / 1e6:.1f} MB, and the sum of all four kinds is {bound / 1e6:.1f} MB. If a step starts
-        with the gradients of earlier batches, as in gradient accumulation, its peak is higher.
+        with the gradients of earlier batches, its peak is higher.
     """)
     always = {"parameters": weights / 1e6, "averages": averages / 1e6}  # @hide
     figure(stacks({
