@@ -71,8 +71,8 @@ class Order:
     ),
     "file": (
         "",
-        "(pathlib.Path(tempfile.gettempdir()) / f'left-{NAME}').write_text('x')",
-        "there = (pathlib.Path(tempfile.gettempdir()) / f'left-{NAME}').exists()  # @inspect there",
+        "pathlib.Path(LEFT).write_text('x')",
+        "there = pathlib.Path(LEFT).exists()  # @inspect there",
     ),
 }
 INDEPENDENT = {
@@ -89,16 +89,16 @@ INDEPENDENT = {
     ),
     "clock": ("", "time.sleep(0.01)", "now = time.time()  # @inspect now"),
 }
-IMPORTS = "import " + "\nimport ".join("dataclasses functools itertools pathlib random tempfile time".split())
+IMPORTS = "import " + "\nimport ".join("dataclasses functools itertools pathlib random time".split())
 
 
 def lecture(folder: Path, before: str, one: str, two: str) -> Path:
-    name = f"\nNAME = {folder.name!r}"
+    left = f"\nLEFT = {str(folder / 'left')!r}"
     bodies = {
         key: "\n".join(f"    {line}" for line in body.split("\n"))
         for key, body in (("one", one), ("two", two))
     }
-    return write(folder, LECTURE.format(imports=IMPORTS, before=before + name, **bodies))
+    return write(folder, LECTURE.format(imports=IMPORTS, before=before + left, **bodies))
 
 
 @pytest.mark.parametrize("kind", DEPENDENT)
