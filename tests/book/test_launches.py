@@ -85,7 +85,7 @@ def test_a_section_on_ranks_says_what_each_of_them_had(tmp_path: Path) -> None:
     assert [claim.verdict for claim in second.claims] == ["holds", "fails"]
 
 
-def test_a_text_and_an_answer_that_are_others_on_another_rank_are_found(tmp_path: Path) -> None:
+def test_a_text_and_an_answer_that_differ_between_ranks_are_found(tmp_path: Path) -> None:
     body = """
     rank = dist.get_rank()  # @inspect rank
     total = torch.ones(1)

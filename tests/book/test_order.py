@@ -89,7 +89,7 @@ INDEPENDENT = {
     ),
     "clock": ("", "time.sleep(0.01)", "now = time.time()  # @inspect now"),
 }
-IMPORTS = "import " + "\nimport ".join("dataclasses functools itertools pathlib random time".split())
+IMPORTS = "import " + "\nimport ".join("dataclasses functools itertools os pathlib random time".split())
 
 
 def lecture(folder: Path, before: str, one: str, two: str) -> Path:
@@ -109,6 +109,13 @@ def test_a_section_that_needs_another_one_is_found(tmp_path: Path, kind: str) ->
 @pytest.mark.parametrize("kind", INDEPENDENT)
 def test_a_section_that_shows_the_same_alone_is_not(tmp_path: Path, kind: str) -> None:
     assert order.find_dependent(lecture(tmp_path, *INDEPENDENT[kind])) == {}
+
+
+def test_a_section_that_ends_its_process_alone_is_not_passed_over(tmp_path: Path) -> None:
+    settings, change, _ = DEPENDENT["cached"]
+    path = lecture(tmp_path, settings, change, "if settings()['width'] == 1: os.kill(os.getpid(), 9)")
+    [said] = order.find_dependent(path)["two"]
+    assert said.startswith("alone it has no end: its process died")
 
 
 def test_what_the_text_tells_is_told_once(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ from litbook.run.environment import environment
 from litbook.run.mailbox import Mailbox
 
 PATIENCE = 120.0  # seconds that a section may take alone
+_NO_END = f"alone it has no end: its process died, or it took {PATIENCE:.0f} s"
 _Work = Callable[[], Iterator[str]]
 
 
@@ -51,6 +52,8 @@ def find_dependent(
 ) -> dict[str, list[str]]:
     """The sections that show something else when they run alone, and what: `61 total == 3` for a line.
 
+    One that does not come to its end alone is among them: nothing that was not judged passes in silence.
+
     On the CPU only, as a GPU does not survive a fork; sections on ranks have processes of their own anyway.
     """
     lecture = parse.read_usable(path, tuple(sections))
@@ -66,11 +69,16 @@ def find_dependent(
     with forks.one_thread():
         run.run(path, device="cpu", recorded_by=partial(_OrderRecorder, seen))
     found = dict[str, list[str]]()
-    for number, records in seen.alone.items():
-        if len(records) == 2 and number in seen.in_order and (not wanted or number in wanted):
+    for number, in_order in seen.in_order.items():
+        records = seen.alone.get(number, [])
+        if wanted and number not in wanted:
+            continue
+        if len(records) < 2:
+            found[lecture.section_name(number)] = [_NO_END]
+        else:
             once, again = records
             first = lecture.functions[number].first
-            differing = _differences(seen.in_order[number], once, first) - _differences(again, once, first)
+            differing = _differences(in_order, once, first) - _differences(again, once, first)
             if differing:
                 found[lecture.section_name(number)] = sorted(differing)
     return found

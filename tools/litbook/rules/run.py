@@ -55,7 +55,7 @@ def failures(record: Record) -> list[Finding]:
 
 
 def rank_dependent(record: Record) -> Iterator[Finding]:
-    """What a section on ranks says, or asks, otherwise on another rank: its reader sees that of rank 0."""
+    """Texts and answers that differ between the ranks of a section: a reader sees only those of rank 0."""
     for section in record.sections:
         first, *others = [_said_by_line(own) for own in ranks_of(section)]
         for rank, other in enumerate(others, 1):
