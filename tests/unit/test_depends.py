@@ -194,6 +194,32 @@ def test_where_nothing_tells_what_is_read_every_file_counts(tmp_path: Path, read
     assert {key for key in before if before[key] != after[key]} == {"one"}
 
 
+@pytest.mark.parametrize(
+    "reads",
+    [
+        "from pathlib import Path\n    (Path(__file__).parent.parent / 'data' / 'far.csv').read_text()",
+        "open('../data/far.csv').read()",
+        "import subprocess\n    subprocess.run(['sh', '-c', 'cat ../data/far.csv'])",
+    ],
+)
+def test_a_file_of_the_repository_outside_the_folder_counts_where_a_text_names_it(
+    tmp_path: Path, reads: str
+) -> None:
+    folder, data = tmp_path / "lectures", tmp_path / "data"
+    folder.mkdir()
+    data.mkdir()
+    (tmp_path / "pyproject.toml").touch()
+    (data / "near.csv").write_text("1")
+    text = f"{HEAD}\ndef main():\n    one()\n    two()\n\ndef one():\n    {reads}\n\ndef two():\n    pass\n"
+    (data / "far.csv").write_text("1")
+    before = digests(folder, text)
+    (data / "near.csv").write_text("2")
+    assert digests(folder, text) == before
+    (data / "far.csv").write_text("2")
+    after = digests(folder, text)
+    assert {key for key in before if before[key] != after[key]} == {"one"}
+
+
 def test_two_functions_of_one_name_are_told_apart(tmp_path: Path) -> None:
     folder = tmp_path / "lecture_x"
     folder.mkdir()

@@ -146,6 +146,11 @@ def test_an_indented_block_is_read_without_its_indentation() -> None:
         "the second half, twice, one of many, a few million tokens",
         "x86-64, 802.11ac, H.264, UTF-8 bytes, a utf-8 byte, GPT-3 tokens, a top-5 score and Name-1.5-8B",
         "on layer 9, the GPU 2, and any time before row 0",
+        "CUDA 12, PEP 8, an HTTP 404, Windows 11 on an RTX 4090, PCIe 5, NVLink 4, PyTorch 2 and Llama 3.1",
+        "C++17, Qwen3-0.6B, Gemma 2 9B and Mixtral 8x7B",
+        "class 0, an index of -1, base 2 and base 10, a Type 1 error, the 2-norm, a 2-dimensional array",
+        "the 0th axis, the 5th and the 95th percentile, a 3x3 kernel, 24/7, a bit is 0 or 1, between 0 and 1",
+        "an eight-bit float and a sixteen-bit sum",
     ],
 )
 def test_what_is_structural_is_let_be(text: str) -> None:
@@ -170,6 +175,11 @@ def test_what_is_structural_is_let_be(text: str) -> None:
         ("1/3 of it", "1/3"),
         ("on 2023-10-30", "2023-10-30"),
         ("Python 3.11.7", "3.11.7"),
+        ("CUDA 12 GB", "12"),
+        ("### 16 GPUs do", "16"),
+        ("base 10 GB", "10"),
+        ("the 95th", "95th"),
+        ("eight bits", "eight bits"),
         ("from −5", "5"),
         ("On each device 8 copies lie", "8"),
         ("For every layer 9 matrices", "9"),

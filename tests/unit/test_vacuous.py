@@ -16,7 +16,7 @@ from litbook.record.ranks import merge_entries
 from litbook.rules import outcome
 from litbook.rules.vacuous import find_vacuous
 
-LIBRARIES = "import math, torch\n"
+LIBRARIES = "import copy, json, math, pathlib\nimport numpy as np\nimport torch\n"
 
 
 def reasons(folder: Path, body: str, of_section: bool) -> list[str]:
@@ -174,4 +174,106 @@ def test_a_tolerance_below_one_or_an_absolute_one_is_let_be(tmp_path: Path) -> N
     ],
 )
 def test_what_rounds_to_zero_and_what_never_changes_say_something(body: str, tmp_path: Path) -> None:
+    assert reasons(tmp_path, body, True) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (
+            "x = torch.zeros(2, 3)\nassert x.shape != [2, 3]",
+            "types that are never equal: torch.Size and list",
+        ),
+        ("assert torch.ones(1).device != 'cuda'", "types that are never equal: torch.device and str"),
+        ("assert torch.ones(1).dtype != 'float64'", "types that are never equal: torch.dtype and str"),
+        ("assert pathlib.Path('a') != 'b'", "types that are never equal: pathlib.PosixPath and str"),
+        ("x = '42'\nassert x != 42", "types that are never equal: str and int"),
+        ("x = '42'\nassert not x == 42", "types that are never equal: str and int"),
+        (
+            "x = torch.ones(1)\nassert x.dim != 2",
+            "types that are never equal: builtin_function_or_method and int",
+        ),
+        ("x = json.loads('{\"1\": 2}')\nassert 1 not in x", "types that are never equal: int and str"),
+        ("xs = [(2, 3)]\nassert not [2, 3] in xs", "types that are never equal: list and tuple"),
+    ],
+)
+def test_what_is_of_types_that_are_never_equal_is_no_difference(tmp_path: Path, body: str, why: str) -> None:
+    made = record(tmp_path, section(body, LIBRARIES))
+    (problem,) = find_vacuous(made)
+    assert problem.what == f"this claim says nothing: {why}"
+    assert problem.way_out.startswith("compare with what it could be equal to")
+
+
+NAN_WHY = "it compares with nan, which equals nothing and has no order"
+SHAPES_WHY = "their shapes differ, so that nobody looks at what they hold"
+ASKED_WHY = "both sides ask one object"
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (
+            "a = torch.ones(2)\nb = a + torch.tensor([0.0, math.nan])\nassert not torch.allclose(a, b)",
+            NAN_WHY,
+        ),
+        ("a = torch.ones(2)\nb = a + torch.tensor([0.0, math.nan])\nassert (a != b).any()", NAN_WHY),
+        ("a = np.ones(2)\nb = a * np.array([1, math.nan])\nassert not np.array_equal(a, b)", NAN_WHY),
+        ("assert [1.0, 2.0] != [1.0, math.nan]", NAN_WHY),
+        ("x = math.nan\nassert not math.isclose(x, 1.0)", NAN_WHY),
+        ("a = torch.ones(2)\nb = a[None]\nassert not torch.equal(a, b)", SHAPES_WHY),
+        ("a = np.ones(2)\nb = a[None]\nassert not np.array_equal(a, b)", SHAPES_WHY),
+        ("w = torch.ones(3)\nbefore = w\nw.add_(1)\nassert before.sum() == w.sum()", ASKED_WHY),
+        ("w = torch.ones(3)\nbefore = w\nw.add_(1)\nassert before.tolist() == w.tolist()", ASKED_WHY),
+        ("rows = [1]\nbefore = rows\nrows.append(2)\nassert len(before) == len(rows)", ASKED_WHY),
+        (
+            "rows = [[1], [2]]\nbefore = rows.copy()\nrows[0].append(3)\nassert before == rows",
+            "both sides hold the same objects",
+        ),
+        (
+            "state = {'w': [1]}\nbefore = {**state}\nstate['w'].append(3)\nassert before == state",
+            "both sides hold the same objects",
+        ),
+        (
+            "a, b = torch.tensor([1e-9]), torch.tensor([-7e-9])\nassert torch.allclose(a, b)",
+            "its tolerance is as large as what it compares, so that zero would do",
+        ),
+        (
+            "a, b = np.array([1e-9]), np.array([-7e-9])\nassert np.isclose(a, b).all()",
+            "its tolerance is as large as what it compares, so that zero would do",
+        ),
+    ],
+)
+def test_what_was_settled_before_it_ran_says_nothing(tmp_path: Path, body: str, why: str) -> None:
+    made = record(tmp_path, section(body, LIBRARIES))
+    assert [problem.what.partition(" says nothing: ")[2] for problem in find_vacuous(made)] == [why]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "assert torch.Size([2]) != (3,)",
+        "assert torch.ones(1).dtype != torch.float64",
+        "x = 2\nassert x != 2.5 and x != True",
+        "x = None\nassert x != 3",
+        "assert 3 not in [1, 2.5]",
+        "assert 'b' not in {'a': 1}",
+        "assert 'b' not in 'acd'",
+        "assert not torch.equal(torch.ones(2), torch.zeros(2))",
+        "x = torch.empty(2, 3).normal_()\nassert torch.equal(x.T.T, x)",
+        "x = torch.zeros(6)\nx[0] = 1\nassert torch.equal(x.reshape(2, 3).reshape(6), x)",
+        "a, b = [1], [2]\na.append(3)\nassert len(a) != len(b)",
+        "a = torch.ones(2)\nb = a.clone()\na.add_(1)\nassert len(a) == len(b)",
+        "a = torch.ones(2)\nb = a\na.add_(1)\nassert a.data_ptr() == b.data_ptr() and id(a) == id(b)",
+        "a = torch.ones(2)\nassert torch.allclose(a, a + 1e-9)",
+        "a = torch.zeros(2)\nassert torch.allclose(a + 1e-9, a)",
+        "rows = [[1]]\nbefore = copy.deepcopy(rows)\nrows[0][0] = 1\nassert before == rows",
+        "assert torch.ones(3, 1).expand(3, 4).stride(1) == 0",
+        "x = torch.tensor([5.0, 1.0])\nassert x.argmax() == 0 and x.storage_offset() == 0",
+        "mask = torch.tril(torch.ones(3, 3))\nassert mask[0, 1] == 0",
+        "assert int(0.9) == 0 and 1e-200 * 1e-200 == 0 and 14 % 7 == 0",
+        "a = 0b1010\nassert a ^ a == 0",
+        "x = torch.tensor(3.0)\nassert x.ndim == 0 and x.dim() == 0",
+    ],
+)
+def test_what_can_be_otherwise_is_let_be(tmp_path: Path, body: str) -> None:
     assert reasons(tmp_path, body, True) == []

@@ -70,6 +70,16 @@ def test_wrong_axis_names_are_left_out():
         (0.0, "s", "0 s"),
         (14.3, "days", "14.3 days"),
         (0.45, "%", "45 %"),
+        (0.99996, "%", "99.996 %"),
+        (1.00001, "%", "100.0 %"),
+        (1 - 1e-9, "%", "99.9999999 %"),
+        (0.99999999, None, "0.99999999"),
+        (100000.04, None, "100,000.04"),
+        (1e13 + 1, None, "1.00000e13"),
+        (10**41 + 1, None, "1.00000e41"),
+        (1024**3 + 1, "B", "1,073,741,825 B · 1.000 GiB · 1.074 GB"),
+        (0.0070001, "s", "7.000 ms"),
+        (1e12 + 1, "FLOP/s", "1.000 TFLOP/s"),
         (1.797e306, "%", "1.797e306 × 100 %"),
         (math.inf, "s", "inf s"),
         (2415919104, None, "2,415,919,104"),
@@ -187,6 +197,26 @@ def test_every_number_has_one_line(value, unit):
     assert text
     assert len(text) <= formatting.WIDEST
     assert text.isprintable()
+
+
+@given(st.floats(0, 1e12), st.floats(1e-12, 1e-4))
+def test_no_number_reads_as_a_whole_one_that_it_is_not(around: float, apart: float) -> None:
+    near = round(around) * (1 + apart) if round(around) else apart
+    text = units.plain_number(near)
+    assert near.is_integer() or "." in text or "e" in text
+    for unit in ("s", "FLOP/s", "B/s"):
+        shown, scale = units.amount(near, unit).split(" ")
+        # What stands there without a point is that number, to the last digit that a division leaves.
+        one = {"ms": 1e-3, "µs": 1e-6, "ns": 1e-9}.get(scale) or 1e3 ** units.SI.index(
+            scale.replace(unit, "")
+        )
+        if shown.isdigit():
+            assert math.isclose(int(shown) * one, near, rel_tol=1e-14)
+
+
+@given(st.floats(0, 1, exclude_max=True))
+def test_no_part_reads_as_the_whole(part: float) -> None:
+    assert units.amount(part, "%") not in ("100 %", "100.0 %")
 
 
 @given(st.text(max_size=300))

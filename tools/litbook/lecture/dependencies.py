@@ -481,11 +481,17 @@ class _DependencyGraph:
         for text in wording.quoted:
             if text not in self._contents:
                 places = sorted(siblings.quoted_files([text], self.folder, self._sibling_files))
-                self._contents[text] = "".join(
-                    f"{at} {siblings.content(self.folder / at)}\n" for at in places
-                )
+                read = [(str(at), self.folder / at) for at in places]
+                named = (word.rpartition("/")[2] for word in text.split() if "." in word)
+                read += ((at.name, at) for name in named for at in self._files_around.get(name, ()))
+                self._contents[text] = "".join(f"{name} {siblings.content(at)}\n" for name, at in read)
             if self._contents[text]:
                 yield self._contents[text]
+
+    @cached_property
+    def _files_around(self) -> dict[str, list[Path]]:
+        assert self.folder is not None
+        return siblings.files_around(self.folder)
 
     @cached_property
     def _sibling_files(self) -> list[Path]:

@@ -45,28 +45,42 @@ def modules(lecture: Lecture, folder: Path) -> list[File]:
 def modules_around(folder: Path) -> dict[str, list[Path]]:
     """The modules and packages of the repository around `folder`, by the names under which they are imported.
 
-    They lie in the folders above, or up to two deep in these, any of which may be on `PYTHONPATH`: in `src`,
-    in `lib`, in `code/lib`. What is installed or built is none of them.
+    Any folder there may be on `PYTHONPATH`: `src`, `lib`, `code/lib`.
     """
+    found = dict[str, list[Path]]()
+    for entry in _entries_around(folder):
+        if entry.suffix == ".py" or entry.is_dir():
+            found.setdefault(entry.stem, []).append(entry)
+    return found
+
+
+def files_around(folder: Path) -> dict[str, list[Path]]:
+    """The files of the repository around `folder` that are no modules, by their names."""
+    found = dict[str, list[Path]]()
+    for entry in _entries_around(folder):
+        if entry.suffix not in ("", ".py", ".md") and entry.is_file():
+            found.setdefault(entry.name, []).append(entry)
+    return found
+
+
+def _entries_around(folder: Path) -> list[Path]:
+    """What lies in the folders above, or up to two deep in these; nothing that is installed or built."""
     folder = at = folder.resolve()
     above = list[Path]()
     while at != at.parent and not any((at / mark).exists() for mark in _ROOT):
         at = at.parent
         above.append(at)
     if at == at.parent:
-        return {}  # no repository
-    found, todo = dict[str, list[Path]](), [(place, 2) for place in above]
+        return []  # no repository
+    found, todo = list[Path](), [(place, 2) for place in above]
     while todo:
         place, deep = todo.pop()
         with contextlib.suppress(OSError):
             names = [entry.name for entry in place.iterdir()]
             for name in {*names}.difference(left_out(str(place), names), _BUILT):
-                entry = place / name
-                is_folder = entry.is_dir()
-                if is_folder and deep and entry not in (folder, *above):
+                found.append(entry := place / name)
+                if deep and entry not in (folder, *above) and entry.is_dir():
                     todo.append((entry, deep - 1))
-                if is_folder or entry.suffix == ".py":
-                    found.setdefault(entry.stem, []).append(entry)
     return found
 
 
@@ -86,7 +100,7 @@ def modules_above(name: str, around: Mapping[str, Sequence[Path]]) -> list[Path]
     return sorted(found)
 
 
-_BUILT = {"build", "dist"}  # what holds copies of what lies elsewhere
+_BUILT = {"build", "dist", "site"}  # what holds copies of what lies elsewhere
 _ROOT = (".git", "mkdocs.yml", "pyproject.toml")  # what stands where a repository begins
 
 

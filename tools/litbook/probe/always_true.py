@@ -6,12 +6,9 @@ text says that no other could stand there: `d.get("f")` may be None another time
 
 from __future__ import annotations
 
-import collections.abc
 import contextlib
-import ctypes
 import dis
 import functools
-import gc
 import inspect
 import math
 import numbers
@@ -21,10 +18,8 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
-from litbook.record.model import is_constant
 from litbook.snapshot import libraries
 from litbook.snapshot.safe_types import name_of
-from litbook.snapshot.snapshot import glimpse
 
 FUNCTION, METHOD = "a function, which is not called", "a method, which is not called"
 TAKEN = "an iterator, from which nothing was taken"
@@ -38,8 +33,6 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     ((subprocess.CompletedProcess, subprocess.Popen), "a process, however it ended"),
     ((type(...), type(NotImplemented)), "a placeholder"),
 )
-# Of Python's own dictionaries, and `OrderedDict`'s. Each refers to what it shows, and to nothing else.
-_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()), types.MappingProxyType)
 _ALWAYS = ("a mock", "a placeholder", TUPLE, UNAWAITED)  # wherever they come from, nobody meant them
 # What makes one, where that is not called like its type.
 _MADE_BY = {"CompletedProcess": "run()", "Pattern": "compile()"}
@@ -50,7 +43,7 @@ _PROBING = {
     "LOAD_SMALL_INT", "LOAD_FAST", "LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW",
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW",
 }  # fmt: skip
-_ROUNDED = 1e-6  # what is smaller may be a zero that was rounded
+ROUNDED = 1e-6  # what is smaller may be a zero that was rounded
 _bases = type.__dict__["__mro__"].__get__
 _names = type.__dict__["__dict__"].__get__
 
@@ -149,16 +142,16 @@ def is_boundless(tolerance: Any) -> bool:
     return isinstance(tolerance, numbers.Real) and math.isinf(tolerance)
 
 
-def takes_zero(tolerance: Any, sides: Iterable[Any], exclusive: bool) -> bool:
+def takes_zero(tolerance: Any, sides: Iterable[Any], exclusive: bool, at_least: float = ROUNDED) -> bool:
     """Whether zero would be within a tolerance of each of the sides, though none of them is zero.
 
-    Of sides as small as what rounding leaves of zero a small tolerance says that they are.
+    Of sides as small as what rounding leaves of zero, `at_least`, a small tolerance says that they are.
     """
     sizes, allowed = [*map(_largest, sides)], _largest(tolerance, most=1)
     if not sizes or None in sizes or allowed is None or 0 in sizes:
         return False
     largest = max(size for size in sizes if size is not None)
-    return largest > _ROUNDED and (allowed > largest or (allowed == largest and not exclusive))
+    return largest > at_least and (allowed > largest or (allowed == largest and not exclusive))
 
 
 def _largest(value: Any, most: float = math.inf) -> float | None:
@@ -228,82 +221,3 @@ def no_truth(value: Any) -> str:
         way_out = "ask it something: x is not None, x.all(), x == …"
     name = name_of(kind).removeprefix("collections.")
     return f"the test is neither true nor false: it is of type {name}\n{way_out}"
-
-
-def one_thing(a: Any, b: Any, written: bool) -> str:
-    """What two things are that a claim sets against each other, where they are one; "" where they are two.
-
-    Then it holds whatever became of it: `before = w; w.add_(1); assert torch.equal(before, w)`. What cannot
-    change is asked for its value: of 3 and "x" nobody means more. `written` says whether the text before the
-    claim writes into anything, as arrays do not count their changes.
-    """
-    if a is b:
-        return "" if is_constant(glimpse(a)) or _is_value(a) else "both sides are one object"
-    if (shown := _viewed(a)) is not None and type(a) is type(b) and shown is _viewed(b):
-        return "both sides are views of one object"
-    if any(type(one) is types.MappingProxyType and _viewed(one) is other for one, other in ((a, b), (b, a))):
-        return "both sides are views of one object"
-    where = _written_memory(a, written)
-    return "both sides are the same memory" if where and where == _written_memory(b, written) else ""
-
-
-def _viewed(value: Any) -> Any:
-    """What a view of a mapping shows, as `d.keys()` does: it says what is there now, not what was."""
-    kind = type(value)
-    if issubclass(kind, _VIEWS):
-        return next(iter(gc.get_referents(value)), None)
-    with contextlib.suppress(AttributeError):  # of other mappings: `os.environ.keys()`
-        if collections.abc.MappingView in _bases(kind):
-            return object.__getattribute__(value, "_mapping")
-    return None
-
-
-def _is_value(thing: Any) -> bool:
-    """Whether it is a class, or of a type that is compared and hashed by its value, which then never changes.
-
-    A library may keep one object for each value, as sympy does. A tensor has the hash of its place.
-    """
-    kind, torch = type(thing), libraries.torch()
-    if issubclass(kind, type):
-        return True
-    if issubclass(kind, tuple | frozenset) or (torch is not None and issubclass(kind, torch.Tensor)):
-        return False  # what is in it may change
-    made = next((names["__hash__"] for names in map(_names, _bases(kind)) if "__hash__" in names), None)
-    return made is not None and made is not object.__hash__
-
-
-def _written_memory(value: Any, written: bool) -> tuple[object, ...]:
-    """Where the elements of a tensor, an array or a buffer lie, and in which order; nothing where none of it
-    was ever written in place: a tensor counts that, of all else the text says whether anything is `written`.
-
-    Of views of what stays as it was a claim says that both lead to the same elements, and so it does of one.
-    """
-    kind, torch = type(value), libraries.torch()
-    with contextlib.suppress(Exception):
-        if torch is not None and issubclass(kind, torch.Tensor):
-            base = torch.base
-            if not torch.is_plain(kind):
-                return ()
-            with torch.without_observers():
-                if base.numel(value) > 1 and base._version.__get__(value) and base.data_ptr(value):
-                    size = base.element_size(value)
-                    steps = [step * size for step in base.stride(value)]
-                    dtype = str(torch.dtype(value)).removeprefix("torch.")
-                    return base.data_ptr(value), dtype, *_axes(torch.shape(value), steps)
-        elif written and libraries.is_array(kind):
-            array = libraries.numpy().ndarray
-            if array.size.__get__(value) > 1:
-                address, _ = libraries.array_memory(value)
-                dtype, shape = str(array.dtype.__get__(value)), array.shape.__get__(value)
-                return address, dtype, *_axes(shape, array.strides.__get__(value))
-        elif written and kind.__module__ in ("builtins", "array", "mmap"):
-            with memoryview(value) as view:
-                if view.nbytes > 1 and not view.readonly:  # what is contiguous: of all else nobody tells
-                    address = ctypes.addressof(ctypes.c_char.from_buffer(view))
-                    return address, view.format, *_axes(view.shape or (), view.strides or ())
-    return ()
-
-
-def _axes(shape: Iterable[int], steps: Iterable[int]) -> list[tuple[int, int]]:
-    """The axes that have several places, each with the bytes from one to the next."""
-    return [(size, step) for size, step in zip(shape, steps, strict=True) if size > 1]

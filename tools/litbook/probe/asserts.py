@@ -32,6 +32,7 @@ from litbook.lecture.claims import claim_of_assert
 from litbook.lecture.model import Assertion
 from litbook.probe import tracebacks
 from litbook.probe.always_true import (
+    ROUNDED,
     always_true,
     equals_everything,
     function_in,
@@ -57,7 +58,9 @@ WAY_OUT_UNHEARD = (
     "call its function in a child of multiprocessing, whose asserts are heard; or run another file"
 )
 ITERATED = ("all", "any", "sum", "max", "min")  # of Python's own, what may look at an iterator
-ABSOLUTE, RELATIVE, EXCLUSIVE = range(3)  # kinds of tolerances; of the last, what is below is within
+# Kinds of tolerances: what is below an exclusive one is within; and one that nobody has given.
+ABSOLUTE, RELATIVE, EXCLUSIVE, BY_DEFAULT = range(4)
+_DEFAULT = 1e-8  # numpy's and torch's
 MISSING = object()  # stands for an operand that was not asked for
 
 AssertSite = tuple[int, int, tuple[tracebacks.TraceLine, ...]]
@@ -265,10 +268,13 @@ class Asserts:
         """
         seen = self._apart.setdefault(part, {})
         seen[place] = value
+        if sides == BY_DEFAULT:
+            seen[-1 - BY_DEFAULT], sides = _DEFAULT, 2
         # Taken out once, whichever thread is the last; and it keeps nothing alive.
         if len(seen) > sides and self._apart.pop(part, None) is seen:
             kind, tolerance = next((-1 - at, seen.pop(at)) for at in [*seen] if at < 0)
-            vast = takes_zero(tolerance, seen.values(), exclusive=kind == EXCLUSIVE)
+            at_least = 0 if kind == BY_DEFAULT else ROUNDED
+            vast = takes_zero(tolerance, seen.values(), kind == EXCLUSIVE, at_least)
             self._note(statement, part, VAST if vast else "")
         return value
 

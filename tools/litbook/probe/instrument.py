@@ -22,7 +22,7 @@ their line numbers.
     around an @stepover line   pause() ... finally: resume(); in its blocks: resume() ... finally: pause()
     a section's `name()`       section(function, name)
     a claim                    verdict(step(statement), claim(n), not test)   with operand(i, value) inside
-                         and test(value) around what the test comes to, pair(part, side, value)
+                         and test(value) around what the test comes to, pair(part, side, how, value)
                          around two things that it sets against each other
     one of more parts          step(statement); claim(n); if test: holds(n, caption) else: fails(n, caption)
     any other assert           assert test or false(statement), message(statement, message)
@@ -48,7 +48,7 @@ import copy
 import secrets
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Set
 from functools import partial
 from itertools import count, groupby
 from typing import Any, TypeVar
@@ -59,7 +59,9 @@ from litbook.lecture.author_words import HOMES
 from litbook.lecture.claims import claim_of_assert
 from litbook.lecture.model import SECTIONS, Lecture
 from litbook.lecture.sections import words_in
-from litbook.probe.asserts import ABSOLUTE, EXCLUSIVE, RELATIVE
+from litbook.probe import comparisons
+from litbook.probe.asserts import ABSOLUTE, BY_DEFAULT, EXCLUSIVE, RELATIVE
+from litbook.probe.comparisons import Place, last_name
 from litbook.probe.holes import mark_holes, rewrite
 from litbook.python import scopes
 from litbook.python.file import File
@@ -95,7 +97,15 @@ _LOOKING = (
 )  # fmt: skip
 # Python's own functions whose result is true, whatever they are asked.
 _SAYS = ("str", "repr", "ascii", "format", "bin", "oct", "hex", "id", "hash", "dir", "globals")
-_EQUAL = ("equal", "equals", "close", "eq", "zip")  # ends of names of calls that set two things side by side
+# What is within 1e-8 of zero is close to it for these, where nobody says how close.
+_TOLERANT = (
+    "torch.allclose",
+    "np.allclose",
+    "numpy.allclose",
+    "np.isclose",
+    "numpy.isclose",
+    "torch.isclose",
+)
 _ABSOLUTE = ("atol", "abs_tol", "abs")
 _TOLERANCES = (*_ABSOLUTE, "rtol", "rel_tol", "rel")
 
@@ -522,15 +532,15 @@ class _ProbeWriter:
         calls = list[ast.Call]()
         for call in (node for node in ast.walk(test) if isinstance(node, ast.Call)):
             tolerates = any(keyword.arg in _TOLERANCES for keyword in call.keywords)
-            calls += [call] if tolerates or _last_name(call.func) in (*_LOOKING, *_CLOSE) else []
-        pairs = [*_pairs(test)] if claim is not None else []
-        bounds, zips = [*_bounds(test)], [*_zips(test)]
+            calls += [call] if tolerates or last_name(call.func) in (*_LOOKING, *_CLOSE) else []
+        pairs = [*comparisons.pairs(test)] if claim is not None else []
+        bounds, zips = [*comparisons.bounds(test)], [*comparisons.zips(test)]
         if calls or pairs or bounds or zips:
             test = copy.deepcopy(test, copies)
         for call in calls:
             self._watch_call(copies[id(call)], statement)
-        for set_against, places in pairs:  # what is said to be equal, or is taken from one another
-            self._watch_pair(copies[id(set_against)], places)
+        for how, places in pairs:  # what is said to be equal or not, or is taken from one another
+            self._watch_pair(how, [(copies[id(owner)], field, at) for owner, field, at in places])
         for comparison, at, difference in bounds:
             self._watch_bound(copies[id(comparison)], at, copies[id(difference)], statement)
         for call in zips:
@@ -540,7 +550,7 @@ class _ProbeWriter:
 
     def _watch_call(self, call: ast.Call, statement: int) -> None:
         """What a call looks at hands itself over, and its tolerances do, with what they are tolerances of."""
-        named = _last_name(call.func)
+        named, called = last_name(call.func), dotted(call.func)
         if named in _LOOKING:
             by = ast.unparse(call.func)
             call.args[:1] = (self._watch_elements(value, statement, by) for value in call.args[:1])
@@ -550,6 +560,12 @@ class _ProbeWriter:
         absolute = len(call.args) > first + 1 or any(keyword.arg in _ABSOLUTE for keyword in call.keywords)
         starred = any(isinstance(one, ast.Starred) for one in call.args)
         sides = len(call.args[:first]) if named in _CLOSE and absolute and not starred else 0
+        default = not (absolute or starred or call.keywords) and called in _TOLERANT
+        if default and len(call.args) == 2:
+            call.args = [
+                self._call("apart", value, statement, part, BY_DEFAULT, place, value)
+                for place, value in enumerate(call.args)
+            ]
         call.args[:sides] = (
             self._call("apart", value, statement, part, sides, place, value)
             for place, value in enumerate(call.args[:sides])
@@ -563,15 +579,15 @@ class _ProbeWriter:
                 kind = ABSOLUTE if keyword.arg in _ABSOLUTE else RELATIVE
                 keyword.value = self._watch_tolerance(keyword.value, statement, kind, part, sides)
 
-    def _watch_pair(self, new: Any, places: list[tuple[str, int | None]]) -> None:
+    def _watch_pair(self, how: int, places: list[Place]) -> None:
         part = next(self.parts)
-        for side, (field, at) in enumerate(places):
-            owner, name = (new.func, "value") if field == "func" else (new, field)
+        for side, (owner, field, at) in enumerate(places):
             if at is None:
-                setattr(owner, name, self._call("pair", new, part, side, getattr(owner, name)))
+                value = getattr(owner, field)
+                setattr(owner, field, self._call("pair", value, part, side, how, value))
             else:
-                several = getattr(owner, name)
-                several[at] = self._call("pair", new, part, side, several[at])
+                several = getattr(owner, field)
+                several[at] = self._call("pair", several[at], part, side, how, several[at])
 
     def _watch_bound(self, comparison: ast.Compare, at: int, apart: ast.BinOp, statement: int) -> None:
         """Of `abs(a - b) <= c` all three hand themselves over."""
@@ -670,85 +686,14 @@ class _ProbeWriter:
                     return f"{name}(…)"
                 meant = self.lecture.names.meaning(self.file.number, name)
                 if isinstance(meant, ast.FunctionDef) and name not in local:
-                    return _returned_name(meant) or _last_name(node)
-        return _last_name(node)
-
-
-def _pairs(test: ast.expr) -> Iterator[tuple[ast.AST, list[tuple[str, int | None]]]]:
-    """What in a test sets two things against each other, and where they are: a field, or an item of one."""
-    for node in ast.walk(test):
-        sides, places = list[ast.expr](), list[tuple[str, int | None]]()
-        match node:
-            case ast.Compare(left, [ast.Eq() | ast.NotEq() | ast.LtE() | ast.GtE()], [right]):
-                sides, places = [left, right], [("left", None), ("comparators", 0)]
-            case ast.BinOp(left, ast.Sub(), right):
-                sides, places = [left, right], [("left", None), ("right", None)]
-            case ast.Call(func, [left, right, *_]) if _last_name(func).endswith(_EQUAL):
-                sides, places = [left, right], [("args", 0), ("args", 1)]
-            case ast.Call(ast.Attribute(left, name), [right]) if name.endswith(_EQUAL):
-                sides, places = [left, right], [("func", None), ("args", 0)]
-        if sides and not any(isinstance(side, ast.Constant | ast.Starred) for side in sides):
-            yield node, places
-
-
-def _bounds(test: ast.expr) -> Iterator[tuple[ast.Compare, int, ast.BinOp]]:
-    """Comparisons of how far two things are apart with what is computed, and the side on which that stands.
-
-    Of a number that is written there, `abs(a - b) < 5`, a reader sees what it lets pass.
-    """
-    for node in ast.walk(test):
-        match node:
-            case ast.Compare(far, [ast.Lt() | ast.LtE()], [bound]):
-                at = 1
-            case ast.Compare(bound, [ast.Gt() | ast.GtE()], [far]):
-                at = 0
-            case _:
-                continue
-        difference = _difference(far)
-        if difference is not None and not isinstance(bound, ast.Constant):
-            yield node, at, difference
-
-
-def _difference(node: ast.expr) -> ast.BinOp | None:
-    """The difference of which the size is asked: `abs(a - b)`, `(a - b).abs().max()`; None of all else."""
-    match node:
-        case ast.Call(
-            ast.Name("abs") | ast.Attribute(attr="abs" | "fabs"), [ast.BinOp(op=ast.Sub()) as apart]
-        ):
-            return apart
-        case ast.Call(ast.Attribute(ast.BinOp(op=ast.Sub()) as apart, "abs"), []):
-            return apart
-        case ast.Call(ast.Attribute(inner, "max" | "item"), []):
-            return _difference(inner)
-    return None
-
-
-def _zips(test: ast.expr) -> Iterator[ast.Call]:
-    """Calls of `zip` that stop at the shortest; but for `zip(xs, xs[1:])`, which is meant to."""
-    for node in ast.walk(test):
-        match node:
-            case ast.Call(ast.Name("zip"), [_, _, *_] as values, []):
-                cut = (isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Slice) for one in values)
-                if not any(cut) and not any(isinstance(one, ast.Starred) for one in values):
-                    yield node
-
-
-def _last_name(node: ast.expr) -> str:
-    """The last name of what decides an assert: `contiguous` of `x.contiguous`, and with `()` of a call."""
-    match node:
-        case ast.NamedExpr(value=value):
-            return _last_name(value)
-        case ast.Call(func=called):
-            return f"{_last_name(called)}()" if isinstance(called, ast.Name | ast.Attribute) else ""
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-    return ""
+                    return _returned_name(meant) or last_name(node)
+        return last_name(node)
 
 
 def _returned_name(function: ast.FunctionDef) -> str:
     """The name of what each call of a function returns, `D()` of `return D(x)`; "" where that may differ."""
     ends = [inner.value for inner in own_nodes(function) if isinstance(inner, ast.Return)]
-    names = {"" if value is None else _last_name(value) for value in ends}
+    names = {"" if value is None else last_name(value) for value in ends}
     sure = len(names) == 1 and isinstance(function.body[-1], ast.Return) and not function.decorator_list
     return names.pop() if sure else ""
 

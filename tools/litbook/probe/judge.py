@@ -14,18 +14,19 @@ from types import FrameType
 from typing import Any
 
 from litbook.i18n import gettext_noop
-from litbook.probe.always_true import no_truth, one_thing
+from litbook.probe.always_true import no_truth
 from litbook.probe.asserts import Asserts
 from litbook.probe.axes import axis_names, mismatch, remember
 from litbook.probe.messages import caption_of, names_in
 from litbook.probe.protocols import Recording
 from litbook.probe.section_builder import JudgedClaim, SectionBuilder, SnapshotTable, claim_of
+from litbook.probe.settled import why_settled
 from litbook.probe.tracebacks import text_of
 from litbook.record import model
 from litbook.snapshot.containers import around_difference
 from litbook.snapshot.snapshot import snapshot
 
-NO_TRUTH = -1  # under which a test's operands keep why it comes to none
+NO_TRUTH, PAIRS = -1, -2  # under which a test's operands keep why it comes to none, and what it compares
 _RAISED = object()  # stands for a caption that could not be computed
 
 
@@ -55,10 +56,11 @@ class Judge(Recording):
             self.open_claims[-1][1][NO_TRUTH] = what
         return value
 
-    def pair(self, part: int, side: int, value: Any) -> Any:
-        """One of two things that the test of a claim sets against each other, handed back as it came."""
+    def pair(self, part: int, side: int, how: int, value: Any) -> Any:
+        """One of two things that a claim sets against each other in some way, handed back as it came."""
         if self.open_claims:
-            self.open_claims[-1][1][NO_TRUTH - 2 * part - side - 1] = value
+            pairs: Any = self.open_claims[-1][1].setdefault(PAIRS, {})
+            pairs.setdefault((part, how), {})[side] = value
         return value
 
     def leave_claims(self, first: int, last: int) -> None:
@@ -89,7 +91,7 @@ class Judge(Recording):
         judged.count += 1
         no_truth_is = str(seen.pop(NO_TRUTH, "")) if not failed else ""
         failed = failed or bool(no_truth_is)
-        one = _one_thing_in({key: seen.pop(key) for key in [*seen] if key < 0}, claim.written)
+        one = _nothing_said(seen.pop(PAIRS, {}), claim.written)
         judged.nothing = one if not failed and (judged.nothing or judged.count == 1) else ""
         if judged.count == 1 or (failed and not judged.failed):
             judged.failed = failed
@@ -165,10 +167,10 @@ class Judge(Recording):
             self.listener.claim(claim_of(self.numbering, number, judged, "", kept.keep), kept.snapshots)
 
 
-def _one_thing_in(pairs: dict[int, object], written: bool) -> str:
-    """What two things are, of those that a test set against each other, where they are one."""
-    keys = (key for key in pairs if (NO_TRUTH - key) % 2 and key - 1 in pairs)
-    return next(filter(None, (one_thing(pairs[key], pairs[key - 1], written) for key in keys)), "")
+def _nothing_said(pairs: Any, written: bool) -> str:
+    """Why a test says nothing of two things that it sets against each other; "" where it says something."""
+    both = ((how, sides[0], sides[1]) for (_, how), sides in pairs.items() if len(sides) == 2)
+    return next(filter(None, (why_settled(how, one, other, written) for how, one, other in both)), "")
 
 
 def _says_little(operand: model.Snapshot | None) -> bool:

@@ -148,9 +148,19 @@ def is_literal(node: ast.expr) -> bool:
     match node:
         case ast.Constant():
             return True
+        case ast.BinOp(
+            left, ast.Mult(), ast.BinOp(ast.Constant(10), ast.Pow(), ast.Constant())
+        ):  # 70 * 10**9
+            return isinstance(left, ast.Constant)
         case ast.UnaryOp(operand=inner) | ast.NamedExpr(value=inner) | ast.Starred(value=inner):
             return is_literal(inner)
-        case ast.Tuple(several) | ast.List(several) | ast.Set(several) | ast.JoinedStr(several):
+        case (
+            ast.Tuple(several)
+            | ast.List(several)
+            | ast.Set(several)
+            | ast.JoinedStr(several)
+            | ast.Dict(values=several)
+        ):
             return all(map(is_literal, several))
         case ast.FormattedValue(value=inner, format_spec=spec):
             return is_literal(inner) and (spec is None or is_literal(spec))
@@ -162,8 +172,6 @@ def is_literal(node: ast.expr) -> bool:
             return is_literal(left) and is_literal(right)
         case ast.Subscript(value=inner):  # whichever it is of them
             return is_literal(inner)
-        case ast.Dict(values=several):
-            return all(map(is_literal, several))
         case ast.Call(func=ast.Name(name), args=args, keywords=keywords) if name in _CONVERSIONS:
             return all(map(is_literal, (*args, *(keyword.value for keyword in keywords))))
         case ast.Call(func=ast.Attribute(value=inner), args=args, keywords=keywords):  # "4096".strip()

@@ -133,6 +133,7 @@ _CITED = "\ue001"  # a private character, which stands for a citation
 _BARE = re.compile(rf"[-−+±~]?(?:{_DIGITS})(?:[ ]?[A-Za-z%/]+)?(?:,[ ]*[-−+±~]?(?:{_DIGITS}))*")
 # A rank has its number for a name: "rank 0", "ranks 0, 1 and 3".
 _SHORT = r"(?:[kKMGTP]?i?B|[mµun]?s|min|h|d|[kM]?W|J|[kMGT]?Hz|[mcknµ]?m|kg|g|V|A|K|°C?)\b"
+_UNIT_BEHIND = rf"[ ]*(?:%|{_SHORT}|(?:{'|'.join(_UNITS.split())})s?\b)"
 # Python-3, x86-64, Name-3-8B; of "sub-10 ms" the unit says that it is a number.
 _HYPHENED = re.compile(
     rf"""\b(?!(?:[Ss]ub|(?!utf|int|fp|bf|float|sha|md|base)(?:[a-z]+-)*[a-z]+|\w*\d)
@@ -152,17 +153,30 @@ _NAMED = re.compile(
     [ ]\d+(?:\.\d+)*[a-z]?(?:[ ]\d+(?:\.\d+)?[BMT])?\b(?!\.?\d)""",
     re.VERBOSE,
 )
+# What is known by a version, a norm or a size in its name: "CUDA 12", "HTTP 404", "C++17", "Name3-0.6B".
+_VERSIONED = re.compile(
+    rf"""\b(?:(?:CUDA|Python|PyTorch|NumPy|PEP|HTTP|Windows|macOS|[RG]TX|PCIe|NVLink|Llama|Gemma|Qwen|Mistral|Phi)
+    [ ]\d+(?:\.\d)?\b(?![.,]?\d|{_UNIT_BEHIND})
+    |C\+\+\d\d\b|[A-Z][a-z]+\d(?:\.\d)?-\d+(?:\.\d+)?B\b|[A-Z][a-z]+[ -]\d+x\d+B\b)""",
+    re.VERBOSE,
+)
 # What is one of several has a digit for a name: "row 0", "columns 0 and 1", "Step 2:", "assignment 3"; and
 # so have the position in `x[0]`, an order ("2-D", "3D", a "5-gram") and a way to count ("0-based").
+_ORDINAL = r"\d{1,2}(?:st|nd|rd|th)\b"
 _INDEXED = re.compile(
     rf"""\b(?i:{_COUNTS}(?:row|column|axis|axes|dim(?:ension)?|device|GPU|layer|block|head|expert
     |index|node|stage|level|phase|assignment|example|problem|question|exercise|case|caveat|route|option|attempt
-    |property|version|order))s?
-    [ ]\d(?:(?:,[ ]|[ ](?:and|or|to)[ ])\d)*(?![\w%]|,?\d|\.\d|[ ]*(?:%|(?:{"|".join(_UNITS.split())})s?\b))
+    |property|version|order|class|type|base))s?
+    [ ]\d(?:(?:,[ ]|[ ](?:and|or|to)[ ])\d)*
+    (?![\w%]|,?\d|\.\d|[ ]*(?:%|(?:{"|".join(_UNITS.split())})s?\b))
     |\b(?i:rank|order|degree)[ ]\d(?=[ ](?:tensor|matri|array|update|approximation|polynomial))
-    |\bStep[ ]\d+\b(?![.,]\d)
+    |\bStep[ ]\d+\b(?![.,]\d)|\b[Ii]ndex[ ]of[ ][-−]?\d\b(?![.,]\d)|\b[Tt]ype[ ]\d[ ]error
     |(?<=\w)\[-?\d(?:,[ ]?-?\d)*\]
-    |\b\d(?:-?D|-grams?|-(?:based|indexed))\b""",
+    |\b\d+x\d+[ ](?:kernel|convolution|filter|patch|pixel)|\b(?:base[ ]10|24/7)\b(?!\.\d|{_UNIT_BEHIND})
+    |(?<![\d.,]\ )\b0[ ](?:and|or)[ ]1\b(?![\w%]|[.,]\d|{_UNIT_BEHIND})
+    |\b{_ORDINAL}(?=(?:[ ](?:and|or|to)[ ](?:the[ ])?{_ORDINAL})?
+    [ ](?:axis|row|column|percentile|element|dimension|bit|layer|token)\b)
+    |\b\d(?:-?D|-grams?|-(?:based|indexed|norm|dimensional))\b""",
     re.VERBOSE,
 )
 _PLAIN = ("wrong", "answer")  # what is no Markdown
@@ -174,7 +188,7 @@ _HOLDING = (
 )  # what has no backticks: a number in it is as one in backticks elsewhere
 _BEFORE_FORMULA = re.compile(r"(?:[=<>≤≥≈^(]|\bO\()\s*[-−+]?$")
 _BEFORE_NAME = re.compile(r"\b[A-Z]\w*(?: \d[\w.]*)?\s$")
-_NUMBERED = re.compile(r"\d+(?:\.\d+)*[.)]?\s")  # how a heading with a number begins
+_NUMBERED = re.compile(r"\d+(?:(?:\.\d+)+[.)]?|[.)])\s")  # how a heading with a number begins
 _BRACED = re.compile(r"(?<!\{)\{([^{}]+)\}(?!\})")
 # The end of a sentence and of the citations right behind it; in "et al. [@key] found" there is none.
 _END = re.compile(rf"[.!?…][”’»\"')\]]*(?:\s*{_CITED})*(?=\s+[^\sa-z{_CITED}])")
@@ -302,7 +316,9 @@ def _numbers(line: str, text: ProseText) -> Iterator[tuple[int, str]]:
             continue
         names = [match.span(1) for match in _RANKS.finditer(line, start, end)]
         names += [
-            m.span() for found in (_NAMED, _INDEXED, _HYPHENED) for m in found.finditer(line, start, end)
+            m.span()
+            for found in (_NAMED, _VERSIONED, _INDEXED, _HYPHENED)
+            for m in found.finditer(line, start, end)
         ]
         for match in _NUMBER.finditer(line, start, end):
             if any(first <= match.start() < last for first, last in names):
@@ -324,7 +340,8 @@ def _numbers(line: str, text: ProseText) -> Iterator[tuple[int, str]]:
         for match in _WORDS.finditer(line, start, end) if text.kind != "heading" else ():
             words = (match["words"] or "").lower()
             scale = words.split(" ")[0] in _SCALE
-            article = words == "one"  # "while one byte arrives"
+            # "while one byte arrives", "an eight-bit float"
+            article = words == "one" or match[0].lower().endswith("-bit")
             held = text.kind in ("wrong", "caption") and _spelled(words) in text.held
             if not article and not held and not (scale and _SAID_BEFORE.search(line, 0, match.start())):
                 yield match.start(), " ".join(match[0].split())

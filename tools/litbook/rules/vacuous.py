@@ -21,7 +21,7 @@ from litbook.rules.tautology import SAME, expression, why_same
 WAY_OUT = "claim also that there was something to see; where zero is the point, say so: # @allow vacuous: WHY"
 WAY_OUT_SAME = "claim something that can be false; where this is the point, say so: # @allow vacuous: WHY"
 WAY_OUT_ONE = (
-    "keep a copy of what was before: x.clone(), copy.deepcopy(x), [*d]; that both are one is claimed by"
+    "keep a copy of what was before: x.clone(), copy.deepcopy(x); that both are one is claimed by"
     " a is b, a.data_ptr() == b.data_ptr(), or np.shares_memory(a, b)"
 )
 WAY_OUT_NAN = (
@@ -38,7 +38,17 @@ WAY_OUT_CUT = (
 )
 NAN = "it compares with nan, which equals nothing and has no order"
 BOTH_NAN = "both sides are nan"
+NEVER_EQUAL = "types that are never equal"
+UNLIKE_SHAPES = "their shapes differ, so that nobody looks at what they hold"
+ONE_CONTENT = "both sides hold the same objects"
+WAY_OUT_NEVER = (
+    'compare with what it could be equal to, tuple(x) != (2, 3), str(x) != "3";'
+    " where this is the point, say so: # @allow vacuous: WHY"
+)
+WAY_OUT_SHAPES = "claim that the shapes differ, x.shape != y.shape, or compare what has one shape"
 _EQUAL = ("==", "is", "<=", ">=")  # what holds between a thing and itself
+# Where something stands, of which the first is zero; and how many axes a number has.
+_POSITIONS = ("argmax", "argmin", "dim", "find", "index", "ndim", "rank", "relu", "storage_offset", "stride")
 _CALLS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 
 
@@ -92,7 +102,18 @@ def _way_out(why: str) -> str:
         return WAY_OUT_CUT
     if why == SAME:
         return WAY_OUT_SAME
-    if why.startswith(("both sides are one", "both sides are the same", "both sides are views")):
+    if why.startswith(NEVER_EQUAL):
+        return WAY_OUT_NEVER
+    if why == UNLIKE_SHAPES:
+        return WAY_OUT_SHAPES
+    one = (
+        "both sides are one",
+        "both sides are the same",
+        "both sides are views",
+        "both sides ask",
+        ONE_CONTENT,
+    )
+    if why.startswith(one):
         return WAY_OUT_ONE
     return WAY_OUT_THERE if why.startswith("it asserts") else WAY_OUT
 
@@ -115,7 +136,8 @@ def why_nothing(
         if between in _EQUAL or called:
             if left == right and not _calls(left):
                 yield f"both sides are {left}"
-            means_zero = _is_rest(left) or _is_rest(right) or _is_low_precision(a) or _is_low_precision(b)
+            sides = (left, a), (right, b)
+            means_zero = any(_means_zero(text) or _is_low_precision(shot) for text, shot in sides)
             if once and _number(a) == _number(b) == 0 and not means_zero:
                 yield "both sides are zero"
             if once and _is_empty(a) and _is_empty(b):
@@ -142,12 +164,24 @@ def _taken_from_itself(text: str) -> bool:
     return False
 
 
-def _is_rest(text: str) -> bool:
-    """Whether it is what a division leaves: that this is zero says much."""
-    match expression(text):
-        case ast.BinOp(left, ast.Mod(), _):
-            return not isinstance(left, ast.Constant)
-    return False
+def _means_zero(text: str) -> bool:
+    """Whether that it is zero says much: what a division or `^` leaves, a position, what holds no name."""
+    match tree := expression(text):
+        case ast.BinOp(left, ast.Mod() | ast.BitXor() | ast.RShift(), _) if not _is_zero(left):
+            return True
+        case ast.Call(ast.Name(name) | ast.Attribute(attr=name)) | ast.Attribute(attr=name) if (
+            name in _POSITIONS
+        ):
+            return True
+        case ast.Subscript(slice=ast.Tuple([*at])) if all(isinstance(one, ast.Constant) for one in at):
+            return True
+    inner = [] if tree is None or isinstance(tree, ast.Constant) else [*ast.walk(tree)]
+    named = {node.id for node in inner if isinstance(node, ast.Name)} - {"int", "round", "abs"}
+    return bool(inner) and not named and not any(map(_is_zero, inner))
+
+
+def _is_zero(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 0
 
 
 def _is_low_precision(shown: Snapshot) -> bool:

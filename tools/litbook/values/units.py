@@ -61,7 +61,7 @@ def amount(value: complex, unit: str = "") -> str:
         case "%":
             if abs(value) >= HUGE:
                 return f"{_scientific(value)} × 100 %"
-            return f"{_digits(value * 100)} %"
+            return f"{_percent(value)} %"
     return f"{plain_number(value)} {unit}".rstrip()
 
 
@@ -105,29 +105,50 @@ def plain_number(value: int | float) -> str:
         return _scientific(value)
     if value.is_integer():
         return f"{value:,.1f}"
-    text = f"{value:,}" if len(repr(value)) <= SHORT_REPR else f"{value:,.{DIGITS}g}"
+    text = f"{value:,}" if len(repr(value)) <= SHORT_REPR else _with_fraction(value)
     lead, mark, exponent = text.partition("e")
     return f"{lead}e{int(exponent)}" if mark else text  # `1e-08` as one writes it: `1e-8`
 
 
-def _digits(value: float, digits: int = 4) -> str:
-    """`value` with so many significant digits, without trailing zeros or an exponent."""
+def _with_fraction(value: float) -> str:
+    """`value` with six significant digits, or with as many as show that it is no whole number."""
+    texts = (f"{value:,.{digits}g}" for digits in range(DIGITS, 17))
+    return next((text for text in texts if "." in text or "e" in text), f"{value:,}")
+
+
+def _digits(value: float, digits: int = 4, exact: bool = True) -> str:
+    """`value` with so many significant digits, without an exponent, and without zeros at the end.
+
+    These stay where the rest is a whole number, and `value` is not, or is not `exact`: 1.000 of 1.0001.
+    """
     if value == 0:
         return "0"
     places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     text = f"{value:,.{places}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    if "." not in text:
+        return text
+    short = text.rstrip("0").rstrip(".")
+    whole = round(value)
+    is_it = exact and math.isclose(value, whole, rel_tol=1e-15)  # a division by 1e-3 rounds
+    return short if "." in short or is_it else text
+
+
+def _percent(fraction: float) -> str:
+    """A fraction times 100; of what is no whole one as many digits as it takes to be told from it: 99.996."""
+    texts = (_digits(fraction * 100, digits) for digits in range(4, 19))
+    part = abs(fraction) < 1
+    return next(text for text in texts if not (part and abs(float(text.replace(",", ""))) == 100))
 
 
 def _scientific(value: int | float) -> str:
     """`3.142e23`, as code writes it; exact integers of any size are accepted."""
-    exponent = len(str(abs(value))) - 1 if isinstance(value, int) else math.floor(math.log10(abs(value)))
-    lead = (
-        value // 10 ** (exponent - 6) / 10**6
-        if isinstance(value, int) and exponent > 6
-        else value / 10**exponent
-    )
-    return f"{_digits(lead, DIGITS)}e{exponent}"
+    if isinstance(value, int):
+        exponent = len(str(abs(value))) - 1
+        lead, exact = value * 10**6 // 10**exponent / 10**6, value % 10**exponent == 0
+    else:
+        exponent = math.floor(math.log10(abs(value)))
+        lead, exact = value / 10**exponent, True
+    return f"{_digits(lead, DIGITS, exact)}e{exponent}"
 
 
 def _power(value: int | float, base: int, count: int) -> int:
