@@ -225,7 +225,7 @@ assert Equal(5) == Equal(5)
 assert sys.argv
 assert sum(v for v in [n]) == 5 and max([n], default=0) == 5 and x.sum() == 3 and (x - 2).norm() > 1
 assert {n}.isdisjoint([4]) and 'abc'.startswith('ab') and set() < {n} <= {4, 5} and '5' in str(n) and 4 not in [n]
-assert n not in (4, 6) and n != 4 and n != -n and x.shape != [n] and n is not None and not isinstance(n, list)
+assert n not in (4, 6) and n != 4 and n != -n and x.shape != (n,) and n is not None and not isinstance(n, list)
 assert n == 4 or n != 6 and n > 3
 assert (n or xs) is not None and helper(n) != helper(4) or helper(4) == helper(n)
 assert (x - 2).abs().max() == 1 and x is not kept and hasattr(x, 'shape') and isinstance(n, (int, str))

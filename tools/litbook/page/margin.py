@@ -64,7 +64,9 @@ def entries(
             rest = [text.removeprefix(common) for text in texts]
             sign = " | " if any(mark in text for text in rest for mark in ("·", ",")) else " · "
             in_a_row = common + sign.join(rest) if len({*texts}) > 1 else texts[0]
-            entry = replace(entry, text=in_a_row, ranks=texts)
+            often = [_turns_in(shown[key], rank)[0] for rank, shown in of_ranks if key in shown]
+            turns = " | ".join(often) if len({*often}) > 1 else entry.turns
+            entry = replace(entry, text=in_a_row, ranks=texts, turns=turns)
         by_line[group[0].line].append(entry)
     for claim in evidence.claims:
         beside = by_line[claim.line]
@@ -114,20 +116,7 @@ def _shown_value(
     """The entry of what one expression was, once or in a loop."""
     value = group[0]
     text = _loop_values(group, evidence)
-
-    # How many iterations, as far as the loops' records tell, and the course of the number over them.
-    loops = {v.loop for v in group if v.loop is not None}
-    total = sum(evidence.entry.loops[loop].count for loop in loops)
-    if len(loops) == 1:
-        turns = ngettext("{n} turn", "{n} turns", total)
-    elif loops:
-        turns = _("{n} turns of {loops} loops", n=number(total), loops=number(len(loops)))
-    else:
-        turns = _("first and last of {n}", n=number(len(group))) if len(group) > 1 else ""
-    series: Series | None = None
-    if turns:
-        place = value.loop, value.line, value.text
-        series = next((s for s in evidence.series if (s.loop, s.line, s.text) == place), None)
+    turns, series = _turns_in(group, evidence)
 
     device = evidence.record.environment.device.name
     measured = value.kind == "measure"
@@ -150,6 +139,21 @@ def _shown_value(
         tuple(elsewhere),
         any(v.error for v in group),
     )
+
+
+def _turns_in(group: Sequence[Value], evidence: SectionView) -> tuple[str, Series | None]:
+    """How many iterations, as far as the loops' records tell, and the course of the number over them."""
+    value, loops = group[0], {v.loop for v in group if v.loop is not None}
+    total = sum(evidence.entry.loops[loop].count for loop in loops)
+    if len(loops) == 1:
+        turns = ngettext("{n} turn", "{n} turns", total)
+    elif loops:
+        turns = _("{n} turns of {loops} loops", n=number(total), loops=number(len(loops)))
+    else:
+        turns = _("first and last of {n}", n=number(len(group))) if len(group) > 1 else ""
+    place = value.loop, value.line, value.text
+    course = (s for s in evidence.series if (s.loop, s.line, s.text) == place)
+    return turns, next(course, None) if turns else None
 
 
 def _loop_values(group: Sequence[Value], evidence: SectionView) -> str:
