@@ -613,6 +613,41 @@ def test_what_holes_of_the_words_own_f_string_put_there_is_computed(body: str, t
     assert said(tmp_path, f"n = 3\n{body}", before) == []
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        'name = "70 billion" if n > 9 else "71 billion"\nnote(f"It has {name} parameters.")',
+        'name = {"a": "71 billion"}["a"]\nnote(f"It has {name} parameters.")',
+        "note(f\"It runs on {os.environ.get('NO_SUCH_NAME', '71 GPUs')}.\")",
+        'blurb = "it needs 71 gigabytes"\nnote(f"So {blurb.upper()}.")',
+        'blurb = "it needs 71 gigabytes of memory"\nnote(f"So {blurb[:18]}.")',
+        'parts = ["it has", "71 layers"]\nnote(f"So {\' \'.join(parts)}.")',
+        'say("the model has 71 layers")',
+        'class Model:\n    size = "71 layers"\nnote(f"It has {Model.size}.")',
+        'note(f"It has {71 * 10**9:,} parameters.")',
+    ],
+)
+def test_a_number_that_is_typed_elsewhere_and_comes_through_a_hole_is_typed(
+    body: str, tmp_path: Path
+) -> None:
+    before = "\nimport os\n\n\ndef say(text):\n    note(f'So {text}.')\n"
+    assert [number.partition(",")[0] for number in said(tmp_path, f"n = 3\n{body}", before)] == ["71"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'note(f"It takes {n * 24} GB.")\nx = "72 GB"',
+        'rows = {"64 tokens": n}\nfor name, x in rows.items():\n    note(f"For {name} it is {x}.")',
+        'for m in (1, 64):\n    note(f"For {m} tokens.")',
+        'name = "H100 SXM"\nnote(f"On an {name}.")',
+        'x = 0.01\nassert f"{x} of it" == "0.01 of it"\nnote(f"It is {x}.")',
+    ],
+)
+def test_a_name_and_what_only_reads_like_a_typed_text_are_let_be(body: str, tmp_path: Path) -> None:
+    assert said(tmp_path, f"n = 3\n{body}") == []
+
+
 def test_the_marks_of_holes_are_seen_by_nobody(tmp_path: Path) -> None:
     body = 'n = 3\nnote(f"It is {n}.")\nquestion(f"{n}?", answer=n, check=1 + 2, wrong={f"It is {n}.": 5})'
     made = record(tmp_path, section(body))

@@ -12,10 +12,11 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import TypeVar
 
 from litbook.lecture.author_words import CLOSES, OPENS, UNKNOWN, WORDS
+from litbook.python.file import File
 from litbook.python.nodes import dotted, is_literal
 from litbook.python.strings import HOLE
 
@@ -23,6 +24,8 @@ Tree = TypeVar("Tree", bound=ast.AST)
 
 _MARKED = re.compile(f"{OPENS}[^{OPENS}{CLOSES}]*{CLOSES}")
 _MARKS = str.maketrans("", "", OPENS + CLOSES)
+_LEAST = 4  # characters of a text that somebody typed: "2 GB"
+_NUMBERED = re.compile(r"\d[\d.,]*[ -]?[a-z%]")
 _BLIND = ("strip", "lstrip", "rstrip", "join")  # methods of a text that look at no character in the middle
 
 
@@ -124,6 +127,47 @@ def without_marks(text: str) -> str:
     return text if text.isascii() else text.translate(_MARKS)
 
 
-def with_holes(text: str) -> str:
-    """The text with a `HOLE` for all that is marked in it."""
-    return text if text.isascii() else _MARKED.sub(HOLE, text).translate(_MARKS)
+def with_holes(text: str, typed: Iterable[str] = ()) -> str:
+    """The text with a `HOLE` for all that is marked in it, but for what holds one of the texts `typed`."""
+    if text.isascii():
+        return text
+    return _MARKED.sub(lambda hole: _typed_in(hole[0], typed) or HOLE, text).translate(_MARKS)
+
+
+def _typed_in(hole: str, typed: Iterable[str]) -> str:
+    """What fills a hole, where somebody has typed it elsewhere, or part of it; else ""."""
+    said = hole.translate(_MARKS).strip().casefold()
+    if len(said) < _LEAST or not _NUMBERED.search(said):
+        return ""
+    return hole if any(text in said or said in text for text in typed) else ""
+
+
+def typed_texts(
+    files: Iterable[File], words: Callable[[ast.Module], Mapping[str, str]], elsewhere: Set[ast.AST]
+) -> frozenset[str]:
+    """The texts with a number and a letter that stand in files as values: "70 billion", "512 GPUs".
+
+    Not what a word is given, which is judged where it stands, nor captions, docstrings and what looks one up;
+    and nothing of the functions `elsewhere`.
+    """
+    texts = set[str]()
+    for file in files:
+        names, todo = words(file.tree), list[ast.AST]([file.tree])
+        for node in todo:  # which grows
+            match node:
+                case _ if node in elsewhere:
+                    pass
+                case ast.Call(func=func) if dotted(func) in names:
+                    holes = [one for one in ast.walk(node) if isinstance(one, ast.FormattedValue)]
+                    todo += [hole.value for hole in holes if not isinstance(hole.value, ast.Constant)]
+                case ast.Assert(test=looked_at) | ast.Subscript(value=looked_at):
+                    todo.append(looked_at)
+                case ast.Constant(str(text)) if _NUMBERED.search(text.casefold()):
+                    texts.add(text.strip().casefold())
+                case ast.Dict(values=shown):  # whose keys are names, and look something up
+                    todo += shown
+                case ast.Expr(ast.Constant()):
+                    pass
+                case _:
+                    todo += ast.iter_child_nodes(node)
+    return frozenset(text for text in texts if len(text) >= _LEAST)

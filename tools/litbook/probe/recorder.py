@@ -30,11 +30,12 @@ from msgspec.structs import replace
 from litbook.errors import AuthorError
 from litbook.lecture import answers
 from litbook.lecture.model import Lecture
+from litbook.lecture.sections import words_in
 from litbook.probe import tracebacks
 from litbook.probe.asserts import Asserts
 from litbook.probe.axes import axes_annotation
 from litbook.probe.events import FirstIterations, Log, MissedWatch, PieceEvent, add_output
-from litbook.probe.holes import with_holes
+from litbook.probe.holes import typed_texts, with_holes
 from litbook.probe.judge import Judge
 from litbook.probe.messages import cut_message
 from litbook.probe.probes import hot_probes
@@ -70,6 +71,7 @@ class Recorder(Judge):
         self.needs: dict[int, str] = {}  # function -> device that is not here
         self.open_claims = []
         self.seconds, self.peak = 0.0, 0  # of the whole lecture
+        self._typed_in: dict[int, frozenset[str]] = {}  # function of a section -> see `_typed`
         self.asking = 0  # the line of a question that is put while its section does not run
         self.run_section: Callable[[int, Callable[[], object]], object] = lambda _, call: call()
         self.asserts, self.spoken = Asserts(self), SilentCalls(lecture, self.numbering, listener)
@@ -180,7 +182,7 @@ class Recorder(Judge):
         at = next(itertools.islice(called.f_code.co_positions(), called.f_lasti // 2, None))
         line = self.numbering.line(function, at[0] or called.f_lineno)
         said = model.Wording(
-            self.numbering.keys[function], line, at[2] or 0, word, cleandoc(with_holes(text))
+            self.numbering.keys[function], line, at[2] or 0, word, cleandoc(with_holes(text, self._typed()))
         )
         self.making(self.log.function).say(said)
 
@@ -197,6 +199,18 @@ class Recorder(Judge):
             self.log.events.append(PieceEvent(piece, shown))
         if self.listener is not None:
             self.listener.question(piece, shown)
+
+    def _typed(self) -> frozenset[str]:
+        """The texts of the running section, and of what no section is, that hold a number."""
+        running = self.log.function
+        if running not in self._typed_in:
+            kinds = (
+                (index, node, self.lecture.functions[index].kind)
+                for node, index in self.lecture.function_of.items()
+            )
+            others = {node for index, node, kind in kinds if kind == "section" and index != running}
+            self._typed_in[running] = typed_texts(self.lecture.files, words_in, others)
+        return self._typed_in[running]
 
     @cached_property
     def _free_answers(self) -> dict[int, list[ast.expr]]:
