@@ -25,6 +25,13 @@ class Place:
     column: int = 1
     text: str = ""
 
+    @classmethod
+    def of_line(cls, path: str, text: str, line: int) -> Place:
+        """Where a line begins behind its indentation. Of a recording the `text` may be no longer there."""
+        lines = text.split("\n")
+        own = lines[line - 1] if line <= len(lines) else ""
+        return cls(path, line, len(own) - len(own.lstrip()) + 1, own)
+
     def __str__(self) -> str:
         return f"{self.path}:{self.line}" + f":{self.column}" * bool(self.column)
 

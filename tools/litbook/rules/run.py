@@ -62,9 +62,8 @@ def rank_dependent(record: Record) -> Iterator[Finding]:
             differing = [line for line, said in first.items() if other.get(line, said) != said]
             for line in differing:
                 what = f"rank 0 says {first[line][0]!r:.60}, and rank {rank} {other[line][0]!r:.60}"
-                source, number = record.sources[section.file], section.first + line
-                text = [*source.text.split("\n"), *[""] * number][number - 1]
-                place = Place(source.path, number, len(text) - len(text.lstrip()) + 1, text)
+                source = record.sources[section.file]
+                place = Place.of_line(source.path, source.text, section.first + line)
                 yield Finding("rank-dependent", what, place, _WAY_OUT_RANKS)
             if differing:
                 break

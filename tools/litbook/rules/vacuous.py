@@ -86,9 +86,8 @@ def _why_vacuous(section: Section, claim: model.Claim) -> str:
 def _problem(
     record: Record, stands_in: Section | model.Definition, line: int, kind: str, why: str
 ) -> Finding:
-    source, number = record.sources[stands_in.file], stands_in.first + line
-    text = source.text.split("\n")[number - 1]
-    place = Place(source.path, number, len(text) - len(text.lstrip()) + 1, text)
+    source = record.sources[stands_in.file]
+    place = Place.of_line(source.path, source.text, stands_in.first + line)
     says = "overlooks what is left" if why.startswith(CUT) else "says nothing"
     return Finding("vacuous", f"this {kind} {says}: {why}", place, _way_out(why))
 
