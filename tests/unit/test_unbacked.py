@@ -681,6 +681,10 @@ def test_a_label_inside_a_figure_is_a_remark(tmp_path: Path) -> None:
     [
         ("It is twice as fast.", "x = range(2)", ["twice as fast"]),
         ("It is twice as fast.", "x = 2 * len('ab')", []),
+        ("It is twice as fast.", "x = 3\ny = x + x", []),
+        ("It is twice as fast.", "x = 8 >> 1", []),
+        ("It takes half of the memory.", "x = torch.ones(8).chunk(2)", []),
+        ("It is twice as fast.", "x = 3\ny = x + 1", ["twice as fast"]),
         ("That is half of the time.", "x = [1, 2]", ["half of the time"]),
         ("That is half of the time.", "x = 1\nassert x / 2 == 0.5", []),
         ("Is it twice as fast?", "x = 1", []),

@@ -69,11 +69,41 @@ class _Code:
     def __init__(self, lecture: Lecture) -> None:
         self.lecture, self.program = lecture, Program(lecture.names)
         self.numbers = functools.cache(self._numbers)
-        self.factors = functools.cache(_factors)
+        self.factors = functools.cache(self._factors)
         self.margins = [frozenset().union(*map(scopes.sets, file.tree.body)) for file in lecture.files]
 
     def _numbers(self, function: ast.AST) -> frozenset[float]:
         return _numbers_in(self.nodes(function))
+
+    def _factors(self, function: ast.AST) -> frozenset[float]:
+        """The numbers that its code multiplies with or divides by, or asserts something of, by name, too."""
+        nodes, more = list[ast.AST](), set[float]()
+        for node in [] if isinstance(function, ast.Module) else ast.walk(function):
+            match node:
+                case ast.BinOp(left, ast.Mult() | ast.Div() | ast.FloorDiv() | ast.Pow(), right):
+                    nodes += [part for part in (left, right) if isinstance(part, ast.Constant | ast.Name)]
+                case ast.BinOp(left, ast.Add(), right) if ast.dump(left) == ast.dump(right):
+                    more.add(2)
+                case ast.BinOp(_, ast.LShift() | ast.RShift(), ast.Constant(int(places))) if 0 < places < 64:
+                    more |= {places, 2**places}
+                case ast.Call(ast.Attribute(attr="chunk" | "split" | "array_split" | "tensor_split"), given):
+                    nodes += given
+                case ast.Assert(test=test):
+                    nodes.append(test)
+        return _numbers_in([*nodes, *self._constants(function, nodes)]) | more
+
+    def _constants(self, function: ast.AST, nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+        """What names in nodes of a function are given at the top of a file, where that is a number."""
+        named = {inner.id for node in nodes for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+        if named:
+            file = self.lecture.functions[self.lecture.function_of[function]].file
+            for binding in (self.program.binding(file, name) for name in named):
+                match binding and binding.node:
+                    case (
+                        ast.Assign(value=ast.Constant() as value)
+                        | ast.AnnAssign(value=ast.Constant() as value)
+                    ):
+                        yield value
 
     def nodes(self, function: ast.AST) -> list[ast.AST]:
         """A function, and what it names at the top of any file; no sections."""
@@ -92,18 +122,6 @@ class _Code:
         """The names that a hole could have there."""
         local = scopes.local_names(function) if isinstance(function, FunctionNode) else frozenset[str]()
         return self.margins[file.number] | local
-
-
-def _factors(function: ast.AST) -> frozenset[float]:
-    """The numbers that its code multiplies with or divides by, or asserts something of."""
-    nodes = list[ast.AST]()
-    for node in [] if isinstance(function, ast.Module) else ast.walk(function):
-        match node:
-            case ast.BinOp(left, ast.Mult() | ast.Div() | ast.FloorDiv() | ast.Pow() | ast.LShift(), right):
-                nodes += [part for part in (left, right) if isinstance(part, ast.Constant)]
-            case ast.Assert(test=test):
-                nodes.append(test)
-    return _numbers_in(nodes)
 
 
 def _numbers_in(nodes: Iterable[ast.AST]) -> frozenset[float]:
