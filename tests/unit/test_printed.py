@@ -121,6 +121,8 @@ PAST = {  # what arrives at the process's stdout past Python's own, and what is 
     "print('w')\nsubprocess.run(['echo', 'x'])\nprint('y')": "w\nx\ny\n",
     "for i in range(9): subprocess.call(['echo', str(i)])": "".join(f"{i}\n" for i in range(9)),
     "subprocess.Popen(['echo', 'x']).wait()": "x\n",
+    "r, w = os.pipe()\nc = subprocess.Popen(['sh', '-c', f'echo x; echo >&{w}'], pass_fds=[w])\nos.read(r, 1)\n"
+    "print('y')\nc.wait()": "x\ny\n",
     "subprocess.run([sys.executable, '-c', 'print(1)'])": "1\n",
     "libc.puts(b'from C')": "from C\n",
     "p = multiprocessing.get_context('fork').Process(target=talk, args=(1,))\np.start()\np.join()": "in 1\n",

@@ -1,9 +1,9 @@
 """What arrives at the process's own stdout and stderr past Python: of C libraries, of children.
 
 While a lecture runs, file descriptors 1 and 2 are files in the run's folder. What arrives there is read when
-a child has ended, and when a section has; of stdout it is printed text of the section, of stderr it goes on
-to the terminal and leaves a remark. Python's own streams keep the descriptors from before. What nobody has
-read when the process ends, whoever started it passes on.
+a child has ended, before Python prints, and when a section has ended; of stdout it is printed text of the
+section, of stderr it goes on to the terminal and leaves a remark. Python's own streams keep the descriptors
+from before. What nobody has read when the process ends, whoever started it passes on.
 """
 
 from __future__ import annotations

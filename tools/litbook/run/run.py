@@ -170,7 +170,7 @@ class Execution:
         # Those that change what these read run first.
         before = Leanings(recorder.lecture).before(self.asked) if self.asked else []
         self.first = [*dict.fromkeys((*before, *self.asked))]
-        self.stdout = _CapturedStdout(recorder)
+        self.stdout = _CapturedStdout(recorder, self.descriptors)
         self.codes = instrument_files(recorder.lecture, recorder, self.first)
         self.modules = Modules(self.path, recorder.lecture, self.codes, recorder.file_log)
         # What a compiler of long lectures has freed, the C library keeps; and Python's objects lie elsewhere.
@@ -327,14 +327,15 @@ class _CapturedBytes(io.RawIOBase):
 
     name = "<stdout>"
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, descriptors: Descriptors | None) -> None:
         super().__init__()
-        self.recorder, self._process = recorder, os.getpid()
+        self.recorder, self.descriptors, self._process = recorder, descriptors, os.getpid()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def write(self, data: Any) -> int:
         content = bytes(memoryview(data))  # a text is a TypeError here, as in plain Python
         if os.getpid() == self._process:
+            self._let_others_speak()
             self.recorder.output(self._decoder.decode(content))
         else:
             os.write(1, content)
@@ -344,9 +345,15 @@ class _CapturedBytes(io.RawIOBase):
         """A text, after the bytes before it."""
         if os.getpid() == self._process:
             self.complete()
+            self._let_others_speak()
             self.recorder.output(text)
         else:
             os.write(1, text.encode("utf-8", "backslashreplace"))
+
+    def _let_others_speak(self) -> None:
+        """What children and C code have written by now stands before what Python writes next."""
+        if self.descriptors is not None:
+            self.descriptors.read(self.recorder)
 
     def complete(self) -> None:
         """What began as a character and never became one is shown as a mark for that."""
@@ -371,8 +378,8 @@ class _CapturedStdout(io.TextIOWrapper):
     nobody reads, both go to the descriptor, as in plain Python.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
-        self._captured = _CapturedBytes(recorder)
+    def __init__(self, recorder: Recorder, descriptors: Descriptors | None = None) -> None:
+        self._captured = _CapturedBytes(recorder, descriptors)
         super().__init__(cast("BinaryIO", self._captured), encoding="utf-8", write_through=True)
         self.mode = "w"  # type: ignore[misc]
 
