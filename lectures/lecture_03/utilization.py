@@ -199,7 +199,7 @@ def palm_published_both_numbers() -> None:
         compare the MFUs of two runs, first find out whether both count attention.
     """)
     question("PaLM has `540.35e9` parameters, `118` layers and `48 * 256` elements in all heads together. At how many tokens of context would attention cost the same FLOPs as the parameters?",
-             answer=540.35e9 / (2 * 118 * 48 * 256), check=for_weights * 2048 / for_attention, unit="tokens",
+             answer=round(540.35e9 / (2 * 118 * 48 * 256)), check=round(for_weights * 2048 / for_attention), unit="tokens",
              within=0.05, hint="Set $6N$ equal to $12LdT$.",
              wrong={"In the formula d is the number of elements of all heads together, 48 times 256.": 540.35e9 / (2 * 118 * 18432)},
              why="$6N = 12LdT$ holds at $T = N / (2Ld)$. PaLM's context of `2048` tokens is a small part of that, so attention added only half a point.")
