@@ -83,6 +83,8 @@ def short(value: int | float, unit: str = "") -> str:
     prefixed = unit in ("s", "FLOP", "FLOP/s", "B/s")
     if not prefixed and (isinstance(value, float) or unit):
         exact = float(f"{value * (100 if unit == '%' else 1):.4g}")
+        if not math.isfinite(exact):
+            return f"{value} {unit}".rstrip()
         text = plain_number(int(exact) if exact.is_integer() and abs(exact) < HUGE else exact)
         return f"{text} {unit}".rstrip()
     return brief(value, unit)
@@ -113,7 +115,7 @@ def plain_number(value: int | float) -> str:
 def _with_fraction(value: float) -> str:
     """`value` with six significant digits, or with as many as show that it is no whole number."""
     texts = (f"{value:,.{digits}g}" for digits in range(DIGITS, 17))
-    return next((text for text in texts if "." in text or "e" in text), f"{value:,}")
+    return next((text for text in texts if "." in text), f"{value:,}")
 
 
 def _digits(value: float, digits: int = 4, exact: bool = True) -> str:
@@ -123,8 +125,8 @@ def _digits(value: float, digits: int = 4, exact: bool = True) -> str:
     """
     if value == 0:
         return "0"
-    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    text = f"{value:,.{places}f}"
+    _, _, exponent = f"{value:.{digits - 1}e}".partition("e")  # of what is left after rounding
+    text = f"{value:,.{max(0, digits - 1 - int(exponent))}f}"
     if "." not in text:
         return text
     short = text.rstrip("0").rstrip(".")
@@ -152,15 +154,15 @@ def _scientific(value: int | float) -> str:
 
 
 def _power(value: int | float, base: int, count: int) -> int:
-    """How many times `base` goes into `value`, at most as many as there are prefixes."""
+    """How many times `base` goes into `value` with four digits, at most as many as there are prefixes."""
     power = 0
-    while power < count - 1 and abs(value) >= base ** (power + 1):
+    while power < count - 1 and float(f"{abs(value) / base**power:.4g}") >= base:
         power += 1
     return power
 
 
 def _exact_number(value: int | float) -> str:
-    return f"{value:,.0f}" if float(value).is_integer() else plain_number(value)
+    return f"{int(value):,}" if isinstance(value, int) or value.is_integer() else plain_number(value)
 
 
 def _scale_to_prefix(value: int | float, base: int, names: Sequence[str]) -> str:
