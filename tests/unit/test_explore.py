@@ -67,6 +67,22 @@ def test_a_point_without_a_value_is_a_gap_and_says_why() -> None:
     assert drawn.in_words(drawn.points[1]) == "no value: division by zero"
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("return nothing(x)", "NameError at x=4: name 'nothing' is not defined"),
+        ("return x.width", "AttributeError at x=4: 'int' object has no attribute 'width'"),
+        ("return x + '1'", "TypeError at x=4: unsupported operand type(s) for +: 'int' and 'str'"),
+    ],
+)
+def test_a_slip_of_the_pen_is_no_gap(body: str, said: str) -> None:
+    names: dict[str, Any] = {}
+    exec(f"def draws(x):\n    if x < 4:\n        return x\n    {body}", names)
+    with pytest.raises(AuthorError) as raised:
+        sample_grid(names["draws"], {"x": [1, 2, 3, 4]}, {"x": 3}, kind="curve")
+    assert str(raised.value).startswith(f"explore() got {said}\nwhere there is no value, raise ValueError")
+
+
 def test_tensors_and_scalars_of_numpy_count_as_their_number() -> None:
     torch, numpy = pytest.importorskip("torch"), pytest.importorskip("numpy")
     kept = grid(lambda x: {"t": torch.tensor(x), "n": numpy.float32(x)}, x=[1, 2])

@@ -968,6 +968,17 @@ def test_an_annotation_in_a_loop_is_judged_each_time(tmp_path: Path) -> None:
     assert "axis 'n' has 3 elements here and had 2 on line" in the_claim(made).why
 
 
+@pytest.mark.parametrize(
+    "turns", ["x.t_()", "y = x\ny.transpose_(0, 1)", "x.data = x.data.T", "x.squeeze_(0)", "x.unsqueeze_(0)"]
+)
+def test_what_is_turned_in_place_has_no_axes_any_more(tmp_path: Path, turns: str) -> None:
+    first = 'x: Float[Tensor, "batch seq"] = torch.ones(1, 3)  # @inspect x\n'
+    made = record(tmp_path, section(f"{first}{turns}\nz = 1  # @inspect x", AXES))
+    before, after = [one(made).snapshots[value.value or 0] for value in one(made).values]
+    assert isinstance(before, model.Tensor) and before.axes == ("batch", "seq")
+    assert isinstance(after, model.Tensor) and not after.axes
+
+
 def test_axes_are_named_wherever_the_annotated_tensor_is_shown(tmp_path: Path) -> None:
     body = """
         x: Float[Tensor, "batch *heads _"] = torch.zeros(2, 3, 4, 5)  # @inspect x

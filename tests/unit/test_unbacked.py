@@ -148,6 +148,7 @@ def test_an_indented_block_is_read_without_its_indentation() -> None:
         "on layer 9, the GPU 2, and any time before row 0",
         "CUDA 12, PEP 8, an HTTP 404, Windows 11 on an RTX 4090, PCIe 5, NVLink 4, PyTorch 2 and Llama 3.1",
         "C++17, Qwen3-0.6B, Gemma 2 9B and Mixtral 8x7B",
+        "Python 3.12, IEEE 754-2019, HTTP/2, TLS 1.3, an A100-80GB, 0s and 1s, token 0, a 16-bit float, 2:4 sparsity",
         "class 0, an index of -1, base 2 and base 10, a Type 1 error, the 2-norm, a 2-dimensional array",
         "the 0th axis, the 5th and the 95th percentile, a 3x3 kernel, 24/7, a bit is 0 or 1, between 0 and 1",
         "an eight-bit float and a sixteen-bit sum",
@@ -178,6 +179,8 @@ def test_what_is_structural_is_let_be(text: str) -> None:
         ("CUDA 12 GB", "12"),
         ("### 16 GPUs do", "16"),
         ("base 10 GB", "10"),
+        ("Step 1000 is best", "1000"),
+        ("an H100 with 80 GB", "80"),
         ("the 95th", "95th"),
         ("eight bits", "eight bits"),
         ("from −5", "5"),
@@ -624,6 +627,10 @@ def test_what_holes_of_the_words_own_f_string_put_there_is_computed(body: str, t
         'parts = ["it has", "71 layers"]\nnote(f"So {\' \'.join(parts)}.")',
         'say("the model has 71 layers")',
         'class Model:\n    size = "71 layers"\nnote(f"It has {Model.size}.")',
+        'size = {"a": "71B"}\nnote(f"It has {size[\'a\']} parameters.")',
+        'size = {"a": "71 %"}\nnote(f"It has {size[\'a\']} of it.")',
+        'size = {"a": "GPUs: 71"}\nnote(f"Of {size[\'a\']}.")',
+        "size = {\"a\": \"71-layer-model\"}\nnote(f\"It is a {size['a'].replace('-', ' ')}.\")",
         'note(f"It has {71 * 10**9:,} parameters.")',
     ],
 )
@@ -631,7 +638,7 @@ def test_a_number_that_is_typed_elsewhere_and_comes_through_a_hole_is_typed(
     body: str, tmp_path: Path
 ) -> None:
     before = "\nimport os\n\n\ndef say(text):\n    note(f'So {text}.')\n"
-    assert [number.partition(",")[0] for number in said(tmp_path, f"n = 3\n{body}", before)] == ["71"]
+    assert [re.sub(",.*|B", "", number) for number in said(tmp_path, f"n = 3\n{body}", before)] == ["71"]
 
 
 @pytest.mark.parametrize(
@@ -642,10 +649,19 @@ def test_a_number_that_is_typed_elsewhere_and_comes_through_a_hole_is_typed(
         'for m in (1, 64):\n    note(f"For {m} tokens.")',
         'name = "H100 SXM"\nnote(f"On an {name}.")',
         'x = 0.01\nassert f"{x} of it" == "0.01 of it"\nnote(f"It is {x}.")',
+        's = f"{n + 4} GB"\nassert s == "7 GB"\nnote(f"It is {s}.")',
+        's = f"{n + 4} GB"\nexpected = "7 GB"\nassert s == expected\nnote(f"It is {s}.")',
+        's = f"{n + 4} GB"\nx = {"a": "17 GB of memory"}\nnote(f"It is {s}.")',
     ],
 )
 def test_a_name_and_what_only_reads_like_a_typed_text_are_let_be(body: str, tmp_path: Path) -> None:
     assert said(tmp_path, f"n = 3\n{body}") == []
+
+
+def test_a_measure_of_a_typed_number_is_none(tmp_path: Path) -> None:
+    assert said(tmp_path, "seconds = 0.31  # @measure seconds as s\nassert seconds < 1") == ["0.31"]
+    assert said(tmp_path, "seconds = 0.31  # @inspect seconds as s\nassert seconds < 1") == []
+    assert said(tmp_path, "seconds = max(0.1, 0.31)  # @measure seconds as s\nassert seconds < 1") == []
 
 
 def test_the_marks_of_holes_are_seen_by_nobody(tmp_path: Path) -> None:

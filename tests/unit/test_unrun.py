@@ -56,6 +56,13 @@ def test_a_claim_that_no_run_can_reach_is_dead(tmp_path: Path, body: str, line: 
     assert dead_in(tmp_path, body) == [line]
 
 
+def test_a_case_that_is_there_for_never_running_is_not_dead(tmp_path: Path) -> None:
+    assert (
+        dead_in(tmp_path, "match 1:\n    case 1:\n        assert 3 < 4\n    case _:\n        assert False")
+        == []
+    )
+
+
 def test_a_helper_that_nothing_calls_is_dead_and_one_that_runs_unrecorded_is_not(tmp_path: Path) -> None:
     before = "def helper(x):\n    assert x\n"
     assert dead_in(tmp_path, "x = 1", before) == ["assert x"]

@@ -195,6 +195,10 @@ def test_what_rounds_to_zero_and_what_never_changes_say_something(body: str, tmp
         ),
         ("x = json.loads('{\"1\": 2}')\nassert 1 not in x", "types that are never equal: int and str"),
         ("xs = [(2, 3)]\nassert not [2, 3] in xs", "types that are never equal: list and tuple"),
+        ("a, b = [(1, 2)], [[1, 2]]\nassert a != b", "types that are never equal: tuple and list"),
+        ("a, b = {'lr': 0.1}, {'lr': '0.1'}\nassert a != b", "types that are never equal: float and str"),
+        ("a, b = {3, 4}, {'3'}\nassert a.isdisjoint(b)", "types that are never equal: int and str"),
+        ("a, b = {3, 4}, {'3'}\nassert not a & b", "types that are never equal: int and str"),
     ],
 )
 def test_what_is_of_types_that_are_never_equal_is_no_difference(tmp_path: Path, body: str, why: str) -> None:
@@ -219,6 +223,30 @@ ASKED_WHY = "both sides ask one object"
         ("a = torch.ones(2)\nb = a + torch.tensor([0.0, math.nan])\nassert (a != b).any()", NAN_WHY),
         ("a = np.ones(2)\nb = a * np.array([1, math.nan])\nassert not np.array_equal(a, b)", NAN_WHY),
         ("assert [1.0, 2.0] != [1.0, math.nan]", NAN_WHY),
+        ("a, b = {'loss': math.nan}, {'loss': float('nan')}\nassert a != b", NAN_WHY),
+        ("a = torch.tensor([math.nan, 0.5])\nassert not (a > 1).any()", NAN_WHY),
+        ("a = torch.ones(2)\nb = a * math.nan\nassert a.ne(b).any()", NAN_WHY),
+        (
+            "a = torch.nn.Linear(2, 2)\nb = copy.deepcopy(a)\nassert a != b",
+            "each torch.nn.modules.linear.Linear equals itself alone",
+        ),
+        (
+            "a, b = {'a': 1}, {'a': 1}\nassert a.values() != b.values()",
+            "each dict_values equals itself alone",
+        ),
+        (
+            "w = torch.nn.Linear(2, 2)\nb = w.weight.detach()\nw.weight.data.mul_(3)\nassert b.norm() == w.weight.norm()",
+            ASKED_WHY,
+        ),
+        ("x = np.zeros((2, 2))\nfirst = x[0]\nx += 1\nassert first.sum() == x[0].sum()", ASKED_WHY),
+        (
+            "s = {'a': {'lr': 1}}\nb = dict(s)\ns['a']['lr'] = 2\nassert b['a']['lr'] == s['a']['lr']",
+            ASKED_WHY,
+        ),
+        (
+            "s = {'a': {'lr': 1}}\nb = dict(s)\ns['a']['lr'] = 2\nassert json.dumps(b) == json.dumps(s)",
+            ASKED_WHY,
+        ),
         ("x = math.nan\nassert not math.isclose(x, 1.0)", NAN_WHY),
         ("a = torch.ones(2)\nb = a[None]\nassert not torch.equal(a, b)", SHAPES_WHY),
         ("a = np.ones(2)\nb = a[None]\nassert not np.array_equal(a, b)", SHAPES_WHY),
@@ -235,6 +263,14 @@ ASKED_WHY = "both sides ask one object"
         ),
         (
             "a, b = torch.tensor([1e-9]), torch.tensor([-7e-9])\nassert torch.allclose(a, b)",
+            "its tolerance is as large as what it compares, so that zero would do",
+        ),
+        (
+            "a, b = torch.tensor([1e-9]), torch.tensor([-7e-9])\nassert a.allclose(b)",
+            "its tolerance is as large as what it compares, so that zero would do",
+        ),
+        (
+            "a, b = torch.tensor([1e-9]), torch.tensor([-7e-9])\nassert torch.allclose(a, b, rtol=1e-3)",
             "its tolerance is as large as what it compares, so that zero would do",
         ),
         (
@@ -273,7 +309,26 @@ def test_what_was_settled_before_it_ran_says_nothing(tmp_path: Path, body: str, 
         "assert int(0.9) == 0 and 1e-200 * 1e-200 == 0 and 14 % 7 == 0",
         "a = 0b1010\nassert a ^ a == 0",
         "x = torch.tensor(3.0)\nassert x.ndim == 0 and x.dim() == 0",
+        "x = torch.tensor(math.nan)\nassert (x != x).all()",
+        "q, k = torch.nn.Linear(2, 4).weight.chunk(2)\nm = torch.nn.Linear(2, 4).weight\nassert q.shape == k.shape",
+        "w = torch.nn.Linear(2, 4).weight\nq, k = w.chunk(2)\nassert torch.equal(q, w[:2])",
+        "x = torch.empty(4).normal_()\nassert torch.equal(x.flatten(), x.view(-1))",
+        "assert torch.relu(torch.tensor(-1.0)) == 0 and math.sin(0.0) == 0",
+        "w = torch.ones(2)\nw[1] = 0\nassert w[1] == 0",
+        "class E:\n    pass\nassert torch.float32 != torch.float64 and E is not int",
+        "assert list(range(0, 3)) == list(range(3)) and range(0, 3) == range(3)",
+        "assert {1, 2}.isdisjoint({3}) and not {1} & {2}",
+        "assert not (torch.ones(2) > 1).any()",
     ],
 )
 def test_what_can_be_otherwise_is_let_be(tmp_path: Path, body: str) -> None:
     assert reasons(tmp_path, body, True) == []
+
+
+@pytest.mark.parametrize(
+    "test", ["all(map(same, [1, 2, 3], [1, 2]))", "all(a == b for a, b in zip([1, 2, 3], [1, 2]))"]
+)
+def test_what_stops_at_the_shortest_overlooks_the_rest(tmp_path: Path, test: str) -> None:
+    made = record(tmp_path, section(f"assert {test}", "def same(a, b):\n    return a == b\n"))
+    (problem,) = find_vacuous(made)
+    assert problem.what.endswith("overlooks what is left: zip(…) stops at 2 of 3 elements")

@@ -221,6 +221,19 @@ def test_no_number_reads_as_a_whole_one_that_it_is_not(around: float, apart: flo
             assert math.isclose(int(shown) * one, near, rel_tol=1e-14)
 
 
+@pytest.mark.parametrize(
+    ("kind", "text", "shown"),
+    [
+        ("fractions.Fraction", "Fraction(1, 4)", "25 %"),
+        ("decimal.Decimal", "Decimal('0.25')", "25 %"),
+        ("decimal.Decimal", "Decimal('NaN')", "Decimal('NaN') %"),
+    ],
+)
+def test_a_unit_scales_every_kind_of_number(kind: str, text: str, shown: str) -> None:
+    assert formatting.line(Scalar(kind, text, None), "%") == shown
+    assert units.amount(0.5 + 0.25j, "%") == "50.0+25.0j %"
+
+
 @given(st.floats(0, 1, exclude_max=True))
 def test_no_part_reads_as_the_whole(part: float) -> None:
     assert units.amount(part, "%") not in ("100 %", "100.0 %")
@@ -346,6 +359,10 @@ UNITS = {
     "t = 0.002\nu = t  # @inspect u as ms": "u is shown as 0.002 ms: nothing converted it",
     "n = 312 * 10**12\nk = n  # @inspect k as TFLOP/s": "k is shown as 312e12 TFLOP/s: nothing converted it",
     "n = 2 * 10**9  # @inspect n * 2 as MB": "n * 2 is shown as 4,000,000,000 MB: nothing converted it",
+    "t = 106460.0\nu = t / 1  # @inspect u as ms": "u is shown as 106,460.0 ms: nothing converted it",
+    "n = 2 * 10**9\nquestion('How many?', answer=n, unit='GB')": "the answer is shown as 2,000,000,000 GB: nothing converted it",
+    "n = 2 * 10**9\nquestion('How many?', answer=n / 1e9, unit='GB')": "",
+    "n = 2 * 10**9\nquestion('How many?', answer=n, unit='B')": "",
     "n = 2 * 10**9\ngb = n / 1e9  # @inspect gb as GB": "",
     "n = 2 * 10**9  # @inspect n as B": "",
     "n = 312  # @inspect n as TFLOP/s": "",

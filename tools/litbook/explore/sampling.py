@@ -29,6 +29,9 @@ MOST_SLIDERS, MOST_NAMES = 2, 6
 MOST_MOVED = 8  # sliders of a picture that a script draws
 WHY = 80  # characters of the reason why a point has no value
 _json = json.JSONEncoder(separators=(",", ":")).encode
+# What no author means to raise: a picture would show it as a gap.
+_SLIPS = (AttributeError, ImportError, NameError, TypeError)
+_WAY_OUT_SLIP = "where there is no value, raise ValueError with the sentence that the picture shows there"
 EXAMPLE = 'over={"batch": [1, 2, 4, 8]}'
 
 
@@ -142,6 +145,9 @@ def _sample(
     def ask(place: Mapping[str, SliderValue]) -> _Sample:
         try:
             value = function(**place)
+        except _SLIPS as error:
+            what = f"explore() got {type(error).__name__} at {_place(place)}: {error}"
+            raise AuthorError(f"{what}\n{_WAY_OUT_SLIP}") from error
         except Exception as error:
             return _Sample(why=cut_message(f"{error}" or type(error).__name__)[:WHY])
         return keep(value)

@@ -6,6 +6,7 @@ In goes a numbered `Lecture`, out come its claims, each with the operands that w
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import math
 from dataclasses import replace
@@ -59,6 +60,9 @@ def claim_of_assert(text: str, node: ast.Assert) -> Assertion:
     return Assertion(0, "assert", segment(text, node.test), caption, form, tuple(operands), texts, node=node)
 
 
+_READS = {*dir(builtins), *WORDS}
+
+
 def _first_written(function: ast.AST) -> float:
     """The first line of a function that may write into what is there: `a += 1`, `a[0] = 1`, `a.sort()`."""
     lines = [math.inf]
@@ -70,6 +74,12 @@ def _first_written(function: ast.AST) -> float:
                 lines.append(node.lineno)
             case ast.Expr(ast.Call(func=called)) if dotted(called) not in {*WORDS, "print"}:
                 lines.append(node.lineno)  # a call whose result nobody takes
+            case ast.Call(ast.Attribute(ast.Name() | ast.Attribute() | ast.Subscript(), name)) if (
+                name.endswith("_") and not name.endswith("__")
+            ):
+                lines.append(node.lineno)  # torch's names of what writes: `y = x.add_(1)`
+            case ast.Call(ast.Name(name), [ast.Name(), *_]) if name[:1].islower() and name not in _READS:
+                lines.append(node.lineno)  # a helper that may write: `loss = step(model)`
     return min(lines)
 
 

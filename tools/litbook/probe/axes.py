@@ -10,6 +10,7 @@ names (`seq-1`), which jaxtyping knows inside a decorated function only.
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 import sys
 from types import UnionType
@@ -30,6 +31,14 @@ def axis_names(dims: str, ndim: int | None) -> tuple[str, ...] | None:
     """
     words = _words(dims, ndim)
     return None if words is None else tuple(_name(word) for word in words)
+
+
+def layout_of(value: Any) -> object:
+    """The sizes and steps of an array's axes: what turns it in place, `x.t_()`, changes one of them."""
+    with contextlib.suppress(Exception):
+        steps = getattr(value, "stride", None)
+        return tuple(value.shape), tuple(steps() if callable(steps) else value.strides)
+    return None
 
 
 def remember(dims: str, shape: tuple[int, ...], sizes: Sizes, line: int) -> None:

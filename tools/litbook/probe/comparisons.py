@@ -6,11 +6,10 @@ In goes the test, out come nodes of it. Nothing runs.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from typing import Any
 
-from litbook.probe.settled import ALIKE, ASKED, NOT_CLOSE, NOT_IN, UNLIKE
+from litbook.probe.settled import ALIKE, ASKED, DISJOINT, NOT_CLOSE, NOT_IN, ORDERED, UNLIKE
 
 Place = tuple[ast.AST, str, int | None]  # a node, its field, and which item of that
 _EQUAL = ("equal", "equals", "close", "eq", "zip")  # ends of names of calls that set two things side by side
@@ -23,38 +22,48 @@ def pairs(test: ast.expr, denied: bool = False) -> Iterator[tuple[int, list[Plac
 
     A test that is `denied` stands behind a `not`.
     """
-    sides, places, how = list[ast.expr](), list[Place](), ALIKE
-    match test:
-        case ast.Compare(left, [ast.Eq() | ast.NotEq() | ast.In() | ast.NotIn() as op], [right]):
-            sides, places = [left, right], [(test, "left", None), (test, "comparators", 0)]
-            apart = isinstance(op, ast.NotEq | ast.NotIn) is not denied
-            if isinstance(op, ast.In | ast.NotIn):
-                how = NOT_IN if apart else -1
-            else:
-                how = UNLIKE if apart else ALIKE
-        case ast.Compare(left, [ast.LtE() | ast.GtE()], [right]):
-            sides, places = [left, right], [(test, "left", None), (test, "comparators", 0)]
-        case ast.BinOp(left, ast.Sub(), right):
-            sides, places = [left, right], [(test, "left", None), (test, "right", None)]
-        case ast.Call(func, [left, right, *_]) if last_name(func).endswith(_EQUAL):
-            sides, places = [left, right], [(test, "args", 0), (test, "args", 1)]
-            how = NOT_CLOSE if denied else ALIKE
-        case ast.Call(ast.Attribute(left, name) as method, [right]) if name.endswith(_EQUAL):
-            sides, places = [left, right], [(method, "value", None), (test, "args", 0)]
-            how = NOT_CLOSE if denied else ALIKE
+    how, places = _compared(test, denied)
+    sides: list[Any] = [_at(place) for place in places]
+    asks = how == ALIKE and isinstance(test, ast.Compare) and places
+    if asks and (things := _asked_alike(*sides)):
+        yield ASKED, things
     if how == ALIKE and not isinstance(test, ast.BinOp) and _is_of_the_other(sides):
-        how = -1  # `x.T.T == x` says something of `.T`, though both are the same memory
+        places = []  # `x.T.T == x` says something of `.T`, though both are the same memory
     # What is written there is no other name for anything; but it may never be equal.
     written = [isinstance(side, ast.Constant) for side in sides]
     known = all(written) or (any(written) and how == ALIKE)
-    if sides and how >= 0 and not known and not any(isinstance(side, ast.Starred) for side in sides):
+    if places and not known and not any(isinstance(side, ast.Starred) for side in sides):
         yield how, places
-    if sides and how == ALIKE and isinstance(test, ast.Compare):
-        yield from ((ASKED, names) for names in _asked_alike(*sides))
     inner = denied is not (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not))
     for part in ast.iter_child_nodes(test):
         if isinstance(part, ast.expr | ast.comprehension | ast.keyword):
             yield from pairs(part, inner)  # type: ignore[arg-type]
+
+
+def _compared(test: ast.expr, denied: bool) -> tuple[int, list[Place]]:
+    """How a node of a test sets two things against each other, and where they are; nowhere if it does not."""
+    sides: list[Place] = [(test, "left", None), (test, "comparators", 0)]
+    match test:
+        case ast.Compare(ops=[ast.Eq() | ast.NotEq() as op]):
+            return (UNLIKE if isinstance(op, ast.NotEq) is not denied else ALIKE), sides
+        case ast.Compare(ops=[ast.In() | ast.NotIn() as op]):
+            return NOT_IN, sides if isinstance(op, ast.NotIn) is not denied else []
+        case ast.Compare(ops=[ast.LtE() | ast.GtE()]):
+            return (ORDERED if denied else ALIKE), sides
+        case ast.Compare(ops=[ast.Lt() | ast.Gt()]) if denied:
+            return ORDERED, sides
+        case ast.BinOp(op=ast.Sub()) | ast.BinOp(op=ast.BitAnd()) if denied or isinstance(test.op, ast.Sub):
+            how = DISJOINT if isinstance(test.op, ast.BitAnd) else ALIKE
+            return how, [(test, "left", None), (test, "right", None)]
+        case ast.Call(func, [_, _, *_]) if last_name(func).endswith(_EQUAL):
+            return (NOT_CLOSE if denied else ALIKE), [(test, "args", 0), (test, "args", 1)]
+        case ast.Call(ast.Attribute(attr=name) as method, [_]):
+            of_method: list[Place] = [(method, "value", None), (test, "args", 0)]
+            if name in ("ne", "isdisjoint"):
+                return (UNLIKE if name == "ne" else DISJOINT), of_method
+            if name.endswith(_EQUAL):
+                return (NOT_CLOSE if denied else ALIKE), of_method
+    return ALIKE, []
 
 
 def _is_of_the_other(sides: list[ast.expr]) -> bool:
@@ -66,43 +75,50 @@ def _is_of_the_other(sides: list[ast.expr]) -> bool:
     return False
 
 
-def _asked_alike(left: ast.expr, right: ast.expr) -> Iterator[list[Place]]:
-    """Two names of which both sides ask the same: `before` and `w` of `before.sum() == w.sum()`.
+def _asked_alike(left: ast.expr, right: ast.expr) -> list[Place]:
+    """The two things of which both sides ask the same: `before` and `w` of `before.sum() == w.sum()`.
 
-    Whoever asks where a thing lies, asks whether two are one.
+    None where they ask several, or the same one; whoever asks where a thing lies, asks whether two are one.
     """
-    asked, others = [*_names(left)], [*_names(right)]
-    if isinstance(left, ast.Name) or len(asked) != len(others):
-        return
-    renamed = zip(asked, others, strict=True)
-    differing = [(one, other) for one, other in renamed if _of(one).id != _of(other).id]
-    said = {inner.attr for inner in ast.walk(left) if isinstance(inner, ast.Attribute)}
-    said |= {_of(one).id for one in asked}
-    masked = [re.sub(r"Name\(id='\w+'", "Name(", ast.dump(side)) for side in (left, right)]
-    if (
-        len({(_of(one).id, _of(other).id) for one, other in differing}) == 1
-        and masked[0] == masked[1]
-        and said.isdisjoint(_PLACES)
-    ):
-        yield [*differing[0]]
+    inner = [*ast.walk(left), *ast.walk(right)]
+    said = {node.attr for node in inner if isinstance(node, ast.Attribute)}
+    said |= {node.id for node in inner if isinstance(node, ast.Name)}
+    bound = any(isinstance(node, ast.Lambda | ast.comprehension | ast.NamedExpr) for node in inner)
+    if bound or type(left) is not type(right) or isinstance(left, ast.Name) or said & {*_PLACES}:
+        return []
+    apart = [*_differing(left, right)]
+    if any(not one[1] for one, _ in apart):
+        return []
+    if len({(ast.dump(_at(one)), ast.dump(_at(other))) for one, other in apart}) != 1:
+        return []
+    things = _at(apart[0][0]), _at(apart[0][1])
+    readable = all(isinstance(thing, ast.Name | ast.Attribute | ast.Subscript | ast.Call) for thing in things)
+    return [*apart[0]] if readable else []
 
 
-def _names(side: ast.expr) -> Iterator[Place]:
-    """Where in an expression names stand that are read; none where it binds some of its own."""
-    inner = [*ast.walk(side)]
-    if any(isinstance(node, ast.Lambda | ast.comprehension | ast.NamedExpr) for node in inner):
-        return
-    for owner in inner:
-        for field, value in ast.iter_fields(owner):
-            for at, node in enumerate(value if isinstance(value, list) else [value]):
-                if isinstance(node, ast.Name):
-                    yield owner, field, at if isinstance(value, list) else None
+def _differing(left: ast.AST, right: ast.AST) -> Iterator[tuple[Place, Place]]:
+    """Where two trees of one form differ: the places of the innermost expressions that do."""
+    for field in left._fields:
+        ours, theirs = getattr(left, field, None), getattr(right, field, None)
+        both: list[tuple[int | None, Any, Any]] = [(None, ours, theirs)]
+        if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+            both = [(at, *pair) for at, pair in enumerate(zip(ours, theirs, strict=True))]
+        for at, one, other in both:
+            if not isinstance(one, ast.AST) or not isinstance(other, ast.AST):
+                if one != other:  # names, attributes, operators: nothing that could be asked for
+                    yield (left, "", None), (right, "", None)
+            elif ast.dump(one) != ast.dump(other):
+                below = [*_differing(one, other)] if type(one) is type(other) else []
+                if not below or any(not place[1] for place, _ in below):
+                    yield (left, field, at), (right, field, at)
+                else:
+                    yield from below
 
 
-def _of(place: Place) -> ast.Name:
-    """The name that stands at a place."""
+def _at(place: Place) -> ast.AST:
+    """What stands at a place."""
     owner, field, at = place
-    value: Any = getattr(owner, field)
+    value: Any = getattr(owner, field) if field else owner
     return value if at is None else value[at]  # type: ignore[no-any-return]
 
 
@@ -139,10 +155,12 @@ def _difference(node: ast.expr) -> ast.BinOp | None:
 
 
 def zips(test: ast.expr) -> Iterator[ast.Call]:
-    """Calls of `zip` that stop at the shortest; but for `zip(xs, xs[1:])`, which is meant to."""
+    """Calls of `zip` and `map` that stop at the shortest; but for `zip(xs, xs[1:])`, which is meant to."""
     for node in ast.walk(test):
         match node:
-            case ast.Call(ast.Name("zip"), [_, _, *_] as values, []):
+            case ast.Call(ast.Name("zip"), [_, _, *_] as values, []) | ast.Call(
+                ast.Name("map"), [_, *values], []
+            ) if len(values) > 1:
                 cut = (isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Slice) for one in values)
                 if not any(cut) and not any(isinstance(one, ast.Starred) for one in values):
                     yield node

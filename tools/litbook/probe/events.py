@@ -148,7 +148,9 @@ class Log:
     ended: bool = False  # whether the call has
     full: bool = False  # whether a step came for which there was no room
     sizes: dict[int, dict[str, tuple[int, int]]] = field(default_factory=dict)  # base -> name -> size, line
-    axes: dict[tuple[int, str], tuple[tuple[str, ...], Callable[[], object]]] = field(default_factory=dict)
+    axes: dict[tuple[int, str], tuple[tuple[str, ...], Callable[[], object], object]] = field(
+        default_factory=dict
+    )
 
     def owns(self, frame: int) -> bool:
         """Whether the frame was entered in here."""

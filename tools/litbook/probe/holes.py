@@ -10,9 +10,11 @@ and the word: `+`, a choice, `strip`, `join`, `dedent`, a `replace` of blanks.
 from __future__ import annotations
 
 import ast
+import contextlib
 import copy
 import re
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import TypeVar
 
 from litbook.lecture.author_words import CLOSES, OPENS, UNKNOWN, WORDS
@@ -25,7 +27,7 @@ Tree = TypeVar("Tree", bound=ast.AST)
 _MARKED = re.compile(f"{OPENS}[^{OPENS}{CLOSES}]*{CLOSES}")
 _MARKS = str.maketrans("", "", OPENS + CLOSES)
 _LEAST = 4  # characters of a text that somebody typed: "2 GB"
-_NUMBERED = re.compile(r"\d[\d.,]*[ -]?[a-z%]")
+_NUMBERED = re.compile(r"\d[\d.,]*[ -]?[a-z%×€$]|[a-z€$×≈:][ :]*\d|\d[/:]\d")
 _BLIND = ("strip", "lstrip", "rstrip", "join")  # methods of a text that look at no character in the middle
 
 
@@ -136,38 +138,133 @@ def with_holes(text: str, typed: Iterable[str] = ()) -> str:
 
 def _typed_in(hole: str, typed: Iterable[str]) -> str:
     """What fills a hole, where somebody has typed it elsewhere, or part of it; else ""."""
-    said = hole.translate(_MARKS).strip().casefold()
+    said = _words(hole.translate(_MARKS))
+    if said in typed:
+        return hole
     if len(said) < _LEAST or not _NUMBERED.search(said):
         return ""
-    return hole if any(text in said or said in text for text in typed) else ""
+    held = (text for text in typed if len(text) >= _LEAST and _NUMBERED.search(text))
+    part_of = (
+        f" {text} " in f" {said} " or f" {said} " in f" {text} " or text.startswith(said) for text in held
+    )
+    return hole if any(part_of) else ""
+
+
+def _words(text: str) -> str:
+    """A text as it is compared: in small letters, with blanks for what only joins or marks its words."""
+    return " ".join(re.sub(r"[*_\u2010\u2011-]+", " ", text.casefold()).split())
 
 
 def typed_texts(
     files: Iterable[File], words: Callable[[ast.Module], Mapping[str, str]], elsewhere: Set[ast.AST]
 ) -> frozenset[str]:
-    """The texts with a number and a letter that stand in files as values: "70 billion", "512 GPUs".
+    """The texts with a number that stand in files as values, for readers alone: "70 billion", "512 GPUs".
 
     Not what a word is given, which is judged where it stands, nor captions, docstrings and what looks one up;
-    and nothing of the functions `elsewhere`.
+    nothing of the functions `elsewhere`; and nothing that other code reads, which is data: a prompt, a text
+    that is expected, what is parsed.
     """
     texts = set[str]()
     for file in files:
-        names, todo = words(file.tree), list[ast.AST]([file.tree])
-        for node in todo:  # which grows
-            match node:
-                case _ if node in elsewhere:
-                    pass
-                case ast.Call(func=func) if dotted(func) in names:
-                    holes = [one for one in ast.walk(node) if isinstance(one, ast.FormattedValue)]
-                    todo += [hole.value for hole in holes if not isinstance(hole.value, ast.Constant)]
-                case ast.Assert(test=looked_at) | ast.Subscript(value=looked_at):
-                    todo.append(looked_at)
-                case ast.Constant(str(text)) if _NUMBERED.search(text.casefold()):
-                    texts.add(text.strip().casefold())
-                case ast.Dict(values=shown):  # whose keys are names, and look something up
-                    todo += shown
-                case ast.Expr(ast.Constant()):
-                    pass
-                case _:
-                    todo += ast.iter_child_nodes(node)
-    return frozenset(text for text in texts if len(text) >= _LEAST)
+        finder = _TypedTexts(words(file.tree), elsewhere)
+        with contextlib.suppress(RecursionError):  # an expression of any depth holds no such text
+            finder.visit(file.tree)
+        texts |= finder.texts
+        for name, values in finder.given.items():
+            texts.update(*map(_texts_in, values if name not in finder.read else ()))
+    return frozenset(map(_words, texts))
+
+
+class _TypedTexts(ast.NodeVisitor):
+    """Of a file the `texts` that are values; those that names are `given`; and the names that code reads."""
+
+    def __init__(self, words: Mapping[str, str], elsewhere: Set[ast.AST]) -> None:
+        self.words, self.elsewhere = words, elsewhere
+        self.texts, self.read = set[str](), set[str]()
+        self.given = defaultdict[str, list[ast.expr]](list)
+
+    def visit(self, node: ast.AST) -> None:
+        """Another section's texts are none of this one's."""
+        if node not in self.elsewhere:
+            super().visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        """A word's holes hold values, and what a method is given is one; what a function is given is data."""
+        if dotted(node.func) in self.words:
+            for hole in ast.walk(node):
+                if isinstance(hole, ast.FormattedValue):
+                    self.texts.update(_texts_in(hole.value))
+        elif isinstance(node.func, ast.Attribute):
+            self.generic_visit(node)
+        else:
+            for argument in node.args:
+                if not isinstance(argument, ast.Constant):
+                    self.visit(argument)
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        """A docstring is judged elsewhere; a helper that is called alone perhaps says what it is given."""
+        match node.value:
+            case ast.Constant():
+                return
+            case ast.Call(func=func, args=args) if dotted(func) not in self.words:
+                self.texts.update(*map(_texts_in, args))
+        self.visit(node.value)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        """What one name is given; the names in that are read."""
+        match node.targets:
+            case [ast.Name(name)]:
+                self.given[name].append(node.value)
+                self._read_in(node.value)
+            case _:
+                self.generic_visit(node)
+
+    def visit_Assert(self, node: ast.Assert) -> None:
+        """What a claim expects is data."""
+        self._read_in(node.test)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        """So is what is compared."""
+        self._read_in(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        """What only looks something up is no value."""
+        self.visit(node.value)
+
+    def visit_Dict(self, node: ast.Dict) -> None:
+        """Nor are keys, which are names."""
+        for value in node.values:
+            self.visit(value)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        """Of an f-string of other code the holes."""
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                self.visit(part.value)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        """A text."""
+        self.texts.update(_texts_in(node))
+
+    def visit_Name(self, node: ast.Name) -> None:
+        """A name that is read."""
+        self._read_in(node)
+
+    def _read_in(self, node: ast.AST) -> None:
+        inner = (it for it in ast.walk(node) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Load))
+        self.read.update(it.id for it in inner)
+
+
+def _texts_in(node: ast.AST) -> Iterator[str]:
+    """The texts in an expression that hold a number; without its keys and formats."""
+    todo: list[ast.AST | None] = [node]
+    for inner in todo:  # which grows
+        match inner:
+            case ast.Constant(str(text)) if _NUMBERED.search(text.casefold()):
+                yield text
+            case ast.FormattedValue(value=value) | ast.Subscript(value=value):
+                todo.append(value)
+            case ast.Dict(values=values):
+                todo += values
+            case ast.AST():
+                todo += ast.iter_child_nodes(inner)

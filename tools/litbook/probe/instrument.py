@@ -560,12 +560,8 @@ class _ProbeWriter:
         absolute = len(call.args) > first + 1 or any(keyword.arg in _ABSOLUTE for keyword in call.keywords)
         starred = any(isinstance(one, ast.Starred) for one in call.args)
         sides = len(call.args[:first]) if named in _CLOSE and absolute and not starred else 0
-        default = not (absolute or starred or call.keywords) and called in _TOLERANT
-        if default and len(call.args) == 2:
-            call.args = [
-                self._call("apart", value, statement, part, BY_DEFAULT, place, value)
-                for place, value in enumerate(call.args)
-            ]
+        if not absolute and not starred:
+            self._watch_default(call, called, statement, part)
         call.args[:sides] = (
             self._call("apart", value, statement, part, sides, place, value)
             for place, value in enumerate(call.args[:sides])
@@ -578,6 +574,21 @@ class _ProbeWriter:
             if keyword.arg in _TOLERANCES:
                 kind = ABSOLUTE if keyword.arg in _ABSOLUTE else RELATIVE
                 keyword.value = self._watch_tolerance(keyword.value, statement, kind, part, sides)
+
+    def _watch_default(self, call: ast.Call, called: str, statement: int, part: int) -> None:
+        """Of a call with no absolute tolerance of its own, both things that it calls close."""
+        if called in _TOLERANT and len(call.args) > 1:
+            call.args[:2] = (
+                self._call("apart", value, statement, part, BY_DEFAULT, place, value)
+                for place, value in enumerate(call.args[:2])
+            )
+        elif (
+            last_name(call.func) == "allclose"
+            and isinstance(call.func, ast.Attribute)
+            and len(call.args) == 1
+        ):
+            call.func.value = self._call("apart", call, statement, part, BY_DEFAULT, 0, call.func.value)
+            call.args[0] = self._call("apart", call, statement, part, BY_DEFAULT, 1, call.args[0])
 
     def _watch_pair(self, how: int, places: list[Place]) -> None:
         part = next(self.parts)
@@ -603,9 +614,10 @@ class _ProbeWriter:
             comparison.left = watched
 
     def _watch_lengths(self, call: ast.Call, statement: int) -> None:
-        together = _place(call, ast.Tuple(call.args, ast.Load()))
+        first = int(last_name(call.func) == "map")  # behind its function
+        together = _place(call, ast.Tuple(call.args[first:], ast.Load()))
         looked_at = self._call("in_step", call, statement, next(self.parts), together)
-        call.args = [_place(call, ast.Starred(looked_at, ast.Load()))]
+        call.args[first:] = [_place(call, ast.Starred(looked_at, ast.Load()))]
 
     def _watch_elements(self, node: ast.expr, statement: int, named: str) -> ast.expr:
         if isinstance(node, ast.Starred):  # of several arguments none is known

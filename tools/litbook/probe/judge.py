@@ -16,7 +16,7 @@ from typing import Any
 from litbook.i18n import gettext_noop
 from litbook.probe.always_true import no_truth
 from litbook.probe.asserts import Asserts
-from litbook.probe.axes import axis_names, mismatch, remember
+from litbook.probe.axes import axis_names, layout_of, mismatch, remember
 from litbook.probe.messages import caption_of, names_in
 from litbook.probe.protocols import Recording
 from litbook.probe.section_builder import JudgedClaim, SectionBuilder, SnapshotTable, claim_of
@@ -128,11 +128,11 @@ class Judge(Recording):
         why = mismatch(annotation, value, text, sizes)
         if not why and names is not None:
             remember(text, tuple(value.shape), sizes, self.lecture.statements[claim.statement].first)
-            name = claim.text.split(":")[0]
+            name, layout = claim.text.split(":")[0], layout_of(value)
             try:
-                self.log.axes[base, name] = names, weakref.ref(value)
+                self.log.axes[base, name] = names, weakref.ref(value), layout
             except TypeError:  # of such a type: it is kept alive until its section ends
-                self.log.axes[base, name] = names, lambda: value
+                self.log.axes[base, name] = names, lambda: value, layout
         self._judge_axes(number, why)
 
     def skip_annotation(self, number: int) -> None:
@@ -149,9 +149,10 @@ class Judge(Recording):
             self._tell(number, judged)
 
     def axes_for(self, base: int, text: str, value: object) -> tuple[str, ...] | None:
-        """The axes' names of the value called `text`, while it is still the annotated one."""
-        names, annotated = self.log.axes.get((base, text), (None, None))
-        return names if annotated is not None and annotated() is value else None
+        """The axes' names of the value called `text`, while it is the annotated one and lies as it did."""
+        names, annotated, layout = self.log.axes.get((base, text), (None, None, None))
+        same = annotated is not None and annotated() is value
+        return names if same and layout == layout_of(value) else None
 
     def judgement(self, number: int) -> JudgedClaim:
         """What a claim came to so far."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections.abc
 import contextlib
 import ctypes
+import enum
 import gc
 import itertools
 import math
@@ -24,11 +25,13 @@ from litbook.snapshot.safe_types import name_of
 from litbook.snapshot.snapshot import glimpse
 
 # How a claim sets two things against each other: as equal; as not; one as not in the other; as not close, by
-# a call; and two names of which it asks the same.
-ALIKE, UNLIKE, NOT_IN, NOT_CLOSE, ASKED = range(5)
+# a call; two things of which it asks the same; by an order that is denied; as without anything in common.
+ALIKE, UNLIKE, NOT_IN, NOT_CLOSE, ASKED, ORDERED, DISJOINT = range(7)
 _ITEMS = 100  # of a container, so many are looked at
 # Of Python's own dictionaries, and `OrderedDict`'s. Each refers to what it shows, and to nothing else.
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()), types.MappingProxyType)
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+_MADE_HERE = 1 << 9  # the flag of types that a `class` statement has made
 _bases = type.__dict__["__mro__"].__get__
 _names = type.__dict__["__dict__"].__get__
 
@@ -38,25 +41,54 @@ def why_settled(how: int, a: Any, b: Any, written: bool) -> str:
 
     `how` it sets them against each other; `written`: see `one_thing`.
     """
-    if how == NOT_IN:
-        items = [*itertools.islice(b, _ITEMS)] if type(b) in (list, tuple, set, frozenset, dict) else []
-        reasons = [_never_equal(a, item) for item in items]
+    if how in (NOT_IN, DISJOINT):
+        ours = _items(a) if how == DISJOINT else [a]
+        reasons = [_never_equal(one, other) for one, other in itertools.product(ours, _items(b))]
         return reasons[0] if reasons and all(reasons) else ""
     if how == ASKED:
-        return "both sides ask one object" if one_thing(a, b, written) else ""
-    if how in (UNLIKE, NOT_CLOSE) and (why := _never_equal(a, b)):
+        one = one_thing(a, b, written) or (written and _one_content(a, b))
+        return "both sides ask one object" if one else ""
+    if how in (UNLIKE, NOT_CLOSE) and (why := _never_equal(a, b) or _settled_within(a, b)):
         return why
-    if how in (UNLIKE, NOT_CLOSE) and a is not b and (_has_nan(a) or _has_nan(b)):
+    if how in (UNLIKE, NOT_CLOSE, ORDERED) and a is not b and (_has_nan(a) or _has_nan(b)):
         return NAN
     if how == NOT_CLOSE and None not in (shapes := [_shape(a), _shape(b)]) and shapes[0] != shapes[1]:
         return UNLIKE_SHAPES
-    return one_thing(a, b, written) or (_one_content(a, b) if how == ALIKE and written else "")
+    if how != ALIKE:
+        return ""
+    return one_thing(a, b, written) or (_one_content(a, b) if written else "")
+
+
+def _items(value: Any) -> list[Any]:
+    """What a container of Python's own holds, or its keys; at most so many."""
+    plain = type(value) in (list, tuple, set, frozenset, dict)
+    return [*itertools.islice(value, _ITEMS)] if plain else []
+
+
+def _settled_within(a: Any, b: Any, deep: int = 3) -> str:
+    """Why two lists, tuples or dicts of one form differ, if only by types or nan; else ""."""
+    if type(a) is not type(b) or type(a) not in (list, tuple, dict) or len(a) != len(b) or not deep:
+        return ""
+    if type(a) is dict and a.keys() != b.keys():
+        return ""
+    pairs = [(a[key], b[key]) for key in a] if type(a) is dict else [*zip(a, b, strict=True)]
+    reasons = list[str]()
+    for one, other in pairs[:_ITEMS]:
+        why = _never_equal(one, other) or _settled_within(one, other, deep - 1)
+        if not why and float in (type(one), type(other)) and one is not other:
+            why = NAN if _has_nan(one) or _has_nan(other) else ""
+        plain = isinstance(one, _PLAIN) and isinstance(other, _PLAIN)
+        if not why and not (one is other or (plain and one == other)):
+            return ""
+        reasons += [why] if why else []
+    return next(iter(reasons), "")
 
 
 def _never_equal(a: Any, b: Any) -> str:
-    """Why two things are unequal whatever they hold: neither type knows how to compare with the other."""
+    """Why two things are unequal whatever they hold: no type of theirs compares by what they hold."""
     kinds = type(a), type(b)
-    if a is None or b is None or issubclass(kinds[0], kinds[1]) or issubclass(kinds[1], kinds[0]):
+    related = issubclass(kinds[0], kinds[1]) or issubclass(kinds[1], kinds[0])
+    if a is None or b is None or a is b or (related and not (kinds[0] is kinds[1] and _is_unique(a))):
         return ""
     with contextlib.suppress(Exception):
         for one, other in ((a, b), (b, a)):
@@ -65,8 +97,28 @@ def _never_equal(a: Any, b: Any) -> str:
             known = isinstance(equal, types.WrapperDescriptorType) or home in sys.stdlib_module_names
             if not known or equal(one, other) is not NotImplemented:
                 return ""
-        return f"{NEVER_EQUAL}: {name_of(kinds[0])} and {name_of(kinds[1])}"
+        of_one = f"each {name_of(kinds[0])} equals itself alone"
+        both = f"{NEVER_EQUAL}: {name_of(kinds[0])} and {name_of(kinds[1])}"
+        return of_one if kinds[0] is kinds[1] else both
     return ""
+
+
+def _is_unique(value: Any) -> bool:
+    """Whether it is an object that equals itself alone, though others may hold the same: a module of torch.
+
+    Members of an enumeration, functions and classes are what they are; so is what a library keeps one of.
+    """
+    kind = type(value)
+    if kind in (type({}.values()), types.GeneratorType, map, filter, zip):
+        return True
+    torch = libraries.torch()
+    if torch is not None and issubclass(kind, torch.Module):
+        return True
+    made = kind.__module__.partition(".")[0]
+    known = made in sys.stdlib_module_names or made in ("torch", "numpy", "builtins")
+    plain = next(names["__eq__"] for names in map(_names, _bases(kind)) if "__eq__" in names) is object.__eq__
+    named = isinstance(value, enum.Enum | types.FunctionType | type)
+    return plain and not known and not named and bool(kind.__flags__ & _MADE_HERE)
 
 
 def _has_nan(value: Any) -> bool:
@@ -158,7 +210,12 @@ def _written_memory(value: Any, written: bool) -> tuple[object, ...]:
             if not torch.is_plain(kind):
                 return ()
             with torch.without_observers():
-                if base.numel(value) > 1 and base._version.__get__(value) and base.data_ptr(value):
+                if (
+                    written
+                    and base.numel(value) > 1
+                    and base._version.__get__(value)
+                    and base.data_ptr(value)
+                ):
                     size = base.element_size(value)
                     steps = [step * size for step in base.stride(value)]
                     dtype = str(torch.dtype(value)).removeprefix("torch.")

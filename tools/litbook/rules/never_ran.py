@@ -105,14 +105,25 @@ def find_uncalled(lecture: Lecture, record: Record) -> list[Finding]:
     return list(problems.values())
 
 
+def _denies(node: ast.stmt) -> bool:
+    """Whether it is `assert False`, which in a `case` is there for never running."""
+    return isinstance(node, ast.Assert) and isinstance(node.test, ast.Constant) and not node.test.value
+
+
 def _promises(lecture: Lecture) -> list[tuple[int, Place, str, str]]:
     """Every `assert`, every annotation that is a claim, and every watched expression, in order.
 
     Each with its statement, its place, what it is ("the claim", "@inspect"), and its text.
     """
     rows = list[tuple[int, Place, str, str]]()
+    inner = (node for file in lecture.files for node in blocks(file.tree))
+    unwanted = {
+        one for node in inner if isinstance(node, ast.match_case) for one in node.body if _denies(one)
+    }
     for node, number in lecture.statement_of.items():
         claim, file = lecture.claim_of.get(node), lecture.file_of_statement(number)
+        if node in unwanted:
+            continue
         if claim is not None:
             rows.append((number, file.place_of(node), "the claim", lecture.claims[claim].text))
         elif isinstance(node, ast.Assert):

@@ -13,12 +13,13 @@ from litbook.finding import Finding, Place
 from litbook.lecture.author_words import SEEN
 from litbook.page.view import error_origin, view_of_run
 from litbook.record.limits import LARGE_IMAGE
-from litbook.record.model import Claim, Record, Scalar, Section, Tensor
+from litbook.record.model import Claim, Record, Scalar, Section, Tensor, Value
 from litbook.record.ranks import ranks_of
 from litbook.rules.shown_nowhere import find_lost_output
 from litbook.values import formatting
 
 _WAY_OUT_RANKS = "say what holds on all ranks, or collect the values of all ranks first and show them"
+_TOO_MANY = 1e5  # of a unit with a prefix that makes it small
 _PREFIXED = re.compile(r"(k|K|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|m|µ|u|n)(B|FLOPs?|FLOP/s|FLOPS|B/s|s|Hz|W|bit|bits)")
 
 
@@ -121,7 +122,12 @@ def unconverted_units(record: Record) -> Iterator[Finding]:
     for section in record.sections:
         source, its = record.sources[section.file], view_of_run(record, section)
         texts, told = source.text.split("\n"), set[tuple[int, str]]()
-        for value in its.values:
+        answers = [
+            Value(piece.step, piece.frame, piece.line, "the answer", piece.answer, unit=piece.unit)
+            for piece in its.pieces
+            if piece.kind == "question" and piece.answer is not None
+        ]
+        for value in [*its.values, *answers]:
             shown, match = its.snapshot_of(value), _PREFIXED.fullmatch(value.unit or "")
             number = shown.number if isinstance(shown, Scalar) else None
             if isinstance(shown, Tensor) and len(shown.values) == 1:
@@ -133,6 +139,7 @@ def unconverted_units(record: Record) -> Iterator[Finding]:
             small = match[1] in "mµun"
             beyond = (1e-6, 1e-2) if small else (1e6, 1e4)
             wrong = abs(number) < beyond[not made] if small else abs(number) >= beyond[not made]
+            wrong |= small and abs(number) >= _TOO_MANY  # nanoseconds, called milliseconds
             if wrong and (value.line, value.text) not in told:
                 told.add((value.line, value.text))
                 what = (

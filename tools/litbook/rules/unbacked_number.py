@@ -28,6 +28,7 @@ see the braces. In code and formulas they are let be.
 
 from __future__ import annotations
 
+import ast
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,15 +37,17 @@ from decimal import Decimal
 from typing import cast
 
 from litbook.finding import Finding
-from litbook.lecture.model import Lecture
+from litbook.lecture.model import Lecture, Watch
 from litbook.lecture.prose import ProseText, captions, prose, said
 from litbook.markdown import grammar
 from litbook.markdown import nodes as tree
 from litbook.markdown.escape import visible_characters
+from litbook.python.nodes import is_literal
 from litbook.python.strings import HOLE
 from litbook.record.model import Record
 
 _WAY_OUT = "compute it in an f-string's {…}, cite its source with [@key], or say it without the number"
+_WAY_OUT_MEASURED = "measure it, or show it as what it is: # @inspect"
 # Ways out that are short, by what stands around the number.
 _FORMULA = "put the formula in $…$, as in $B = 1$"
 _NAME = "join what is a name with a hyphen, as in Name-2-13B"
@@ -155,8 +158,9 @@ _NAMED = re.compile(
 )
 # What is known by a version, a norm or a size in its name: "CUDA 12", "HTTP 404", "C++17", "Name3-0.6B".
 _VERSIONED = re.compile(
-    rf"""\b(?:(?:CUDA|Python|PyTorch|NumPy|PEP|HTTP|Windows|macOS|[RG]TX|PCIe|NVLink|Llama|Gemma|Qwen|Mistral|Phi)
-    [ ]\d+(?:\.\d)?\b(?![.,]?\d|{_UNIT_BEHIND})
+    rf"""\b(?:(?:CUDA|Python|PyTorch|NumPy|PEP|HTTP|TLS|Rust|Windows|macOS|Ubuntu|[RG]TX|PCIe|NVLink
+    |Llama|Gemma|Qwen|Mistral|Phi|Claude|Gemini)[ ]\d+(?:\.\d\d?)?\b(?![.,]?\d|{_UNIT_BEHIND})
+    |[A-Z]{{1,3}}\d{{2,4}}(?:[ ](?:SXM|PCIe))?[ -]\d+[ ]?GB\b|IEEE[ ]\d+-\d{{4}}\b|HTTP/[123]\b(?![.]?\d\d)
     |C\+\+\d\d\b|[A-Z][a-z]+\d(?:\.\d)?-\d+(?:\.\d+)?B\b|[A-Z][a-z]+[ -]\d+x\d+B\b)""",
     re.VERBOSE,
 )
@@ -166,13 +170,14 @@ _ORDINAL = r"\d{1,2}(?:st|nd|rd|th)\b"
 _INDEXED = re.compile(
     rf"""\b(?i:{_COUNTS}(?:row|column|axis|axes|dim(?:ension)?|device|GPU|layer|block|head|expert
     |index|node|stage|level|phase|assignment|example|problem|question|exercise|case|caveat|route|option|attempt
-    |property|version|order|class|type|base))s?
-    [ ]\d(?:(?:,[ ]|[ ](?:and|or|to)[ ])\d)*
+    |property|version|order|class|type|base|token|position|epoch|iteration|bit))s?
+    [ ]\d(?:(?:,[ ]|[ ](?:and|or)[ ])\d)*
     (?![\w%]|,?\d|\.\d|[ ]*(?:%|(?:{"|".join(_UNITS.split())})s?\b))
     |\b(?i:rank|order|degree)[ ]\d(?=[ ](?:tensor|matri|array|update|approximation|polynomial))
-    |\bStep[ ]\d+\b(?![.,]\d)|\b[Ii]ndex[ ]of[ ][-−]?\d\b(?![.,]\d)|\b[Tt]ype[ ]\d[ ]error
+    |\bStep[ ]\d\d?\b(?![.,]\d)|\b0s[ ]and[ ]1s\b|\b[Ii]ndex[ ]of[ ][-−]?\d\b(?![.,]\d)|\b[Tt]ype[ ]\d[ ]error
     |(?<=\w)\[-?\d(?:,[ ]?-?\d)*\]
-    |\b\d+x\d+[ ](?:kernel|convolution|filter|patch|pixel)|\b(?:base[ ]10|24/7)\b(?!\.\d|{_UNIT_BEHIND})
+    |\b\d+x\d+[ ](?:kernel|convolution|filter|patch|pixel|matri|tile)
+    |\b2:4[ ]spars|\b\d{{1,3}}-(?:bit|way)\b|\b(?:base[ ]10|24/7)\b(?!\.\d|{_UNIT_BEHIND})
     |(?<![\d.,]\ )\b0[ ](?:and|or)[ ]1\b(?![\w%]|[.,]\d|{_UNIT_BEHIND})
     |\b{_ORDINAL}(?=(?:[ ](?:and|or|to)[ ](?:the[ ])?{_ORDINAL})?
     [ ](?:axis|row|column|percentile|element|dimension|bit|layer|token)\b)
@@ -238,10 +243,25 @@ def find_unbacked(lecture: Lecture, record: Record | None = None) -> list[Findin
                 before = found.setdefault((text.file.number, *place), problem)
                 if text.made and before is not problem:
                     more.setdefault((text.file.number, *place), []).append(repr(number))
+    for watch, number in _typed_measures(lecture):
+        place = lecture.files[watch.file].place(watch.line, 1)
+        what = f"unbacked: the number {number!r} is said to be measured"
+        found[watch.file, place.line, place.column] = Finding("unbacked", what, place, _WAY_OUT_MEASURED)
     for call, numbers in more.items():
         details = (f"and {', '.join(numbers[:_LISTED])}{', …' * (len(numbers) > _LISTED)}",)
         found[call] = replace(found[call], details=details)
     return [found[call] for call in sorted(found)]
+
+
+def _typed_measures(lecture: Lecture) -> Iterator[tuple[Watch, str]]:
+    """The `@measure`s of names that their own line gives a number that is written there."""
+    for node, watches in lecture.watches_of.items():
+        match node:
+            case ast.Assign(targets, value) if is_literal(value):
+                names = {target.id for target in targets if isinstance(target, ast.Name)}
+                for watch in (lecture.watches[number] for number in watches):
+                    if watch.kind == "measure" and watch.text in names:
+                        yield watch, ast.unparse(value)
 
 
 def _plain(text: ProseText) -> tree.Note:

@@ -45,10 +45,17 @@ WAY_OUT_NEVER = (
     'compare with what it could be equal to, tuple(x) != (2, 3), str(x) != "3";'
     " where this is the point, say so: # @allow vacuous: WHY"
 )
+WAY_OUT_UNIQUE = (
+    "compare what they hold: their fields, their state_dict(), list(x); that both are two: a is not b"
+)
 WAY_OUT_SHAPES = "claim that the shapes differ, x.shape != y.shape, or compare what has one shape"
 _EQUAL = ("==", "is", "<=", ">=")  # what holds between a thing and itself
 # Where something stands, of which the first is zero; and how many axes a number has.
-_POSITIONS = ("argmax", "argmin", "dim", "find", "index", "ndim", "rank", "relu", "storage_offset", "stride")
+_POSITIONS = (
+    "argmax argmin det dim find index ndim numel rank relu returncode storage_offset stride trace".split()
+)
+# What is zero of nothing.
+_COUNTS = "abs all any count_nonzero dist max min norm prod sum tensor zeros".split()
 _CALLS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 
 
@@ -103,6 +110,8 @@ def _way_out(why: str) -> str:
         return WAY_OUT_SAME
     if why.startswith(NEVER_EQUAL):
         return WAY_OUT_NEVER
+    if why.endswith("equals itself alone"):
+        return WAY_OUT_UNIQUE
     if why == UNLIKE_SHAPES:
         return WAY_OUT_SHAPES
     one = (
@@ -174,6 +183,10 @@ def _means_zero(text: str) -> bool:
             return True
         case ast.Subscript(slice=ast.Tuple([*at])) if all(isinstance(one, ast.Constant) for one in at):
             return True
+        case ast.Subscript(ast.Name() | ast.Attribute(), ast.Constant(int())):
+            return True
+        case ast.Call(ast.Attribute(ast.Name("math" | "torch" | "np" | "numpy" | "F"), name), [_, *_]):
+            return name not in _COUNTS
     inner = [] if tree is None or isinstance(tree, ast.Constant) else [*ast.walk(tree)]
     named = {node.id for node in inner if isinstance(node, ast.Name)} - {"int", "round", "abs"}
     return bool(inner) and not named and not any(map(_is_zero, inner))

@@ -7,6 +7,8 @@ comparison, and where shortening would make two different values look equal, nei
 
 from __future__ import annotations
 
+import contextlib
+import fractions
 import math
 import re
 import unicodedata
@@ -185,7 +187,7 @@ def plain_line(text: str) -> str:
 
 def _line(snapshot: Snapshot, unit: str | None) -> str:
     match snapshot:
-        case Scalar(number=exact) if exact is not None:
+        case Scalar() if (exact := _number_in(snapshot, unit)) is not None:
             return number(exact, unit)
         case Scalar():
             text = snapshot.text
@@ -228,6 +230,16 @@ def _line(snapshot: Snapshot, unit: str | None) -> str:
             if name.endswith(_RAISED) and snapshot.text and not snapshot.text.startswith(name):
                 text = f"{_visible(name)}: {text}"  # of an exception the record has what it says
             return f"{text} ({_visible(snapshot.why)})" if snapshot.why else text
+
+
+def _number_in(scalar: Scalar, unit: str | None) -> Number | None:
+    """The number that a scalar is; of a `Fraction` or a `Decimal`, too, where a unit may scale it."""
+    fractional = scalar.type in ("fractions.Fraction", "decimal.Decimal") and not scalar.cut
+    if scalar.number is None and unit and fractional:
+        with contextlib.suppress(ValueError, ArithmeticError):
+            written = re.sub(r"^\w+\((.*)\)$", r"\1", scalar.text).replace("'", "")
+            return float(fractions.Fraction(written.replace(", ", "/")))
+    return scalar.number
 
 
 def is_short(tensor: Tensor) -> bool:

@@ -32,6 +32,7 @@ def amount(value: complex, unit: str = "") -> str:
     if isinstance(value, bool):
         return str(value)
     if isinstance(value, complex):
+        value = value * 100 if unit == "%" else value
         real, imaginary = (plain_number(v) if math.isfinite(v) else str(v) for v in (value.real, value.imag))
         return f"{real}{'' if imaginary.startswith('-') else '+'}{imaginary}j {unit}".rstrip()
     if isinstance(value, float) and not math.isfinite(value):
@@ -127,12 +128,11 @@ def _digits(value: float, digits: int = 4, exact: bool = True) -> str:
         return "0"
     _, _, exponent = f"{value:.{digits - 1}e}".partition("e")  # of what is left after rounding
     text = f"{value:,.{max(0, digits - 1 - int(exponent))}f}"
-    if "." not in text:
-        return text
-    short = text.rstrip("0").rstrip(".")
-    whole = round(value)
-    is_it = exact and math.isclose(value, whole, rel_tol=1e-15)  # a division by 1e-3 rounds
-    return short if "." in short or is_it else text
+    short = text.rstrip("0").rstrip(".") if "." in text else text
+    whole = exact and math.isclose(value, round(value), rel_tol=1e-15)  # a division by 1e-3 rounds
+    if whole or "." in short:
+        return short
+    return text if "." in text else f"{value:,.1f}"
 
 
 def _percent(fraction: float) -> str:
