@@ -41,7 +41,7 @@ HANDED_BACK = {
     "tolerance": 1,
     "side": 2,
     "test": 0,
-    "pair": 2,
+    "pair": 3,
 }
 
 

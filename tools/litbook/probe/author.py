@@ -240,11 +240,11 @@ def explore(  # noqa: PLR0913  (all but the first by name)
     Matplotlib figure that stands there without a script.
 
     Returns what the function gave, by place, so that claims may speak of any point: `grid[8]["weights"]`,
-    with two sliders `grid[8, 1024]`. A point at which it raises is a gap, and not among them, but
-    for a slip of the pen (`NameError`, `AttributeError`, `TypeError`, `ImportError`), which is an error. Nobody reads
-    what it prints. Raises `AuthorError` for an empty `alt`, over 2,000 points or 60 kB, places that are
-    neither sorted numbers nor texts, a function that gives no numbers, other names elsewhere, or something
-    else the second time; and for a `module` that cannot be read or is too long, or has no `still`.
+    with two sliders `grid[8, 1024]`. A point at which it raises is a gap, and not among them; but a slip of
+    the pen (`NameError`, `AttributeError`, `TypeError`, `ImportError`) is an error. Nobody reads what it
+    prints. Raises `AuthorError` for an empty `alt`, over 2,000 points or 60 kB, places that are neither
+    sorted numbers nor texts, a function that gives no numbers, other names elsewhere, or something else the
+    second time; and for a `module` that cannot be read or is too long, or has no `still`.
     """
     global _recorder
     if not (shown := _text("explore", alt)).strip():
