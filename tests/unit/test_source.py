@@ -407,7 +407,7 @@ def problem(text: str) -> Finding:
             lecture.py:5:17: @stepover on the section 'section' would leave nothing to show
                 def section():  # @stepover
                                 ^
-                put it on the line that calls at full speed""",
+                put it on the line that calls what is not to be recorded""",
         ),
         (
             "x = 1\ny = = 2\n",

@@ -40,7 +40,7 @@ DIRECTIVES = {  # each with what it says: of this the reference in the docs is m
     "hide": "the line, block or definition runs and is not shown; behind the docstring of a file, all of it",
     "show": "on an `assert`: the comparison is the lesson; a page shows it as code, not as a sentence; "
     "on the `def` of a helper: it is the idea; its lines stand where a page first names it",
-    "stepover": "calls on this line run at full speed, unrecorded; on a `def` always",
+    "stepover": "calls on this line run unrecorded; on a `def` it runs at full speed, too, and always",
     "allow": "what a rule finds on these lines is meant, and why: `# @allow CODE: why`",
     "fails": "older, on an `assert`, for `# @allow claim-fails: why`: it fails at least once in a run",
     "zero": "older, `# @zero: why`, for `# @allow vacuous: why`: zero, or nothing, is the point",
@@ -374,7 +374,7 @@ def _mark(
                 spec = lecture.functions[lecture.function_of[anchor]]
                 if spec.kind in SECTIONS:
                     what = f"@stepover on the section {spec.name!r} would leave nothing to show"
-                    way_out = "put it on the line that calls at full speed"
+                    way_out = "put it on the line that calls what is not to be recorded"
         case "unnoticed":
             excuse = place, content.removeprefix(":").strip()
             lecture.unnoticed.setdefault(anchor, []).append(excuse)
