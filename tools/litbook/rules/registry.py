@@ -25,7 +25,16 @@ from litbook.lecture.directives import UNREAD
 from litbook.lecture.model import Lecture
 from litbook.lecture.prose import lines_with_links
 from litbook.markdown.refusals import KINDS, RefusalKind
-from litbook.rules import leaning, never_ran, recorded, run, unbacked_number, unchecked_answer, vacuous
+from litbook.rules import (
+    false_equation,
+    leaning,
+    never_ran,
+    recorded,
+    run,
+    unbacked_number,
+    unchecked_answer,
+    vacuous,
+)
 from litbook.rules import unclaimed_measure as measures
 from litbook.rules.subject import Subject
 
@@ -214,6 +223,7 @@ register(
     Rule("recorded-failure", lambda subject: recorded.failed(subject.runs)),
     Rule("large-picture", lambda subject: run.large_pictures(subject.record), "warn"),
     Rule("unconverted-unit", lambda subject: run.unconverted_units(subject.record)),
+    Rule("false-equation", lambda subject: false_equation.find_false(subject.record)),
     Rule("rank-dependent", lambda subject: run.rank_dependent(subject.record)),
     Rule("shown-nowhere", lambda subject: run.shown_nowhere(subject.record), "warn"),
     Rule("uncalled", _find_uncalled, "warn"),
