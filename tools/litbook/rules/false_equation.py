@@ -1,9 +1,9 @@
-"""Equations between numbers, in texts for readers, that do not hold: `3 × 4 = 13`.
+"""Equations between numbers, in texts for readers, that do not hold: `3 × 4 = 13`, and so `3 < 2`.
 
 In go the texts as a run has put them together, out come problems. A text is read for numbers, signs of
-arithmetic and brackets that stand between `=` or `≈`; whatever else stands among them, a name say, ends a
-side, and a side that is no whole expression is let be. A number is right to its last digit, in its unit or in
-the plain one, and within a percent where numbers with decimals are what it is computed from.
+arithmetic and brackets that stand between `=`, `≈`, `<` and the like; whatever else stands among them, a name
+say, ends a side, and a side that is no whole expression is let be. A number is right to its last digit, in
+its unit or in the plain one, and within a percent where numbers with decimals are what it is computed from.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from litbook.values import units
 WAY_OUT = "compute both sides in an f-string's {…}; where it is meant, say so: # @allow false-equation: WHY"
 _NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-+]?\d+)?(?![\w,]*\d)"
 _TOKEN = re.compile(rf"(?P<number>{_NUMBER})|(?P<sign>\*\*|[-+*/()])|(?P<equal>[=≈])|\s+")
-_RUN = re.compile(rf"(?:{_NUMBER}|\*\*|[-+*/()=≈]|[ ]|\n(?!\n))+")
+_RUN = re.compile(rf"(?:{_NUMBER}|\*\*|[-+*/()=≈<>≤≥]|[ ]|\n(?!\n))+")
 _OPERATORS: dict[type[ast.AST], Callable[[float, float], float]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.Pow: operator.pow,
@@ -35,6 +35,12 @@ _WRITTEN = (
     (r"(?m)^\s*(?:[-*+]|\d+[.)])\s+", " ¦ "),
     (r"\\(?:cdot|times)\b|[×·⋅]", "*"),
     (r"\\approx\b", "≈"),
+    (r"\\leq?\b|(?<![<=])<=(?!=)", "≤"),
+    (r"\\geq?\b|(?<![>=])>=(?!=)", "≥"),
+    (r"\\lt\b", "<"),
+    (r"\\gt\b", ">"),
+    (r"==", "="),
+    (r"[-=]>|<-|!=|<<|>>", " ¦ "),
     (r"\\[,;:! ]", " "),
     (r"\{,\}", ","),
     (r"−", "-"),
@@ -48,7 +54,8 @@ _WORDS = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "pe
 _BEHIND = re.compile(rf"\s*(?:(%)|({'|'.join(_WORDS)})\b|([kKMGTPEmµun])i?(?:B|b|bit|FLOP|Hz|W|J|s|m)\b)")
 # What an equation begins behind: a word, a mark of punctuation, a bracket that opens; not behind a name, `n`.
 _BEGINS = re.compile(r"(?:^|[(|:;,.!?\"“—¦])\s*$|(?:(?<![^\W_])[aAI]|[^\W\d_]{2,})[.:;,]?\s+$")
-_SLACK = {"=": 0.01, "≈": 0.05}  # of what is computed from numbers that may have been rounded
+_SIGNS = re.compile("([=≈<>≤≥])")
+_SLACK = {"≈": 0.05}  # of what is computed from numbers that may have been rounded
 _MOST = 300.0  # digits
 
 
@@ -80,9 +87,9 @@ def _texts(section: Section) -> Iterator[tuple[int, str]]:
     for piece in section.pieces:
         if piece.kind in SEEN:
             texts = (piece.data, "") if piece.kind == "misbelief" else (piece.text, piece.why)
-            yield from ((piece.line, text) for text in texts if "=" in text or "≈" in text)
+            yield from ((piece.line, text) for text in texts)
     for claim in section.claims:
-        if "=" in claim.caption and claim.verdict == "holds":
+        if claim.verdict == "holds":
             yield claim.line, claim.caption
 
 
@@ -92,11 +99,11 @@ def false_equations(text: str) -> Iterator[tuple[str, str]]:
     for pattern, sign in _WRITTEN:
         text = re.sub(pattern, sign, text)
     for run in _RUN.finditer(text):
-        if "=" not in run[0] and "≈" not in run[0]:
+        if not _SIGNS.search(run[0]):
             continue
         start = run.end() - len(run[0].lstrip())
         before, behind = text[:start], text[run.end() :]
-        parts = re.split("([=≈])", run[0])
+        parts = _SIGNS.split(run[0])
         sides = [_side(part) for part in parts[::2]]
         if not _BEGINS.search(before) or re.search(r"%\s+of\s*$", before):
             sides[0] = None  # `n * 3 = 12`: it begins before
@@ -106,12 +113,13 @@ def false_equations(text: str) -> Iterator[tuple[str, str]]:
         ):
             sides[-1] = None  # `= 12n`
         for at, (left, right) in enumerate(pairwise(sides)):
-            if left is None or right is None or (left.off is not None and right.off is not None):
+            sign = parts[2 * at + 1]
+            if left is None or right is None or (sign in "=≈" and None not in (left.off, right.off)):
                 continue
             scales = _scales(unit) if at == len(sides) - 2 and unit else (1.0,)
-            if not any(_agree(left, right, scale, parts[2 * at + 1]) for scale in scales):
+            if not any(_agree(left, right, scale, sign) for scale in scales):
                 value = int(left.value) if left.value.is_integer() else left.value
-                yield f"{left.text} {parts[2 * at + 1]} {right.text}", units.plain_number(value)
+                yield f"{left.text} {sign} {right.text}", units.plain_number(value)
 
 
 def _scales(unit: re.Match[str]) -> tuple[float, ...]:
@@ -162,9 +170,13 @@ def _off(number: str) -> float:
 
 
 def _agree(left: _Side, right: _Side, scale: float, sign: str) -> bool:
-    """Whether both sides are one number, as far as what is written tells."""
+    """Whether two sides are to each other as the sign says, as far as what is written tells."""
     off = max(side.off or 0.0 for side in (left, right)) * scale * 1.0001
     rounded = left.decimals or right.decimals or sign == "≈"
-    slack = _SLACK[sign] if rounded else 1e-9
-    apart = abs(left.value - right.value * scale)
-    return apart <= off or apart <= slack * max(abs(left.value), abs(right.value * scale))
+    slack = _SLACK.get(sign, 0.01) if rounded else 1e-9
+    apart = left.value - right.value * scale
+    if (sign in "<≤" and apart < 0) or (sign in ">≥" and apart > 0):
+        return True
+    if sign in "<>" and None not in (left.off, right.off) and not rounded:
+        return False  # two whole numbers that are written there
+    return abs(apart) <= off or abs(apart) <= slack * max(abs(left.value), abs(right.value * scale))
