@@ -874,6 +874,8 @@ def test_a_hole_that_gives_a_name_or_what_is_computed_is_let_be(body: str, tmp_p
         ('fig.legend(ax.plot([1, 2], label="71 GB"), ["71 GB"])', ["71"]),
         ('ax.plot([16, 32], [1, 2])\nx = ["16", "32"]\nax.set_title("$10^{9}$")', []),
         ('ax.set_yticks([16, 64], ["16", "64"])\nax.set_ylabel("1F1B, 12LdT, 4d")', []),
+        (r'ax.set_title(r"$3.2\times$, $\alpha^2$, $2^{32}$ and $71\%$")', ["3.2", "71"]),
+        ('ax.set_title("9x faster, 8× less memory, 7 x more")', ["9x", "8", "7"]),
         ('ax.set_xticks([0, 1], [f"{n} GB", f"{2 * n} GB"])', []),
     ],
 )

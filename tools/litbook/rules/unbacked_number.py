@@ -134,6 +134,8 @@ _SAID_BEFORE = re.compile(rf"(?:[\d%{HOLE}\ufffc]|\b(?:few|several|many|some))\s
 _OTHER = "\ufffc"  # stands for what is structural: code, a formula, the number of a figure
 _CITED = "\ue001"  # a private character, which stands for a citation
 _BARE = re.compile(rf"[-−+±~]?(?:{_DIGITS})(?:[ ]?[A-Za-z%/]+)?(?:,[ ]*[-−+±~]?(?:{_DIGITS}))*")
+# What a formula of a label says of a run: `$3.2\times$`, `$42\%$`, `$R^2 = 0.98$`.
+_MEASURED_IN_FORMULA = re.compile(r"(?<![\^_{\d.])\d+\.\d|\d\s?\\%|\d\s?\\times\s*$")
 # A rank has its number for a name: "rank 0", "ranks 0, 1 and 3".
 _SHORT = r"(?:[kKMGTP]?i?B|[mµun]?s|min|h|d|[kM]?W|J|[kMGT]?Hz|[mcknµ]?m|kg|g|V|A|K|°C?)\b"
 _UNIT_BEHIND = rf"[ ]*(?:%|{_SHORT}|(?:{'|'.join(_UNITS.split())})s?\b)"
@@ -301,7 +303,9 @@ def _characters(nodes: Iterable[tree.Inline | tree.TableCell], text: ProseText) 
         match node:
             case tree.TextNode(text=words):
                 yield from zip(words, itertools.count(node.at))
-            case tree.Math(latex=tex) if _BARE.fullmatch(tex.strip()) and text.kind == "label":
+            case tree.Math(latex=tex) if text.kind == "label" and (
+                _BARE.fullmatch(tex.strip()) or _MEASURED_IN_FORMULA.search(tex)
+            ):
                 yield from zip(tex, itertools.count(node.at))
             case tree.InlineCode(text=code) if _BARE.fullmatch(code.strip()) and text.kind == "exercise":
                 yield HOLE, node.at  # "`2` trillion tokens": the reader is given a number here
@@ -345,8 +349,9 @@ def _numbers(line: str, text: ProseText) -> Iterator[tuple[int, str]]:
                 continue
             # Of a label a digit alone is as a name is, and `4d` is algebra.
             short = re.fullmatch(
-                r"\d[a-zN]?|\d+[LNT]*[dN][LNT]*|(?:\d[A-Z]){2,}", match[0]
+                r"\d[a-wyzN]?|\d+[LNT]*[dN][LNT]*|(?:\d[A-Z]){2,}", match[0]
             ) and not _UNIT.match(line, match.end())
+            short = short and not re.match(r"\s?[x×](?!\w)", line[match.end() :])  # "8× less"
             if text.kind == "label" and short:
                 continue
             values = _values(match[0])
