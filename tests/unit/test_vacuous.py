@@ -332,3 +332,22 @@ def test_what_stops_at_the_shortest_overlooks_the_rest(tmp_path: Path, test: str
     made = record(tmp_path, section(f"assert {test}", "def same(a, b):\n    return a == b\n"))
     (problem,) = find_vacuous(made)
     assert problem.what.endswith("overlooks what is left: zip(…) stops at 2 of 3 elements")
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("rest = 14 % 7\nassert rest == 0", 0),
+        ("at = [5, 3].index(5)\nassert at == 0", 0),
+        ("x = torch.ones(3, 1).expand(3, 4)\nstep = x.stride(1)\nassert step == 0", 0),
+        ("seen = 0\nassert seen == 0", 1),
+        ("seen = sum(1 for x in [] if x)\nassert seen == 0", 1),
+        ("rest = 14 % 7\nrest += 0\nassert rest == 0", 1),
+        ("x = torch.tensor([math.nan, 1.0])\ny = x[0]\nassert y != 3", 1),
+    ],
+)
+def test_a_name_that_is_given_one_value_stands_for_what_gives_it(
+    tmp_path: Path, body: str, found: int
+) -> None:
+    text = section(body, LIBRARIES)
+    assert len(find_vacuous(record(tmp_path, text), parse.parse(text))) == found

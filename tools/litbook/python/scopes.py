@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -163,6 +164,27 @@ def steady_names(function: FunctionScope) -> frozenset[str]:
     """The names that a function has to itself, and that none inside it gives another value or deletes."""
     inside = (node.names for node in ast.walk(function) if isinstance(node, ast.Nonlocal))
     return local_names(function).difference(*inside)
+
+
+def bound_once(function: ast.AST) -> dict[str, ast.expr]:
+    """The names that a function gives one value, once, and that value: of `m = k` what `m` stands for."""
+    values, often = dict[str, ast.expr](), Counter[str]()
+    for node in ast.walk(function):
+        pairs = list[tuple[ast.expr, ast.expr]]()
+        match node:
+            case ast.Assign(targets, value):
+                pairs += ((target, value) for target in targets)
+            case ast.AnnAssign(target, value=ast.expr() as value) | ast.NamedExpr(target, value):
+                pairs.append((target, value))
+        for named, given in pairs:
+            match named, given:
+                case ast.Tuple(names), ast.Tuple(several) if len(names) == len(several):
+                    pairs += zip(names, several, strict=True)
+                case ast.Name(name), _:
+                    values[name] = given
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            often[node.id] += 1
+    return {name: value for name, value in values.items() if often[name] == 1}
 
 
 def sets(statement: ast.AST) -> frozenset[str]:

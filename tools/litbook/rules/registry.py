@@ -132,6 +132,10 @@ def _find_uncalled(subject: Subject) -> Iterable[Finding]:
     return never_ran.find_uncalled(lecture, subject.record) if lecture else []
 
 
+def _find_vacuous(subject: Subject) -> Iterable[Finding]:
+    return vacuous.find_vacuous(subject.record, _text_of_run(subject))
+
+
 def _failures(subject: Subject) -> Iterable[Finding]:
     return run.failures(subject.record)
 
@@ -235,7 +239,9 @@ register(
     *(Rule(code, _find_nothing, reads="pages") for code in DRAWN),
     Rule("never-ran", _never_ran, lenient=True),
     Rule("waits", _never_ran, "off"),
-    Rule("vacuous", lambda subject: vacuous.find_vacuous(subject.record), lenient=True),
+    Rule(
+        "vacuous", lambda subject: vacuous.find_vacuous(subject.record, _text_of_run(subject)), lenient=True
+    ),
     Rule("unbacked", _unbacked),
     Rule("forgotten-f", _unbacked),
     Rule("unbacked-label", _unbacked, "warn"),

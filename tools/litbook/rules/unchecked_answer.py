@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
 
 from litbook.finding import Finding
 from litbook.lecture.calls import LectureCalls
 from litbook.lecture.model import Lecture
+from litbook.python import scopes
 
 WAY_OUT = "compute it a second way, check=…: by a count, a counter, a published number"
 DEEPEST = 50  # names that stand for names
@@ -45,7 +46,7 @@ def find_unchecked(lecture: Lecture) -> list[Finding]:
                 if isinstance(check, ast.Constant) and check.value is None:
                     check = None
                 function = lecture.statements[number].function
-                known = _bound_once(lecture.node_of[function])
+                known = scopes.bound_once(lecture.node_of[function])
                 once_more = check is not None and _same(answer, check, known)
                 sides = (
                     several for several in compared[function] if any(_same(answer, one) for one in several)
@@ -89,27 +90,6 @@ class _Aliases(ast.NodeTransformer):
                 break
             meant = further
         return meant
-
-
-def _bound_once(function: ast.AST) -> dict[str, ast.expr]:
-    """The names that a function gives one value, once, and that value: of `m = k` what `m` stands for."""
-    values, often = dict[str, ast.expr](), Counter[str]()
-    for node in ast.walk(function):
-        pairs = list[tuple[ast.expr, ast.expr]]()
-        match node:
-            case ast.Assign(targets, value):
-                pairs += ((target, value) for target in targets)
-            case ast.AnnAssign(target, value=ast.expr() as value) | ast.NamedExpr(target, value):
-                pairs.append((target, value))
-        for named, given in pairs:
-            match named, given:
-                case ast.Tuple(names), ast.Tuple(several) if len(names) == len(several):
-                    pairs += zip(names, several, strict=True)
-                case ast.Name(name), _:
-                    values[name] = given
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            often[node.id] += 1
-    return {name: value for name, value in values.items() if often[name] == 1}
 
 
 def _written_out(node: ast.expr, known: Mapping[str, ast.expr], depth: int = 0) -> ast.expr:

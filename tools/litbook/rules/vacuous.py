@@ -9,10 +9,12 @@ text says something: the record keeps the sides of one time. Where zero is the p
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from litbook.finding import Finding, Place
+from litbook.lecture.model import Lecture
+from litbook.python import scopes
 from litbook.record import model
 from litbook.record.model import Record, Section, Snapshot
 from litbook.record.ranks import ranks_of
@@ -38,6 +40,7 @@ WAY_OUT_CUT = (
 )
 NAN = "it compares with nan, which equals nothing and has no order"
 BOTH_NAN = "both sides are nan"
+BOTH_ZERO = "both sides are zero"
 NEVER_EQUAL = "types that are never equal"
 UNLIKE_SHAPES = "their shapes differ, so that nobody looks at what they hold"
 ONE_CONTENT = "both sides hold the same objects"
@@ -59,16 +62,22 @@ _COUNTS = "abs all any count_nonzero dist max min norm prod sum tensor zeros".sp
 _CALLS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 
 
-def find_vacuous(record: Record) -> list[Finding]:
-    """The claims and asserts that hold and say nothing, in the order of the book, each with why."""
-    problems = list[Finding]()
+def find_vacuous(record: Record, lecture: Lecture | None = None) -> list[Finding]:
+    """The claims and asserts that hold and say nothing, in the order of the book, each with why.
+
+    Of a `lecture` that is given, names that a section gives a value once stand for what gives it.
+    """
+    problems, nodes = list[Finding](), {}
+    if lecture is not None:
+        nodes = {lecture.key(index): node for node, index in lecture.function_of.items()}
     # One that ran in several processes says something where it does in any.
     for section in record.sections:
         of_ranks = ranks_of(section) if section.claims else []
+        known = scopes.bound_once(nodes[section.key]) if section.claims and section.key in nodes else {}
         for number, claim in enumerate(section.claims):
             if claim.verdict == "holds" and claim.kind == "assert" and not claim.zero:
                 judged = [entry.claims[number] for entry in of_ranks]
-                reasons = [_why_vacuous(section, own) for own in judged if own.verdict == "holds"]
+                reasons = [_why_vacuous(section, own, known) for own in judged if own.verdict == "holds"]
                 # But nan on one rank says nothing of that rank, whatever the others have.
                 nan = next((why for why in reasons if why == NAN), "")
                 if why := (all(reasons) and reasons[0]) or nan or why_same(claim.text):
@@ -83,11 +92,13 @@ def find_vacuous(record: Record) -> list[Finding]:
     return [at[place] for place in sorted(at, key=lambda place: (files.index(place[0]), place[1]))]
 
 
-def _why_vacuous(section: Section, claim: model.Claim) -> str:
-    """Why a claim that held says nothing; "" where it says something."""
+def _why_vacuous(section: Section, claim: model.Claim, known: Mapping[str, ast.expr]) -> str:
+    """Why a claim that held says nothing; "" where it says something. Of names some are `known`."""
     texts = tuple(side.text for side in claim.operands)
+    meant = any(_means_zero(ast.unparse(known[text])) for text in texts if text in known)
     shots = [None if side.value is None else section.snapshots[side.value] for side in claim.operands]
-    return next(why_nothing(claim.form, texts, shots, claim.count == 1), claim.nothing)
+    reasons = why_nothing(claim.form, texts, shots, claim.count == 1)
+    return next((why for why in reasons if not (meant and why == BOTH_ZERO)), claim.nothing)
 
 
 def _problem(
@@ -147,7 +158,7 @@ def why_nothing(
             sides = (left, a), (right, b)
             means_zero = any(_means_zero(text) or _is_low_precision(shot) for text, shot in sides)
             if once and _number(a) == _number(b) == 0 and not means_zero:
-                yield "both sides are zero"
+                yield BOTH_ZERO
             if once and _is_empty(a) and _is_empty(b):
                 yield "both sides are empty"
             if called and once and _is_nan(a) and _is_nan(b):
