@@ -170,7 +170,7 @@ OF_THE_RECORD |= {
     "assert n == 5 and (x.ndim == 4 or not x.ndim == 4)": SAME,
     "assert n in [n]": SAME,
     "assert n in (4, n)": SAME,
-    "assert n not in ()": SAME,
+    "assert n not in ()": "nothing is in what is empty",
     "assert not n or not not n": SAME,
     "assert n is None or n is not None": SAME,
     "assert isinstance(n, object)": SAME,

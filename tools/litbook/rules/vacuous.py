@@ -167,6 +167,9 @@ def why_nothing(
             yield "nothing is within everything"
         if once and between == "in" and _is_empty(a) and isinstance(b, model.Scalar):
             yield "the empty text is in every text"
+        outside = between == "not in" or (between == "in" and before[-1:] == ["not"])
+        if once and outside and _is_empty(b):
+            yield "nothing is in what is empty"
         if any(_number(shot) == 0 and _taken_from_itself(text) for text, shot in ((left, a), (right, b))):
             yield "what is taken from itself is zero"
         denied = between in ("!=", "not in") or (before[-1:] == ["not"] and not called)
