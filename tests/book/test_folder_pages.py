@@ -91,7 +91,7 @@ def test_a_section_of_another_file_than_its_page_names_that_file() -> None:
 def test_a_definition_is_linked_from_every_file_that_imports_it() -> None:
     there = line("models", "def six")
     assert f'x = <a href="#models-L{there}">six</a>()' in made()["memory.md"]
-    text = LECTURE.replace("rate = 1 ", "rate = models.six() ")
+    text = LECTURE.replace("rate = [1][0] + 0 ", "rate = models.six() ")
     files = dict(FILES)
     head, keys = files[f"{FOLDER}/compute.py"]
     files[f"{FOLDER}/compute.py"] = (f"{head}\nfrom . import models", keys)

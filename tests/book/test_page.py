@@ -99,7 +99,7 @@ def compute() -> None:
 def speed() -> None:
     """How fast"""
     note("Fast.")
-    rate = 1  # @measure rate as FLOP/s
+    rate = [1][0] + 0  # @measure rate as FLOP/s
     assert rate > 0, "it moves"
     for step in range(9):
         loss = step  # @inspect loss
@@ -198,7 +198,7 @@ def recorded() -> Record:
         it, "speed",
         pieces=(Piece("note", 0, 0, line(it, "speed", "Fast."), "Fast, *very*."),),
         values=(
-            shows(it, "speed", "rate = 1", "rate", 0, kind="measure", unit="FLOP/s"),
+            shows(it, "speed", "rate = [1][0] + 0", "rate", 0, kind="measure", unit="FLOP/s"),
             shows(it, "speed", "loss = step", "loss", 1, loop=0, turn=0),
             shows(it, "speed", "loss = step", "loss", 2, loop=0, turn=8),
         ),
@@ -401,7 +401,7 @@ def test_a_helper_is_folded_on_the_page_that_uses_it_first():
 )
 def test_a_word_of_the_prose_is_no_use_of_the_helper_of_that_name(mention):
     text = LECTURE.replace("secret = 1  # @hide", f"secret = {mention}").replace(
-        "rate = 1 ", "rate = walk() "
+        "rate = [1][0] + 0 ", "rate = walk() "
     )
     pages_ = made(record(text + "\n\ndef walk() -> int:\n    return 1\n"))
     assert '<details class="lb-def" id="walk">' in pages_["compute.md"]
@@ -411,7 +411,7 @@ def test_a_word_of_the_prose_is_no_use_of_the_helper_of_that_name(mention):
 
 def test_a_helper_in_code_is_a_link_to_its_definition_on_this_page_or_another():
     text = LECTURE.replace("secret = 1  # @hide", "é = 'walk'; secret = walk(lambda walk: walk)").replace(
-        "rate = 1 ", "rate = [walk(1)] "
+        "rate = [1][0] + 0 ", "rate = [walk(1)] "
     )
     text += "\n\ndef walk(n):\n    return walk(n - 1) if n else step(n)\n\n\ndef step(n): ...\n"
     walk, step = (text.split("\n").index(line) + 1 for line in ("def walk(n):", "def step(n): ..."))
@@ -425,7 +425,7 @@ def test_a_helper_in_code_is_a_link_to_its_definition_on_this_page_or_another():
 
 
 def test_the_front_page_shows_code_without_links():
-    text = LECTURE.replace("rate = 1 ", "rate = walk() ") + "\n\ndef walk():\n    return 1\n"
+    text = LECTURE.replace("rate = [1][0] + 0 ", "rate = walk() ") + "\n\ndef walk():\n    return 1\n"
     assert "<a href" not in re.sub(r'<a class="lb-n".*?</a>', "", page.excerpt(record(text)))
 
 
@@ -699,7 +699,7 @@ def test_an_error_is_shown_at_its_line_and_what_follows_is_dimmed():
 
 def test_an_error_in_a_module_stands_beside_the_line_that_led_there_whatever_its_own_number_is():
     it = lived()
-    led, elsewhere = at("y = x.t()"), at("rate = 1")
+    led, elsewhere = at("y = x.t()"), at("rate = [1][0] + 0")
     error = Error("exception", line(it, "transpose", "y = x.t()"), "    y = x.t()", "KeyError: 3",
                   (("lectures/lecture_02.py", led, "transpose", "    y = x.t()"),
                    ("lectures/decoder.py", elsewhere, "speed", "    table[3]")))  # fmt: skip

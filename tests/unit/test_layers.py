@@ -50,7 +50,7 @@ HOUSE = (
     Row(
         "lecture",
         "lecture rules.refused rules.tautology rules.shown_nowhere rules.vacuous rules.never_ran rules.unchecked_answer"
-        " rules.unclaimed_measure rules.leaning",
+        " rules.unclaimed_measure rules.leaning rules.false_equation",
         LIBRARIES | FORMATS,
         "it knows no values and formats nothing",
     ),

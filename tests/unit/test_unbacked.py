@@ -146,7 +146,7 @@ def test_an_indented_block_is_read_without_its_indentation() -> None:
         "the second half, twice, one of many, a few million tokens",
         "x86-64, 802.11ac, H.264, UTF-8 bytes, a utf-8 byte, GPT-3 tokens, a top-5 score and Name-1.5-8B",
         "on layer 9, the GPU 2, and any time before row 0",
-        "CUDA 12, PEP 8, an HTTP 404, Windows 11 on an RTX 4090, PCIe 5, NVLink 4, PyTorch 2 and Llama 3.1",
+        "CUDA 12, PEP 8, an HTTP 404, Windows 11 on an RTX 4090, PCIe 5, NVLink 4 and PyTorch 2",
         "C++17, Qwen3-0.6B, Gemma 2 9B and Mixtral 8x7B",
         "Python 3.12, IEEE 754-2019, HTTP/2, TLS 1.3, an A100-80GB, 0s and 1s, token 0, a 16-bit float, 2:4 sparsity",
         "class 0, an index of -1, base 2 and base 10, a Type 1 error, the 2-norm, a 2-dimensional array",

@@ -46,7 +46,10 @@ def reasons(folder: Path, body: str, of_section: bool) -> list[str]:
         ("assert math.nan != 3", "it compares with nan, which equals nothing and has no order"),
         ("assert not 3 > math.nan", "it compares with nan, which equals nothing and has no order"),
         ("text = ''.join([])\nassert '2024' not in text", "nothing is in what is empty"),
-        ("devices = [d for d in ['cpu'] if d > 'd']\nassert not 'cuda' in devices", "nothing is in what is empty"),
+        (
+            "devices = [d for d in ['cpu'] if d > 'd']\nassert not 'cuda' in devices",
+            "nothing is in what is empty",
+        ),
         ("x = [1]\nassert x is x", "both sides are x"),
         ("assert None is None", "both sides are None"),
         ("x = [1]\nassert x[0] == x[0]", "both sides are x[0]"),

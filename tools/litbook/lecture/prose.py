@@ -27,7 +27,7 @@ from typing import Literal
 import msgspec
 
 from litbook.lecture.author_words import UNKNOWN, WORDS, arguments, calls
-from litbook.lecture.model import Lecture
+from litbook.lecture.model import Lecture, Watch
 from litbook.lecture.program import Program
 from litbook.lecture.sections import words_in
 from litbook.python import scopes
@@ -297,6 +297,17 @@ def _words(
         name = dotted(node.func) if isinstance(node, ast.Call) else ""
         if isinstance(node, ast.Call) and name in words and name.partition(".")[0] not in local:
             yield node, words[name]
+
+
+def typed_measures(lecture: Lecture) -> Iterator[tuple[Watch, str]]:
+    """The `@measure`s of names that their own line gives a number that is written there."""
+    for node, watches in lecture.watches_of.items():
+        match node:
+            case ast.Assign(targets, value) if is_literal(value):
+                names = {target.id for target in targets if isinstance(target, ast.Name)}
+                for watch in (lecture.watches[number] for number in watches):
+                    if watch.kind == "measure" and watch.text in names:
+                        yield watch, ast.unparse(value)
 
 
 def said(lecture: Lecture, record: Record, texts: Iterable[ProseText]) -> Iterator[ProseText]:

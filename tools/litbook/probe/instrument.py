@@ -55,13 +55,13 @@ from typing import Any, TypeVar
 
 from litbook.errors import UnusableLecture
 from litbook.finding import Finding
+from litbook.lecture import comparisons
 from litbook.lecture.author_words import HOMES
 from litbook.lecture.claims import claim_of_assert
+from litbook.lecture.comparisons import Place, last_name
 from litbook.lecture.model import SECTIONS, Lecture
 from litbook.lecture.sections import words_in
-from litbook.probe import comparisons
 from litbook.probe.asserts import ABSOLUTE, BY_DEFAULT, EXCLUSIVE, RELATIVE
-from litbook.probe.comparisons import Place, last_name
 from litbook.probe.holes import mark_holes, rewrite
 from litbook.python import scopes
 from litbook.python.file import File

@@ -14,13 +14,12 @@ from types import FrameType
 from typing import Any
 
 from litbook.i18n import gettext_noop
-from litbook.probe.always_true import no_truth
+from litbook.probe.always_true import no_truth, why_settled
 from litbook.probe.asserts import Asserts
 from litbook.probe.axes import axis_names, layout_of, mismatch, remember
 from litbook.probe.messages import caption_of, names_in
 from litbook.probe.protocols import Recording
 from litbook.probe.section_builder import JudgedClaim, SectionBuilder, SnapshotTable, claim_of
-from litbook.probe.settled import why_settled
 from litbook.probe.tracebacks import text_of
 from litbook.record import model
 from litbook.snapshot.containers import around_difference

@@ -20,7 +20,6 @@ from typing import NamedTuple
 from litbook.finding import Finding, Place
 from litbook.lecture.author_words import SEEN
 from litbook.record.model import Record, Section
-from litbook.values import units
 
 WAY_OUT = "compute both sides in an f-string's {…}; where it is meant, say so: # @allow false-equation: WHY"
 _NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-+]?\d+)?(?![\w,]*\d)"
@@ -118,8 +117,8 @@ def false_equations(text: str) -> Iterator[tuple[str, str]]:
                 continue
             scales = _scales(unit) if at == len(sides) - 2 and unit else (1.0,)
             if not any(_agree(left, right, scale, sign) for scale in scales):
-                value = int(left.value) if left.value.is_integer() else left.value
-                yield f"{left.text} {sign} {right.text}", units.plain_number(value)
+                value = f"{left.value:,.0f}" if left.value.is_integer() else f"{left.value:,.6g}"
+                yield f"{left.text} {sign} {right.text}", value
 
 
 def _scales(unit: re.Match[str]) -> tuple[float, ...]:

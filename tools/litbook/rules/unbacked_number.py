@@ -28,7 +28,6 @@ see the braces. In code and formulas they are let be.
 
 from __future__ import annotations
 
-import ast
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,12 +36,11 @@ from decimal import Decimal
 from typing import cast
 
 from litbook.finding import Finding
-from litbook.lecture.model import Lecture, Watch
-from litbook.lecture.prose import ProseText, captions, prose, said
+from litbook.lecture.model import Lecture
+from litbook.lecture.prose import ProseText, captions, prose, said, typed_measures
 from litbook.markdown import grammar
 from litbook.markdown import nodes as tree
 from litbook.markdown.escape import visible_characters
-from litbook.python.nodes import is_literal
 from litbook.python.strings import HOLE
 from litbook.record.model import Record
 
@@ -161,7 +159,7 @@ _NAMED = re.compile(
 # What is known by a version, a norm or a size in its name: "CUDA 12", "HTTP 404", "C++17", "Name3-0.6B".
 _VERSIONED = re.compile(
     rf"""\b(?:(?:CUDA|Python|PyTorch|NumPy|PEP|HTTP|TLS|Rust|Windows|macOS|Ubuntu|[RG]TX|PCIe|NVLink
-    |Llama|Gemma|Qwen|Mistral|Phi|Claude|Gemini)[ ]\d+(?:\.\d\d?)?\b(?![.,]?\d|{_UNIT_BEHIND})
+)[ ]\d+(?:\.\d\d?)?\b(?![.,]?\d|{_UNIT_BEHIND})
     |[A-Z]{{1,3}}\d{{2,4}}(?:[ ](?:SXM|PCIe))?[ -]\d+[ ]?GB\b|IEEE[ ]\d+-\d{{4}}\b|HTTP/[123]\b(?![.]?\d\d)
     |C\+\+\d\d\b|[A-Z][a-z]+\d(?:\.\d)?-\d+(?:\.\d+)?B\b|[A-Z][a-z]+[ -]\d+x\d+B\b)""",
     re.VERBOSE,
@@ -245,7 +243,7 @@ def find_unbacked(lecture: Lecture, record: Record | None = None) -> list[Findin
                 before = found.setdefault((text.file.number, *place), problem)
                 if text.made and before is not problem:
                     more.setdefault((text.file.number, *place), []).append(repr(number))
-    for watch, number in _typed_measures(lecture):
+    for watch, number in typed_measures(lecture):
         place = lecture.files[watch.file].place(watch.line, 1)
         what = f"unbacked: the number {number!r} is said to be measured"
         found[watch.file, place.line, place.column] = Finding("unbacked", what, place, _WAY_OUT_MEASURED)
@@ -253,17 +251,6 @@ def find_unbacked(lecture: Lecture, record: Record | None = None) -> list[Findin
         details = (f"and {', '.join(numbers[:_LISTED])}{', …' * (len(numbers) > _LISTED)}",)
         found[call] = replace(found[call], details=details)
     return [found[call] for call in sorted(found)]
-
-
-def _typed_measures(lecture: Lecture) -> Iterator[tuple[Watch, str]]:
-    """The `@measure`s of names that their own line gives a number that is written there."""
-    for node, watches in lecture.watches_of.items():
-        match node:
-            case ast.Assign(targets, value) if is_literal(value):
-                names = {target.id for target in targets if isinstance(target, ast.Name)}
-                for watch in (lecture.watches[number] for number in watches):
-                    if watch.kind == "measure" and watch.text in names:
-                        yield watch, ast.unparse(value)
 
 
 def _plain(text: ProseText) -> tree.Note:

@@ -9,8 +9,9 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from litbook.probe.settled import ALIKE, ASKED, DISJOINT, NOT_CLOSE, NOT_IN, ORDERED, UNLIKE
-
+# How a claim sets two things against each other: as equal; as not; one as not in the other; as not close, by
+# a call; two things of which it asks the same; by an order that is denied; as without anything in common.
+ALIKE, UNLIKE, NOT_IN, NOT_CLOSE, ASKED, ORDERED, DISJOINT = range(7)
 Place = tuple[ast.AST, str, int | None]  # a node, its field, and which item of that
 _EQUAL = ("equal", "equals", "close", "eq", "zip")  # ends of names of calls that set two things side by side
 # Who asks for these asks whether two things are one.
