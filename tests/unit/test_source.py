@@ -1493,6 +1493,16 @@ def test_what_others_froze_and_released_is_not_frozen_again():
     assert gc.get_freeze_count() <= BORN_FROZEN
 
 
+def test_who_enters_first_may_leave_first():
+    first, second = freeze_garbage(), freeze_garbage()  # as two threads do
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    second.__exit__(None, None, None)
+    lecture("x = 5")
+    assert gc.get_freeze_count() <= BORN_FROZEN
+
+
 def test_what_was_frozen_stays_frozen():
     gc.freeze()
     try:

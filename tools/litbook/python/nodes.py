@@ -22,27 +22,29 @@ Kinds = types.UnionType | type[ast.AST]
 GraphNode = TypeVar("GraphNode", bound=Hashable)
 
 
-_frozen = (
-    False  # in `freeze_garbage`; Python's own answer counts a frozen library's 200,000 objects each time
-)
 _BORN_FROZEN = gc.get_freeze_count()  # Python 3.12 begins with a few hundred
+# How often `freeze_garbage` is entered: Python's own answer counts 200,000 objects of a library each time.
+_frozen = 0
+_stays = False  # whether somebody else had frozen something before
 
 
 @contextlib.contextmanager
 def freeze_garbage() -> Iterator[None]:
     """Python's search for garbage leaves alone what there is now: torch alone has 200,000 objects.
 
-    Otherwise it walks them all while a lecture is timed, and a fork copies what is walked.
+    Otherwise it walks them all while a lecture is timed, and a fork copies what is walked. Threads that are
+    in here at once may leave in any order: the last one releases what is frozen.
     """
-    global _frozen
-    outer, stays = _frozen, _frozen or gc.get_freeze_count() > _BORN_FROZEN
+    global _frozen, _stays
+    if not _frozen:
+        _stays = gc.get_freeze_count() > _BORN_FROZEN
     gc.freeze()
-    _frozen = True
+    _frozen += 1
     try:
         yield
     finally:
-        _frozen = outer  # not `stays`: what others have frozen they may release at any time
-        if not stays:
+        _frozen -= 1
+        if not _frozen and not _stays:
             gc.unfreeze()
 
 
@@ -54,7 +56,7 @@ def pause_collection() -> Iterator[None]:
     not looked through right afterwards, all that is there then counts as old; in a process that has frozen
     what is old it is frozen with it.
     """
-    was, stays = gc.isenabled(), _frozen or gc.get_freeze_count() > _BORN_FROZEN
+    was, stays = gc.isenabled(), _frozen > 0 or gc.get_freeze_count() > _BORN_FROZEN
     gc.disable()
     try:
         yield
