@@ -416,9 +416,9 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     """In a Transformer that computes nothing twice, the matmuls of the backward pass cost twice those of the forward pass."""
     note(r"""
         How many FLOPs does the backward pass of a Transformer cost, compared with its forward pass?
-        Its matmuls cost twice as many FLOPs. A matmul multiplies two matrices, and the gradient of
-        each is one more matmul of the same cost. In a Transformer both gradients are needed,
-        because both matrices depend on trained weights:
+        Its matmuls cost twice the FLOPs. A matmul multiplies two matrices, and the gradient of each
+        is one more matmul of the same cost. In a Transformer both gradients are needed, because
+        both matrices depend on trained weights:
 
         - Most matmuls multiply the output of an earlier layer by weights. Even the first layer has
           such an input: rows of the *embedding table*, trained vectors, one for each token of the
@@ -511,7 +511,7 @@ def attention_grows_with_the_context() -> None:
         - the `3` values, each times one number, added up: `3 * 2 * 2 = 12` FLOPs.
 
         That is `12 + 12 = 24` FLOPs forward. The backward pass costs
-        [twice as many FLOPs](#in_a_transformer_backward_is_twice_forward), so both passes cost
+        [twice the FLOPs](#in_a_transformer_backward_is_twice_forward), so both passes cost
         `24 + 2 * 24 = 72`. In general, with $L$ layers, $d$ elements (the model dimension) and a
         context of $T$ tokens, the number of FLOPs per token is
 

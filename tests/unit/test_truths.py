@@ -343,7 +343,7 @@ def test_a_zip_of_unequal_lengths_is_told_with_the_way_out(
     made = record(tmp_path, lecture(f"assert {test}", of_section))
     assert outcome.holds(made)
     [problem] = vacuous.find_vacuous(made)
-    assert problem.what.endswith(f" overlooks what is left: zip(…) stops at {lengths} elements")
+    assert problem.what.endswith(f" overlooks what is left: it stops at {lengths} elements")
     assert "zip(…, strict=True)" in problem.way_out
 
 

@@ -60,7 +60,7 @@ def claim_of_assert(text: str, node: ast.Assert) -> Assertion:
     return Assertion(0, "assert", segment(text, node.test), caption, form, tuple(operands), texts, node=node)
 
 
-_READS = {*dir(builtins), *WORDS}
+_READS = {*dir(builtins), *WORDS}  # what writes into nothing that it is given
 
 
 def _first_written(function: ast.AST) -> float:

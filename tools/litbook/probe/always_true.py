@@ -263,20 +263,22 @@ def why_settled(how: int, a: Any, b: Any, written: bool) -> str:
 
 
 def _items(value: Any) -> list[Any]:
-    """What a container of Python's own holds, or its keys; at most so many."""
+    """What a container of Python's own holds, or its keys; nothing of one that holds more than we look at."""
     plain = type(value) in (list, tuple, set, frozenset, dict)
-    return [*itertools.islice(value, _ITEMS)] if plain else []
+    return [*value] if plain and len(value) <= _ITEMS else []
 
 
 def _settled_within(a: Any, b: Any, deep: int = 3) -> str:
     """Why two lists, tuples or dicts of one form differ, if only by types or nan; else ""."""
-    if type(a) is not type(b) or type(a) not in (list, tuple, dict) or len(a) != len(b) or not deep:
+    if type(a) is not type(b) or type(a) not in (list, tuple, dict) or not deep:
+        return ""
+    if len(a) != len(b) or len(a) > _ITEMS:  # what nobody looked at may differ by more
         return ""
     if type(a) is dict and a.keys() != b.keys():
         return ""
     pairs = [(a[key], b[key]) for key in a] if type(a) is dict else [*zip(a, b, strict=True)]
     reasons = list[str]()
-    for one, other in pairs[:_ITEMS]:
+    for one, other in pairs:
         why = _never_equal(one, other) or _settled_within(one, other, deep - 1)
         if not why and float in (type(one), type(other)) and one is not other:
             why = NAN if _has_nan(one) or _has_nan(other) else ""

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import TypeVar
 
 from litbook.lecture.author_words import CLOSES, OPENS, UNKNOWN, WORDS
+from litbook.lecture.sections import words_in
 from litbook.python.file import File
 from litbook.python.nodes import dotted, is_literal
 from litbook.python.strings import HOLE
@@ -155,9 +156,7 @@ def _words(text: str) -> str:
     return " ".join(re.sub(r"[*_\u2010\u2011-]+", " ", text.casefold()).split())
 
 
-def typed_texts(
-    files: Iterable[File], words: Callable[[ast.Module], Mapping[str, str]], elsewhere: Set[ast.AST]
-) -> frozenset[str]:
+def typed_texts(files: Iterable[File], elsewhere: Set[ast.AST]) -> frozenset[str]:
     """The texts with a number that stand in files as values, for readers alone: "70 billion", "512 GPUs".
 
     Not what a word is given, which is judged where it stands, nor captions, docstrings and what looks one up;
@@ -166,7 +165,7 @@ def typed_texts(
     """
     texts = set[str]()
     for file in files:
-        finder = _TypedTexts(words(file.tree), elsewhere)
+        finder = _TypedTexts(words_in(file.tree), elsewhere)
         with contextlib.suppress(RecursionError):  # an expression of any depth holds no such text
             finder.visit(file.tree)
         texts |= finder.texts

@@ -30,7 +30,6 @@ from msgspec.structs import replace
 from litbook.errors import AuthorError
 from litbook.lecture import answers
 from litbook.lecture.model import Lecture
-from litbook.lecture.sections import words_in
 from litbook.probe import tracebacks
 from litbook.probe.asserts import Asserts
 from litbook.probe.axes import axes_annotation
@@ -209,7 +208,7 @@ class Recorder(Judge):
                 for node, index in self.lecture.function_of.items()
             )
             others = {node for index, node, kind in kinds if kind == "section" and index != running}
-            self._typed_in[running] = typed_texts(self.lecture.files, words_in, others)
+            self._typed_in[running] = typed_texts(self.lecture.files, others)
         return self._typed_in[running]
 
     @cached_property

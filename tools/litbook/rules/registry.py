@@ -239,9 +239,7 @@ register(
     *(Rule(code, _find_nothing, reads="pages") for code in DRAWN),
     Rule("never-ran", _never_ran, lenient=True),
     Rule("waits", _never_ran, "off"),
-    Rule(
-        "vacuous", lambda subject: vacuous.find_vacuous(subject.record, _text_of_run(subject)), lenient=True
-    ),
+    Rule("vacuous", _find_vacuous, lenient=True),
     Rule("unbacked", _unbacked),
     Rule("forgotten-f", _unbacked),
     Rule("unbacked-label", _unbacked, "warn"),

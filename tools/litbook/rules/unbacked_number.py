@@ -158,8 +158,8 @@ _NAMED = re.compile(
 )
 # What is known by a version, a norm or a size in its name: "CUDA 12", "HTTP 404", "C++17", "Name3-0.6B".
 _VERSIONED = re.compile(
-    rf"""\b(?:(?:CUDA|Python|PyTorch|NumPy|PEP|HTTP|TLS|Rust|Windows|macOS|Ubuntu|[RG]TX|PCIe|NVLink
-)[ ]\d+(?:\.\d\d?)?\b(?![.,]?\d|{_UNIT_BEHIND})
+    rf"""\b(?:(?:CUDA|Python|PyTorch|NumPy|PEP|HTTP|TLS|Rust|Windows|macOS|Ubuntu|[RG]TX|PCIe|NVLink)
+    [ ]\d+(?:\.\d\d?)?\b(?![.,]?\d|{_UNIT_BEHIND})
     |[A-Z]{{1,3}}\d{{2,4}}(?:[ ](?:SXM|PCIe))?[ -]\d+[ ]?GB\b|IEEE[ ]\d+-\d{{4}}\b|HTTP/[123]\b(?![.]?\d\d)
     |C\+\+\d\d\b|[A-Z][a-z]+\d(?:\.\d)?-\d+(?:\.\d+)?B\b|[A-Z][a-z]+[ -]\d+x\d+B\b)""",
     re.VERBOSE,
@@ -172,7 +172,7 @@ _INDEXED = re.compile(
     |index|node|stage|level|phase|assignment|example|problem|question|exercise|case|caveat|route|option|attempt
     |property|version|order|class|type|base|token|position|epoch|iteration|bit))s?
     [ ]\d(?:(?:,[ ]|[ ](?:and|or)[ ])\d)*
-    (?![\w%]|,?\d|\.\d|[ ]*(?:%|(?:{"|".join(_UNITS.split())})s?\b))
+    (?![\w%]|,?\d|\.\d|{_UNIT_BEHIND})
     |\b(?i:rank|order|degree)[ ]\d(?=[ ](?:tensor|matri|array|update|approximation|polynomial))
     |\bStep[ ]\d\d?\b(?![.,]\d)|\b0s[ ]and[ ]1s\b|\b[Ii]ndex[ ]of[ ][-−]?\d\b(?![.,]\d)|\b[Tt]ype[ ]\d[ ]error
     |(?<=\w)\[-?\d(?:,[ ]?-?\d)*\]

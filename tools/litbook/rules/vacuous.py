@@ -32,7 +32,7 @@ WAY_OUT_NAN = (
 )
 WAY_OUT_THERE = "call it, or claim that it is there: … is not None"
 VAST = "its tolerance is as large as what it compares, so that zero would do"
-CUT = "zip(…) stops at"
+CUT = "it stops at"
 WAY_OUT_VAST = "take a smaller tolerance; where zero may do, say so: # @allow vacuous: WHY"
 WAY_OUT_CUT = (
     "say that both are of one length: zip(…, strict=True), or cut the longer one there: xs[:n];"
